@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The contract between the kernel side and sslsniff/wire.py: the records of the
+ * ring buffer. Plain C, fixed width, little padding, every layout asserted here;
+ * tests/unit/test_wire.py compares wire.py with the built object's BTF.
+ */
+#ifndef SSLSNIFF_EVENT_H
+#define SSLSNIFF_EVENT_H
+
+enum event_kind {
+	EVENT_OPENED = 1,
+	EVENT_DATA = 2,
+	EVENT_ADDRESSES = 3,
+	EVENT_CLOSED = 4,
+	EVENT_EXITED = 5,
+};
+
+enum direction {
+	DIRECTION_READ = 0,
+	DIRECTION_WRITE = 1,
+	DIRECTIONS = 2,
+};
+
+/* What the traced process plays; UNKNOWN where the library does not tell. */
+enum role {
+	ROLE_UNKNOWN = 0,
+	ROLE_CLIENT = 1,
+	ROLE_SERVER = 2,
+};
+
+/* Why an event carries fewer bytes than it stands for. */
+enum cut {
+	CUT_NONE = 0,
+	CUT_CALL_LIMIT = 1,
+	CUT_UNREADABLE = 2,
+	CUT_SENDFILE = 3,
+};
+
+#define COMM_BYTES 16
+#define ALPN_BYTES 32
+#define SNI_BYTES 256
+#define CIPHER_BYTES 48
+
+struct event_header {
+	__u16 kind;
+	__u8 direction; /* EVENT_DATA only */
+	__u8 cut;	/* EVENT_DATA only */
+	__u32 tid;
+	__u64 time_ns;	  /* CLOCK_MONOTONIC */
+	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED */
+};
+
+/* A connection was seen for the first time, or its announcement was lost before. */
+struct event_opened {
+	struct event_header header;
+	__u32 pid;
+	__u32 uid;
+	__u64 positions[DIRECTIONS]; /* plaintext bytes that passed before this event */
+	__u32 library;		     /* index given by user space at attach time */
+	__u32 tls_version;	     /* as on the wire: 0x0304 is TLS 1.3; 0 unknown */
+	__u8 role;
+	__u8 from_start; /* 1: the connection was created under our eyes */
+	__u8 alpn_bytes;
+	__u8 pad[5];
+	char comm[COMM_BYTES];
+	char alpn[ALPN_BYTES];
+	char sni[SNI_BYTES];
+	char cipher[CIPHER_BYTES];
+};
+
+/* A piece of the plaintext of one successful call, followed by `captured` bytes. */
+struct event_data {
+	struct event_header header;
+	__u64 position;	     /* of the first byte, in this direction of this connection */
+	__u32 span;	     /* bytes of the stream this event stands for, >= captured */
+	__u32 captured;	     /* bytes that follow */
+	__u32 call_bytes;    /* the whole call's result */
+	__u32 call_position; /* of the first byte within the call */
+};
+
+/* The socket behind a connection, the traced process's end first. */
+struct event_addresses {
+	struct event_header header;
+	__u16 family; /* AF_INET or AF_INET6 */
+	__u16 local_port;
+	__u16 remote_port;
+	__u16 pad;
+	__u8 local[16];
+	__u8 remote[16];
+};
+
+/* The connection ended; the positions tell what was lost behind the last event. */
+struct event_closed {
+	struct event_header header;
+	__u64 positions[DIRECTIONS];
+};
+
+/* A watched process ended, or replaced its program by exec: its connections are gone. */
+struct event_exited {
+	struct event_header header;
+	__u32 pid;
+	__u32 pad;
+};
+
+_Static_assert(sizeof(struct event_header) == 24, "event_header");
+_Static_assert(sizeof(struct event_opened) == 24 + 40 + 16 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES - 8,
+	       "event_opened");
+_Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
+_Static_assert(sizeof(struct event_addresses) == 24 + 40, "event_addresses");
+_Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
+_Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
+
+#endif

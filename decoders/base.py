@@ -1,0 +1,22 @@
+"""The protocol that every decoder satisfies."""
+
+from typing import Protocol
+
+from sslsniff.decoders.messages import Message, Side
+
+
+class Decoder(Protocol):
+    """Reads both directions of one connection; never raises on input, bounded in memory."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol as shown to users: ``http/1.1``, ``http/2``, ``unknown``, ..."""
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent; return what became known by them."""
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note that ``missing`` bytes of ``side`` were lost before the next ``feed``."""
+
+    def end(self, side: Side) -> list[Message]:
+        """Note that ``side`` sends no more; called at most once for a side."""

@@ -1,0 +1,114 @@
+"""What a decoder understood, as plain values.
+
+A decoder turns the bytes of one connection into a list of these. Bodies come in
+pieces, in order; ``stream`` is the HTTP/2 stream, or the running number of the
+exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
+exchange carries the same number.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Side(Enum):
+    """An end of a connection."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+    @property
+    def other(self) -> "Side":
+        """The opposite end."""
+        return Side.SERVER if self is Side.CLIENT else Side.CLIENT
+
+
+Header = tuple[str | None, str | None]
+"""A header's name and value as sent; None marks a part that cannot be known
+(HPACK state from before the capture began, RFC 7541 section 2.3.2)."""
+
+
+@dataclass(slots=True)
+class RequestHead:
+    """A request line and headers (HTTP/1), or a request's header block (HTTP/2).
+
+    HTTP/2 pseudo-headers stand in the fields, not in ``headers``. None means not
+    sent, or not knowable.
+    """
+
+    stream: int
+    version: str
+    method: str | None
+    target: str | None
+    scheme: str | None = None
+    authority: str | None = None
+    headers: list[Header] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ResponseHead:
+    """A status line and headers. ``status`` 100 to 199 is informational: a final head follows."""
+
+    stream: int
+    version: str
+    status: int | None
+    reason: str = ""
+    headers: list[Header] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BodyData:
+    """A piece of a body without its framing; ``missing`` body bytes were lost just before it."""
+
+    stream: int
+    side: Side
+    data: bytes
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class MessageEnd:
+    """``side``'s message on ``stream`` is complete; ``trailers`` came behind the body."""
+
+    stream: int
+    side: Side
+    trailers: list[Header] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Aborted:
+    """The exchange on ``stream`` ended early; ``error`` says why, such as ``reset: CANCEL``."""
+
+    stream: int
+    side: Side
+    error: str
+
+
+@dataclass(slots=True)
+class Frame:
+    """One HTTP/2 frame as it passed (RFC 9113 section 4.1).
+
+    ``details`` says what the frame says, under the names of the JSON contract:
+    ``headers``, ``settings``, ``error_code``, ``increment``, ``last_stream``,
+    ``data``, ...
+    """
+
+    stream: int
+    side: Side
+    type: str
+    flags: list[str]
+    length: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Undecoded:
+    """Bytes that no decoder could read, and why; ``size`` counts those not kept, too."""
+
+    side: Side
+    data: bytes
+    size: int
+    reason: str
+
+
+Message = RequestHead | ResponseHead | BodyData | MessageEnd | Aborted | Frame | Undecoded

@@ -1,0 +1,1 @@
+"""sslsniff: the plaintext of TLS traffic on a Linux host, live."""

@@ -1,0 +1,42 @@
+"""Errors a user can meet. Each names the fact and the remedy; only ``cli`` prints them."""
+
+
+class SslsniffError(Exception):
+    """An error told to the user in one line: the fact, then the remedy.
+
+    ``fact`` says what is so, ``remedy`` what to do about it. Both are sentence
+    fragments without a final full stop.
+    """
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}: {remedy}")
+        self.fact = fact
+        self.remedy = remedy
+
+
+class PrivilegeError(SslsniffError):
+    """A capability or root is missing."""
+
+
+class KernelError(SslsniffError):
+    """The kernel cannot do what is needed, or refused it."""
+
+
+class LoaderError(SslsniffError):
+    """A part of the BPF loaders (libbpf, bcc, kernel headers, the object) is missing or broken."""
+
+
+class TargetError(SslsniffError):
+    """A process, program or library to watch does not exist or cannot be probed."""
+
+
+class ElfError(TargetError):
+    """A file is not an ELF file that can be read, or lacks what is asked of it."""
+
+
+class OutputError(SslsniffError):
+    """An output cannot be created or written."""
+
+
+class CaptureFileError(SslsniffError):
+    """A capture file to read is not one, or is of a kind that cannot be read."""

@@ -1,0 +1,193 @@
+"""The nouns of sslsniff: processes, connections, chunks, exchanges, loss.
+
+Times are nanoseconds since the Unix epoch. A *connection* is one TLS connection,
+a *stream* only ever an HTTP/2 stream, a *direction* is as the traced process sees it.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from sslsniff.decoders.messages import Header, Side
+
+
+class Direction(Enum):
+    """Which way bytes went, seen from the traced process."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class LossCause(Enum):
+    """Why plaintext that passed is not in the capture."""
+
+    RING_FULL = "ring full"
+    """The reader fell behind and the ring buffer had no room for the event."""
+    CALL_LIMIT = "call limit"
+    """One call carried more bytes than ``--max-call-bytes``."""
+    UNREADABLE = "unreadable memory"
+    """The buffer's pages were not in memory when the probe ran."""
+    SENDFILE = "sendfile"
+    """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
+    NOT_CAPTURED = "not captured"
+    """A capture file lacks the bytes and does not say why."""
+
+
+class Address(NamedTuple):
+    """An IP address in text form and a port."""
+
+    ip: str
+    port: int
+
+
+@dataclass(slots=True)
+class Process:
+    """A traced process. ``comm`` is its name as the kernel has it (15 bytes at most)."""
+
+    pid: int
+    comm: str
+    uid: int | None = None
+
+
+@dataclass(slots=True)
+class Connection:
+    """One TLS connection; its fields fill as facts come in.
+
+    ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture
+    joined in the middle. ``role`` is the side that the traced process plays. Byte
+    counts are of plaintext and include missing bytes.
+    """
+
+    id: str
+    process: Process
+    library: str
+    role: Side | None
+    from_start: bool
+    opened_ns: int
+    local: Address | None = None
+    remote: Address | None = None
+    sni: str | None = None
+    alpn: str | None = None
+    tls_version: str | None = None
+    cipher: str | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    missing: dict[LossCause, int] = field(default_factory=dict)
+
+    @property
+    def client(self) -> Address | None:
+        """The client's address; None while it, or which side it is, is unknown."""
+        return {Side.CLIENT: self.local, Side.SERVER: self.remote, None: None}[self.role]
+
+    @property
+    def server(self) -> Address | None:
+        """The server's address; None while it, or which side it is, is unknown."""
+        return {Side.CLIENT: self.remote, Side.SERVER: self.local, None: None}[self.role]
+
+    @property
+    def missing_bytes(self) -> int:
+        """Plaintext bytes that passed and were not captured, in both directions."""
+        return sum(self.missing.values())
+
+    def sender(self, direction: Direction) -> Side | None:
+        """Return the side whose bytes pass in ``direction``; None while the role is unknown."""
+        if self.role is None or direction is Direction.WRITE:
+            return self.role
+        return self.role.other
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Plaintext of one connection in one direction.
+
+    ``offset`` is the position of the first byte in its direction; ``missing`` bytes
+    were lost just before it, for ``cause``. ``data`` is empty where only a loss is told.
+    """
+
+    connection: Connection
+    direction: Direction
+    time_ns: int
+    tid: int
+    offset: int
+    data: bytes
+    missing: int = 0
+    cause: LossCause | None = None
+
+
+@dataclass(slots=True)
+class Body:
+    """A message body. ``size`` is its length on the wire, ``data`` what was kept of it."""
+
+    size: int = 0
+    data: bytes = b""
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as seen; None marks a part that was not sent or cannot be known."""
+
+    method: str | None
+    target: str | None
+    scheme: str | None
+    authority: str | None
+    headers: list[Header]
+    body: Body = field(default_factory=Body)
+    trailers: list[Header] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Response:
+    """A response as seen; ``status`` is None where it cannot be known."""
+
+    status: int | None
+    reason: str
+    headers: list[Header]
+    body: Body = field(default_factory=Body)
+    trailers: list[Header] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request and its response. Either half is None when it was never seen.
+
+    ``stream`` is the HTTP/2 stream, None for HTTP/1. ``error`` says why it ended early.
+    """
+
+    connection: Connection
+    protocol: str
+    stream: int | None
+    tid: int
+    started_ns: int
+    first_byte_ns: int | None = None
+    ended_ns: int | None = None
+    request: Request | None = None
+    response: Response | None = None
+    informational: list[Response] = field(default_factory=list)
+    error: str | None = None
+
+    @property
+    def missing_bytes(self) -> int:
+        """Body bytes of this exchange that were not captured."""
+        return sum(half.body.missing for half in (self.request, self.response) if half)
+
+
+@dataclass(slots=True)
+class Loss:
+    """Plaintext that was not captured: so many events and bytes, for one cause."""
+
+    cause: LossCause
+    events: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class Summary:
+    """The figures of a whole capture, told at its end."""
+
+    exchanges: int = 0
+    connections: int = 0
+    bytes: int = 0
+    duration_ns: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    lossy_connections: list[Connection] = field(default_factory=list)

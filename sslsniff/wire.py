@@ -1,0 +1,210 @@
+"""Records of the ring buffer -> events. Nothing is interpreted here.
+
+The layouts are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
+them with the BTF of the built object. A recorded capture (``replay``) makes the
+same events.
+"""
+
+import socket
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sslsniff.decoders.messages import Side
+from sslsniff.model import Address, Direction, LossCause
+
+
+class Opened(NamedTuple):
+    """A connection seen for the first time, or again after its announcement was lost.
+
+    ``connection`` is unique within one capture. ``library`` indexes the source's table of
+    library names. ``read_position`` and ``write_position`` count the plaintext
+    bytes that passed before.
+    """
+
+    time_ns: int
+    tid: int
+    connection: int
+    pid: int
+    uid: int
+    comm: str
+    library: int
+    role: Side | None
+    from_start: bool
+    read_position: int
+    write_position: int
+    tls_version: str | None = None
+    alpn: str | None = None
+    sni: str | None = None
+    cipher: str | None = None
+
+
+class Data(NamedTuple):
+    """Plaintext at ``position`` of its direction.
+
+    The event stands for ``span`` bytes; where ``data`` is shorter, ``cut`` says why.
+    """
+
+    time_ns: int
+    tid: int
+    connection: int
+    direction: Direction
+    position: int
+    span: int
+    data: bytes
+    cut: LossCause | None = None
+
+
+class Addresses(NamedTuple):
+    """The socket of a connection became known, or was found to be another."""
+
+    time_ns: int
+    connection: int
+    local: Address
+    remote: Address
+
+
+class Closed(NamedTuple):
+    """A connection ended after so many bytes in each direction."""
+
+    time_ns: int
+    connection: int
+    read_position: int
+    write_position: int
+
+
+class Exited(NamedTuple):
+    """A process ended or replaced its program: its connections are gone."""
+
+    time_ns: int
+    pid: int
+
+
+Event = Opened | Data | Addresses | Closed | Exited
+
+HEADER = struct.Struct("<HBBIQQ")
+OPENED = struct.Struct("<HBBIQQIIQQIIBBB5x16s32s256s48s")
+DATA = struct.Struct("<HBBIQQQIIII")
+ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16s")
+CLOSED = struct.Struct("<HBBIQQQQ")
+EXITED = struct.Struct("<HBBIQQI4x")
+
+_DIRECTIONS = (Direction.READ, Direction.WRITE)
+_ROLES = (None, Side.CLIENT, Side.SERVER)
+_CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE)
+_TLS_VERSIONS = {
+    0x0300: "SSL 3.0",
+    0x0301: "TLS 1.0",
+    0x0302: "TLS 1.1",
+    0x0303: "TLS 1.2",
+    0x0304: "TLS 1.3",
+    0xFEFF: "DTLS 1.0",
+    0xFEFD: "DTLS 1.2",
+}
+
+
+def parse(record: memoryview, clock_offset_ns: int) -> Event:
+    """Return the event in ``record``, one ring buffer record without its header.
+
+    ``clock_offset_ns`` is what turns CLOCK_MONOTONIC into nanoseconds since the
+    epoch. Raises ``KeyError`` for a kind that ``bpf/event.h`` does not have.
+    """
+    kind = record[0] | record[1] << 8
+    return _PARSERS[kind](record, clock_offset_ns)
+
+
+def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
+    _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
+        record
+    )
+    return Data(
+        time_ns + clock_offset_ns,
+        tid,
+        connection,
+        _DIRECTIONS[direction],
+        position,
+        span,
+        bytes(record[DATA.size : DATA.size + captured]),
+        _CUTS[cut],
+    )
+
+
+def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
+    (
+        *_,
+        tid,
+        time_ns,
+        connection,
+        pid,
+        uid,
+        read_position,
+        write_position,
+        library,
+        tls_version,
+        role,
+        from_start,
+        alpn_bytes,
+        comm,
+        alpn,
+        sni,
+        cipher,
+    ) = OPENED.unpack_from(record)
+    return Opened(
+        time_ns=time_ns + clock_offset_ns,
+        tid=tid,
+        connection=connection,
+        pid=pid,
+        uid=uid,
+        comm=_text(comm) or "",
+        library=library,
+        role=_ROLES[role],
+        from_start=bool(from_start),
+        read_position=read_position,
+        write_position=write_position,
+        tls_version=_TLS_VERSIONS.get(tls_version),
+        alpn=_text(alpn[:alpn_bytes]),
+        sni=_text(sni),
+        cipher=_text(cipher),
+    )
+
+
+def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
+    _, _, _, _, time_ns, connection, family, local_port, remote_port, local, remote = (
+        ADDRESSES.unpack_from(record)
+    )
+    size = 4 if family == socket.AF_INET else 16
+    return Addresses(
+        time_ns + clock_offset_ns,
+        connection,
+        Address(_ip(family, local[:size]), local_port),
+        Address(_ip(family, remote[:size]), remote_port),
+    )
+
+
+def _parse_closed(record: memoryview, clock_offset_ns: int) -> Closed:
+    _, _, _, _, time_ns, connection, *positions = CLOSED.unpack_from(record)
+    return Closed(time_ns + clock_offset_ns, connection, *positions)
+
+
+def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
+    _, _, _, _, time_ns, _, pid = EXITED.unpack_from(record)
+    return Exited(time_ns + clock_offset_ns, pid)
+
+
+_PARSERS: dict[int, Callable[[memoryview, int], Event]] = {
+    1: _parse_opened,
+    2: _parse_data,
+    3: _parse_addresses,
+    4: _parse_closed,
+    5: _parse_exited,
+}
+
+
+def _text(raw: bytes) -> str | None:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None
+
+
+def _ip(family: int, raw: bytes) -> str:
+    """Return the text form; an IPv4 address mapped into IPv6 is shown as IPv4."""
+    text = socket.inet_ntop(family, raw)
+    return text.removeprefix("::ffff:") if "." in text else text
