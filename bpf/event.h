@@ -55,7 +55,7 @@ struct event_opened {
 	struct event_header header;
 	__u32 pid;
 	__u32 uid;
-	__u64 positions[DIRECTIONS]; /* plaintext bytes that passed before this event */
+	__u64 object;		     /* the TLS library's object, a user address */
 	__u32 library;		     /* index given by user space at attach time */
 	__u32 tls_version;	     /* as on the wire: 0x0304 is TLS 1.3; 0 unknown */
 	__u8 role;
@@ -103,7 +103,7 @@ struct event_exited {
 };
 
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
-_Static_assert(sizeof(struct event_opened) == 24 + 40 + 16 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES - 8,
+_Static_assert(sizeof(struct event_opened) == 24 + 32 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 40, "event_addresses");

@@ -1,1 +1,22 @@
-char LICENSE[] __attribute__((section("license"), used)) = "GPL";
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The one BPF object. Read in this order: what events look like, the maps, who is
+ * watched, connections, their bytes, their sockets, the library's calls.
+ */
+#include "kernel.h"
+#include "event.h"
+
+/* The default; user space sets another size before it loads. */
+#ifndef RING_BYTES
+#define RING_BYTES (16 << 20)
+#endif
+
+#include "maps.bpf.h"
+#include "process.bpf.h"
+#include "connection.bpf.h"
+#include "data.bpf.h"
+#include "socket.bpf.h"
+#include "calls.bpf.h"
+#include "openssl.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";

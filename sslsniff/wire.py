@@ -17,9 +17,9 @@ from sslsniff.model import Address, Direction, LossCause
 class Opened(NamedTuple):
     """A connection seen for the first time, or again after its announcement was lost.
 
-    ``connection`` is unique within one capture. ``library`` indexes the source's table of
-    library names. ``read_position`` and ``write_position`` count the plaintext
-    bytes that passed before.
+    ``connection`` is unique within one capture; its positions count from 0, the first byte
+    after the probes were placed. ``library`` indexes the source's table of library
+    names. ``object_address`` is the TLS library's object in the process.
     """
 
     time_ns: int
@@ -31,12 +31,11 @@ class Opened(NamedTuple):
     library: int
     role: Side | None
     from_start: bool
-    read_position: int
-    write_position: int
     tls_version: str | None = None
     alpn: str | None = None
     sni: str | None = None
     cipher: str | None = None
+    object_address: int = 0
 
 
 class Data(NamedTuple):
@@ -83,7 +82,7 @@ class Exited(NamedTuple):
 Event = Opened | Data | Addresses | Closed | Exited
 
 HEADER = struct.Struct("<HBBIQQ")
-OPENED = struct.Struct("<HBBIQQIIQQIIBBB5x16s32s256s48s")
+OPENED = struct.Struct("<HBBIQQIIQIIBBB5x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16s")
 CLOSED = struct.Struct("<HBBIQQQQ")
@@ -137,8 +136,7 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         connection,
         pid,
         uid,
-        read_position,
-        write_position,
+        object_address,
         library,
         tls_version,
         role,
@@ -155,12 +153,11 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         connection=connection,
         pid=pid,
         uid=uid,
+        object_address=object_address,
         comm=_text(comm) or "",
         library=library,
         role=_ROLES[role],
         from_start=bool(from_start),
-        read_position=read_position,
-        write_position=write_position,
         tls_version=_TLS_VERSIONS.get(tls_version),
         alpn=_text(alpn[:alpn_bytes]),
         sni=_text(sni),

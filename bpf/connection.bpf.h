@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * TLS connections: made at the first sight of a TLS object, announced to user
+ * space with their first byte, ended by the library's free call.
+ */
+
+static __always_inline u64 new_connection_id(void)
+{
+	/* Unique: a CPU's clock does not stand still between two connections. */
+	return bpf_ktime_get_ns() << 10 | (bpf_get_smp_processor_id() & 1023);
+}
+
+static __always_inline void fill_header(struct event_header *header, u16 kind, const struct thread *thread, u64 connection)
+{
+	header->kind = kind;
+	header->direction = 0;
+	header->cut = CUT_NONE;
+	header->tid = thread->tid;
+	header->time_ns = bpf_ktime_get_ns();
+	header->connection = connection;
+}
+
+static __always_inline struct connection *make_connection(const struct connection_key *key, u8 from_start)
+{
+	struct connection fresh = {.id = new_connection_id(), .from_start = from_start};
+	map_update(connections, key, &fresh);
+	struct connection *connection = map_lookup(connections, key);
+	if (!connection)
+		count(COUNTER_UNTRACKED_CALLS, 1);
+	return connection;
+}
+
+static __always_inline struct connection *get_connection(const struct connection_key *key)
+{
+	struct connection *connection = map_lookup(connections, key);
+	return connection ? connection : make_connection(key, 0);
+}
+
+static __always_inline u64 read_pointer(u64 address)
+{
+	u64 value = 0;
+	bpf_probe_read_user(&value, sizeof(value), (const void *)address);
+	return value;
+}
+
+static __always_inline u32 read_u32(u64 address)
+{
+	u32 value = 0;
+	bpf_probe_read_user(&value, sizeof(value), (const void *)address);
+	return value;
+}
+
+/* What the library's own object says of the connection, as far as its layout is known. */
+static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
+{
+	event->library = layout->library;
+	if (layout->server >= 0)
+		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
+	if (layout->version >= 0)
+		event->tls_version = read_u32(object + layout->version);
+	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
+		u64 size = read_pointer(object + layout->alpn_length);
+		if (size > ALPN_BYTES)
+			size = ALPN_BYTES;
+		/* The length is a size_t, or an unsigned with something else behind it. */
+		u64 alpn = read_pointer(object + layout->alpn);
+		if (alpn && !bpf_probe_read_user(event->alpn, ALPN_BYTES, (const void *)alpn))
+			event->alpn_bytes = size;
+	}
+	if (layout->session >= 0 && layout->session_cipher >= 0 && layout->cipher_name >= 0) {
+		u64 session = read_pointer(object + layout->session);
+		u64 cipher = session ? read_pointer(session + layout->session_cipher) : 0;
+		u64 name = cipher ? read_pointer(cipher + layout->cipher_name) : 0;
+		if (name)
+			bpf_probe_read_user_str(event->cipher, CIPHER_BYTES, (const void *)name);
+	}
+}
+
+static __always_inline void announce_addresses(const struct thread *thread, const struct connection *connection);
+
+/* Tell user space of the connection, until it took it. Returns whether it knows. */
+static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
+				     struct connection *connection)
+{
+	if (connection->announced)
+		return 1;
+	u32 index = ATTACH_COOKIE(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	struct event_opened *event = layout ? ring_reserve(events, sizeof(struct event_opened)) : 0;
+	if (!event)
+		return 0;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->header, EVENT_OPENED, thread, connection->id);
+	event->pid = thread->pid;
+	event->uid = (u32)bpf_get_current_uid_gid();
+	event->object = key->object;
+	event->from_start = connection->from_start;
+	struct comm comm = {};
+	get_process_comm(&comm);
+	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
+	describe(event, key->object, layout);
+	const struct server_name *name = map_lookup(server_names, key);
+	if (name)
+		bpf_probe_read_kernel(event->sni, SNI_BYTES, name->name);
+	ring_submit(events, event);
+	connection->announced = 1;
+	map_delete(server_names, key);
+	announce_addresses(thread, connection);
+	return 1;
+}
+
+static __always_inline void close_connection(const struct thread *thread, const struct connection_key *key)
+{
+	const struct connection *connection = map_lookup(connections, key);
+	if (!connection)
+		return;
+	if (connection->announced) {
+		struct event_closed *event = ring_reserve(events, sizeof(struct event_closed));
+		if (event) {
+			fill_header(&event->header, EVENT_CLOSED, thread, connection->id);
+			event->positions[DIRECTION_READ] = connection->positions[DIRECTION_READ];
+			event->positions[DIRECTION_WRITE] = connection->positions[DIRECTION_WRITE];
+			ring_submit(events, event);
+		}
+	}
+	map_delete(connections, key);
+}

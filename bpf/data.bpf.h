@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Plaintext of a finished call -> EVENT_DATA, straight from user memory into the
+ * ring. There is no per-CPU buffer in between: uprobe programs can be preempted
+ * (kernels since 6.0 run them with only migration disabled), and a second one on the
+ * same CPU would overwrite it.
+ */
+
+/* A long call is emitted in records of the one, then of the other size, so that few turns of a loop reach far:
+ * the verifier walks each. Together 17 MiB a call; user space keeps call_limit_bytes below. */
+#define LARGE_RECORD (1 << 20)
+#define MEDIUM_RECORD (1 << 16)
+#define MOST_RECORDS 16
+
+static __always_inline void lose(u8 cut, u64 bytes)
+{
+	/* The counters stand in the order of enum cut, two for each. */
+	count(COUNTER_RING_FULL_EVENTS + 2 * cut, 1);
+	count(COUNTER_RING_FULL_BYTES + 2 * cut, bytes);
+}
+
+/* Emit `size` <= capacity bytes of the thread's piece, standing for `span`, `cut` telling why. `capacity` is constant: the
+ * verifier wants to know the record's size. */
+static __always_inline void emit(const struct thread *thread, u64 capacity, u64 size, u64 span, u8 cut)
+{
+	const struct piece *piece = &thread->piece;
+	struct event_data *event = ring_reserve(events, sizeof(struct event_data) + capacity);
+	if (!event) {
+		lose(CUT_NONE, span);
+		return;
+	}
+	/* Held in a register as unsigned, so that this compare is the one the verifier sees. */
+	asm volatile("" : "+r"(size));
+	if (size > capacity)
+		size = capacity;
+	if (size && bpf_probe_read_user(event + 1, size, (const void *)piece->buffer)) {
+		size = 0;
+		cut = CUT_UNREADABLE;
+	}
+	fill_header(&event->header, EVENT_DATA, thread, piece->connection);
+	event->header.direction = piece->direction;
+	event->header.cut = cut;
+	event->position = piece->position;
+	event->span = span;
+	event->captured = size;
+	event->call_bytes = piece->call_bytes;
+	event->call_position = piece->call_position;
+	ring_submit(events, event);
+	if (cut)
+		lose(cut, span - size);
+}
+
+/* Emit the thread's piece in whole records, but for its last one. */
+static __always_inline void emit_records(struct thread *thread, u64 bytes)
+{
+	struct piece *piece = &thread->piece;
+	for (int i = 0; i < MOST_RECORDS; i++) {
+		if (piece->size <= bytes)
+			break;
+		emit(thread, bytes, bytes, bytes, CUT_NONE);
+		piece->buffer += bytes;
+		piece->position += bytes;
+		piece->call_position += bytes;
+		piece->size -= bytes;
+		piece->span -= bytes;
+	}
+}
+
+static __always_inline void emit_piece(struct thread *thread)
+{
+	emit_records(thread, LARGE_RECORD);
+	emit_records(thread, MEDIUM_RECORD);
+
+	const struct piece *piece = &thread->piece;
+	u64 size = piece->size;
+	u64 span = piece->span;
+	u8 cut = piece->cut;
+	if (size <= 256)
+		emit(thread, 256, size, span, cut);
+	else if (size <= 1024)
+		emit(thread, 1024, size, span, cut);
+	else if (size <= 4096)
+		emit(thread, 4096, size, span, cut);
+	else if (size <= 16384)
+		emit(thread, 16384, size, span, cut);
+	else
+		emit(thread, MEDIUM_RECORD, size, span, cut);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * What the CO-RE build needs of the kernel: the few types that are read (their
+ * offsets are relocated at load time, so only the used fields stand here), helper
+ * numbers (include/uapi/linux/bpf.h) and map declarations. With bcc, bcc.h takes
+ * this file's place.
+ */
+#ifndef SSLSNIFF_KERNEL_H
+#define SSLSNIFF_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef int __s32;
+typedef long long __s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+
+#define SEC(name) __attribute__((section(name), used))
+#define __always_inline inline __attribute__((always_inline))
+
+/* x86-64 user registers at the probe (arch/x86/include/asm/ptrace.h): kernel ABI, not relocated. */
+struct pt_regs {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 orig_ax, ip, cs, flags, sp, ss;
+};
+#define PT_REGS_PARM1(ctx) ((ctx)->di)
+#define PT_REGS_PARM2(ctx) ((ctx)->si)
+#define PT_REGS_PARM3(ctx) ((ctx)->dx)
+#define PT_REGS_PARM4(ctx) ((ctx)->cx)
+#define PT_REGS_PARM5(ctx) ((ctx)->r8)
+#define PT_REGS_RC(ctx) ((ctx)->ax)
+#define PT_REGS_SP(ctx) ((ctx)->sp)
+
+struct bpf_raw_tracepoint_args {
+	u64 args[0];
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	u8 in6_u[16];
+};
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct signal_struct {
+	struct {
+		s32 counter;
+	} live;
+};
+
+struct task_struct {
+	s32 tgid;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	char comm[16];
+};
+
+#pragma clang attribute pop
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_F_NO_PREALLOC = 1 };
+
+/* Only the helper asked for; libbpf resolves its presence at load time. */
+enum bpf_func_id {
+	BPF_FUNC_get_attach_cookie = 174,
+};
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
+static u64 (*bpf_get_current_uid_gid)(void) = (void *)15;
+static long (*bpf_get_current_comm)(void *buffer, u32 size) = (void *)16;
+static u64 (*bpf_get_current_task)(void) = (void *)35;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+struct bpf_pidns_info {
+	u32 pid;
+	u32 tgid;
+};
+static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info, u32 size) = (void *)120;
+static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
+
+/* Kernels before 5.15 have no cookies; libbpf then makes this 0 and the verifier drops the call. */
+#define ATTACH_COOKIE(ctx)                                                                                             \
+	(__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_get_attach_cookie, 0) ?                           \
+		 bpf_get_attach_cookie(ctx) :                                                                          \
+		 0)
+
+#define MAP(kind, name, key_type, value_type, entries, flags)                                                          \
+	struct {                                                                                                       \
+		int(*type)[BPF_MAP_TYPE_##kind];                                                                       \
+		int(*max_entries)[entries];                                                                            \
+		int(*map_flags)[flags];                                                                                \
+		key_type *key;                                                                                         \
+		value_type *value;                                                                                     \
+	} name SEC(".maps")
+#define MAP_HASH(name, key_type, value_type, entries) MAP(HASH, name, key_type, value_type, entries, BPF_F_NO_PREALLOC)
+#define MAP_LRU_HASH(name, key_type, value_type, entries) MAP(LRU_HASH, name, key_type, value_type, entries, 0)
+#define MAP_ARRAY(name, value_type, entries) MAP(ARRAY, name, u32, value_type, entries, 0)
+#define MAP_RING(name, bytes)                                                                                          \
+	struct {                                                                                                       \
+		int(*type)[BPF_MAP_TYPE_RINGBUF];                                                                      \
+		int(*max_entries)[bytes];                                                                              \
+	} name SEC(".maps")
+
+/* Plain calls, so that the bcc loader can turn them into bcc's method form by text. */
+#define map_lookup(map, key) bpf_map_lookup_elem(&map, key)
+#define map_update(map, key, value) bpf_map_update_elem(&map, key, value, 0)
+#define map_delete(map, key) bpf_map_delete_elem(&map, key)
+#define ring_reserve(ring, size) bpf_ringbuf_reserve(&ring, size, 0)
+#define ring_submit(ring, record) bpf_ringbuf_submit(record, 0)
+
+#endif

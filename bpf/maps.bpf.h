@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The maps, and the configuration that user space writes before it attaches.
+ * Everything that user space may set lives in maps: bcc has no global variables.
+ */
+
+/* Calls of one thread that may be open at once: a TLS connection inside another, or fibers
+ * that switch stacks inside a call. */
+#define CALL_SLOTS 4
+
+struct config {
+	u32 own_pid; /* sslsniff itself: never watched */
+	u32 by_pid;  /* 1: only processes in `pids`, and their later children */
+	u32 by_uid;  /* 1: only users in `uids` */
+	u32 by_comm; /* 1: only process names in `comms` */
+	u64 call_limit_bytes;
+	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
+	u64 pid_namespace_inode;
+};
+
+/* Byte offsets in the library's SSL object, -1 where unknown; see sslsniff/layout.py. */
+struct layout {
+	u32 library;
+	s32 server;
+	s32 version;
+	s32 alpn;
+	s32 alpn_length;
+	s32 session;
+	s32 session_cipher;
+	s32 cipher_name;
+	s32 references;
+};
+
+struct comm {
+	char name[COMM_BYTES];
+};
+
+struct server_name {
+	char name[SNI_BYTES];
+};
+
+/* A TLS object's address says who it is only together with its process. */
+struct connection_key {
+	u64 object;
+	u64 pid;
+};
+
+struct connection {
+	u64 id;
+	u64 positions[DIRECTIONS];
+	u64 socket;   /* struct sock * that the connection was found to use; 0 unknown */
+	u64 rival;    /* another one that the last indirect evidence spoke for */
+	u8 announced; /* user space has the EVENT_OPENED */
+	u8 from_start;
+};
+
+/* A TLS call between its entry and its return. The stack pointer tells calls of one thread apart. */
+struct call {
+	u64 stack;
+	u64 object;
+	u64 buffer;
+	u64 count; /* where the call stores how many bytes it moved; 0: its return value says so */
+	u8 direction;
+	u8 cut; /* why bytes beyond the limit are not copied */
+	u8 pad[6];
+};
+
+/* What is still to emit of a finished call. It stands in the thread's entry, not on the stack: there the
+ * verifier would follow its values through every turn of the loop. */
+struct piece {
+	u64 connection;
+	u64 buffer; /* user memory; nothing is read where `size` is 0 */
+	u64 size;   /* bytes to copy */
+	u64 span;   /* bytes of the stream these and what is cut behind them stand for */
+	u64 position;
+	u32 call_bytes;
+	u32 call_position;
+	u8 direction;
+	u8 cut;
+	u8 pad[6];
+};
+
+struct thread {
+	struct call calls[CALL_SLOTS];
+	struct piece piece;
+	u64 received; /* socket of the last receive outside any TLS call */
+	u64 written;  /* TLS object of the last write, until the thread sends */
+	u32 pid;
+	u32 tid;
+	u32 next_slot;
+	u32 pad;
+};
+
+enum counter {
+	COUNTER_RING_FULL_EVENTS,
+	COUNTER_RING_FULL_BYTES,
+	COUNTER_CALL_LIMIT_EVENTS,
+	COUNTER_CALL_LIMIT_BYTES,
+	COUNTER_UNREADABLE_EVENTS,
+	COUNTER_UNREADABLE_BYTES,
+	COUNTER_SENDFILE_EVENTS,
+	COUNTER_SENDFILE_BYTES,
+	COUNTER_UNTRACKED_CALLS, /* the table of threads or connections was full */
+	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
+	COUNTERS,
+};
+
+MAP_ARRAY(configs, struct config, 1);
+MAP_ARRAY(counters, u64, COUNTERS);
+MAP_ARRAY(layouts, struct layout, 256);
+MAP_HASH(pids, u32, u32, 65536);
+MAP_HASH(uids, u32, u32, 1024);
+MAP_HASH(comms, struct comm, u32, 1024);
+MAP_HASH(threads, u64, struct thread, 65536);
+MAP_HASH(watched, u32, u32, 65536);
+MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);
+MAP_LRU_HASH(server_names, struct connection_key, struct server_name, 4096);
+MAP_RING(events, RING_BYTES);
+
+static __always_inline void count(u32 counter, u64 amount)
+{
+	u64 *value = map_lookup(counters, &counter);
+	if (value)
+		__sync_fetch_and_add(value, amount);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * A connection's life in OpenSSL and in libraries with its interface (BoringSSL, LibreSSL). Its
+ * reads and writes are in calls.bpf.h; which function carries which program is data:
+ * sslsniff/plans/openssl.py.
+ */
+
+#define SSL_CTRL_SET_TLSEXT_HOSTNAME 55
+
+/* SSL_new returned an object: whatever was known under its address is over. */
+SEC("uprobe")
+int openssl_new_return(struct pt_regs *ctx)
+{
+	struct thread *thread = get_thread();
+	u64 object = PT_REGS_RC(ctx);
+	if (!thread || !object)
+		return 0;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	close_connection(thread, &key);
+	make_connection(&key, 1);
+	return 0;
+}
+
+/* SSL_free only counts down while others hold the object. */
+SEC("uprobe")
+int openssl_free_enter(struct pt_regs *ctx)
+{
+	struct thread *thread = get_thread();
+	u64 object = PT_REGS_PARM1(ctx);
+	if (!thread || !object)
+		return 0;
+	u32 index = ATTACH_COOKIE(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	if (layout && layout->references >= 0 && (s32)read_u32(object + layout->references) > 1)
+		return 0;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	close_connection(thread, &key);
+	map_delete(server_names, &key);
+	return 0;
+}
+
+/* SSL_clear makes the object ready for another connection. The library also calls it before a
+ * first handshake: nothing has passed then. */
+SEC("uprobe")
+int openssl_clear_enter(struct pt_regs *ctx)
+{
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
+	const struct connection *connection = map_lookup(connections, &key);
+	if (!connection || !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE]))
+		return 0;
+	close_connection(thread, &key);
+	make_connection(&key, 1);
+	return 0;
+}
+
+/* (ssl, command, long, pointer): a client names the server it wants */
+SEC("uprobe")
+int openssl_ctrl_enter(struct pt_regs *ctx)
+{
+	if ((u32)PT_REGS_PARM2(ctx) != SSL_CTRL_SET_TLSEXT_HOSTNAME)
+		return 0;
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
+	struct server_name name = {};
+	bpf_probe_read_user_str(name.name, sizeof(name.name), (const void *)PT_REGS_PARM4(ctx));
+	map_update(server_names, &key, &name);
+	return 0;
+}

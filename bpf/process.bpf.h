@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Which processes are watched, and their life: fork, exec, exit.
+ */
+
+/* The caller's process and thread as sslsniff's own /proc numbers them; 0: not visible there. */
+static __always_inline u64 current_pid_tgid(const struct config *config)
+{
+	if (!config->pid_namespace_inode)
+		return bpf_get_current_pid_tgid();
+	struct bpf_pidns_info info = {};
+	if (bpf_get_ns_current_pid_tgid(config->pid_namespace_device, config->pid_namespace_inode, &info, sizeof(info)))
+		return 0;
+	return (u64)info.tgid << 32 | info.pid;
+}
+
+static __always_inline struct config *get_config(void)
+{
+	u32 zero = 0;
+	return map_lookup(configs, &zero);
+}
+
+/* Kernel structs are read where their offsets are right: by CO-RE always, by bcc when its headers are this
+ * kernel's. A task that denies its own number says that they are not. */
+static __always_inline int types_are_reliable(const struct task_struct *task)
+{
+	s32 tgid = 0;
+	bpf_probe_read_kernel(&tgid, sizeof(tgid), &task->tgid);
+	if ((u32)tgid == bpf_get_current_pid_tgid() >> 32)
+		return 1;
+	count(COUNTER_UNRELIABLE_TYPES, 1);
+	return 0;
+}
+
+/* The process's name, not the thread's: servers name their threads otherwise. */
+static __always_inline void get_process_comm(struct comm *comm)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct task_struct *leader = 0;
+	if (types_are_reliable(task) && !bpf_probe_read_kernel(&leader, sizeof(leader), &task->group_leader) &&
+	    !bpf_probe_read_kernel(comm->name, sizeof(comm->name), &leader->comm))
+		return;
+	bpf_get_current_comm(comm->name, sizeof(comm->name));
+}
+
+static __always_inline int is_watched(const struct config *config, u32 pid)
+{
+	if (pid == config->own_pid || pid == 0)
+		return 0;
+	if (config->by_pid && !map_lookup(pids, &pid))
+		return 0;
+	if (config->by_uid) {
+		u32 uid = (u32)bpf_get_current_uid_gid();
+		if (!map_lookup(uids, &uid))
+			return 0;
+	}
+	if (config->by_comm) {
+		struct comm comm = {};
+		get_process_comm(&comm);
+		/* The kernel pads a name with whatever stood there before. */
+		int ended = 0;
+		for (int i = 0; i < COMM_BYTES; i++) {
+			ended |= !comm.name[i];
+			if (ended)
+				comm.name[i] = 0;
+		}
+		if (!map_lookup(comms, &comm))
+			return 0;
+	}
+	return 1;
+}
+
+/* The caller's state; made on its first TLS call. 0 where the process is not watched. */
+static __always_inline struct thread *get_thread(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	if (thread)
+		return thread;
+	const struct config *config = get_config();
+	if (!config)
+		return 0;
+	u64 shown = current_pid_tgid(config);
+	u32 pid = shown >> 32;
+	if (!is_watched(config, pid))
+		return 0;
+	struct thread fresh = {.pid = pid, .tid = (u32)shown};
+	map_update(threads, &id, &fresh);
+	u32 tgid = id >> 32;
+	map_update(watched, &tgid, &pid);
+	thread = map_lookup(threads, &id);
+	if (!thread)
+		count(COUNTER_UNTRACKED_CALLS, 1);
+	return thread;
+}
+
+/* A process is gone, or its address space is: tell it once if it was ever watched. */
+static __always_inline void forget_process(u32 tgid)
+{
+	u32 *pid = map_lookup(watched, &tgid);
+	if (!pid)
+		return;
+	struct event_exited *event = ring_reserve(events, sizeof(struct event_exited));
+	if (event) {
+		event->header.kind = EVENT_EXITED;
+		event->header.direction = 0;
+		event->header.cut = 0;
+		event->header.tid = 0;
+		event->header.time_ns = bpf_ktime_get_ns();
+		event->header.connection = 0;
+		event->pid = *pid;
+		event->pad = 0;
+		ring_submit(events, event);
+	}
+	map_delete(watched, &tgid);
+}
+
+SEC("raw_tp/sched_process_fork")
+int process_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct config *config = get_config();
+	if (!config || !config->by_pid)
+		return 0;
+	u32 parent = bpf_get_current_pid_tgid() >> 32;
+	if (!map_lookup(pids, &parent))
+		return 0;
+	const struct task_struct *child = (const struct task_struct *)ctx->args[1];
+	if (!types_are_reliable((const struct task_struct *)ctx->args[0]))
+		return 0;
+	s32 tgid = 0;
+	bpf_probe_read_kernel(&tgid, sizeof(tgid), &child->tgid);
+	u32 pid = tgid;
+	map_update(pids, &pid, &parent);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	(void)ctx;
+	u64 id = bpf_get_current_pid_tgid();
+	map_delete(threads, &id);
+	forget_process(id >> 32);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	map_delete(threads, &id);
+
+	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). */
+	const struct task_struct *task = (const struct task_struct *)ctx->args[0];
+	struct signal_struct *signal = 0;
+	s32 live = 1;
+	if (!types_are_reliable(task))
+		return 0;
+	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
+	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
+	if (live != 0)
+		return 0;
+	u32 pid = id >> 32;
+	forget_process(pid);
+	map_delete(pids, &pid);
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Which socket a connection uses, and so its addresses.
+ *
+ * Direct evidence: a socket call inside a TLS call. Indirect, for libraries fed through
+ * memory: a receive on the thread just before a TLS read, a send just after a TLS
+ * write. A first sight binds; direct evidence corrects at once, indirect when it says the same
+ * twice in a row.
+ */
+
+#define AF_INET 2
+#define AF_INET6 10
+
+static __always_inline u16 socket_family(const struct sock *sock)
+{
+	u16 family = 0;
+	bpf_probe_read_kernel(&family, sizeof(family), &sock->__sk_common.skc_family);
+	return family;
+}
+
+static __always_inline void announce_addresses(const struct thread *thread, const struct connection *connection)
+{
+	const struct sock *sock = (const struct sock *)connection->socket;
+	if (!sock)
+		return;
+	struct event_addresses *event = ring_reserve(events, sizeof(struct event_addresses));
+	if (!event)
+		return;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->header, EVENT_ADDRESSES, thread, connection->id);
+	event->family = socket_family(sock);
+	bpf_probe_read_kernel(&event->local_port, sizeof(event->local_port), &sock->__sk_common.skc_num);
+	u16 remote_port = 0; /* in network order, unlike skc_num */
+	bpf_probe_read_kernel(&remote_port, sizeof(remote_port), &sock->__sk_common.skc_dport);
+	event->remote_port = __builtin_bswap16(remote_port);
+	if (event->family == AF_INET) {
+		bpf_probe_read_kernel(event->local, 4, &sock->__sk_common.skc_rcv_saddr);
+		bpf_probe_read_kernel(event->remote, 4, &sock->__sk_common.skc_daddr);
+	} else {
+		bpf_probe_read_kernel(event->local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(event->remote, 16, &sock->__sk_common.skc_v6_daddr);
+	}
+	ring_submit(events, event);
+}
+
+static __always_inline void bind(const struct thread *thread, struct connection *connection, u64 socket, int direct)
+{
+	if (connection->socket == socket) {
+		connection->rival = 0;
+		return;
+	}
+	if (connection->socket && !direct && connection->rival != socket) {
+		connection->rival = socket;
+		return;
+	}
+	connection->socket = socket;
+	connection->rival = 0;
+	if (connection->announced)
+		announce_addresses(thread, connection);
+}
+
+/* A TLS read succeeded: its bytes came with the thread's last receive. */
+static __always_inline void bind_received(struct thread *thread, struct connection *connection)
+{
+	if (!thread->received)
+		return;
+	bind(thread, connection, thread->received, 0);
+	thread->received = 0;
+}
+
+/* The thread's innermost open TLS call, by the deepest stack; 0: none. */
+static __always_inline u64 innermost_object(const struct thread *thread)
+{
+	u64 object = 0;
+	u64 deepest = ~0ULL;
+	for (int i = 0; i < CALL_SLOTS; i++) {
+		u64 stack = thread->calls[i].stack;
+		if (stack && stack < deepest) {
+			deepest = stack;
+			object = thread->calls[i].object;
+		}
+	}
+	return object;
+}
+
+static __always_inline int socket_call(const struct sock *sock, int sent)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	if (!thread)
+		return 0;
+	u16 family = socket_family(sock);
+	if (family != AF_INET && family != AF_INET6)
+		return 0;
+	u64 object = innermost_object(thread);
+	int direct = object != 0;
+	if (!direct && !sent) {
+		thread->received = (u64)sock;
+		return 0;
+	}
+	if (!direct) {
+		object = thread->written;
+		thread->written = 0;
+	}
+	if (!object)
+		return 0;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	struct connection *connection = direct ? get_connection(&key) : map_lookup(connections, &key);
+	if (connection)
+		bind(thread, connection, (u64)sock, direct);
+	return 0;
+}
+
+/* Kernels since 6.3 (include/trace/events/sock.h): (sock, result, flags), after the call. */
+SEC("raw_tp/sock_send_length")
+int socket_sent(struct bpf_raw_tracepoint_args *ctx)
+{
+	return (s32)ctx->args[1] > 0 ? socket_call((const struct sock *)ctx->args[0], 1) : 0;
+}
+
+SEC("raw_tp/sock_recv_length")
+int socket_received(struct bpf_raw_tracepoint_args *ctx)
+{
+	return (s32)ctx->args[1] > 0 ? socket_call((const struct sock *)ctx->args[0], 0) : 0;
+}
+
+/* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock. */
+SEC("kprobe/tcp_sendmsg")
+int tcp_sent(struct pt_regs *ctx)
+{
+	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 1);
+}
+
+SEC("kprobe/tcp_recvmsg")
+int tcp_received(struct pt_regs *ctx)
+{
+	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 0);
+}

@@ -1,0 +1,171 @@
+"""The CO-RE loader: the prebuilt object through ``libbpf.so.1`` (1.0 or newer), by ctypes."""
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from sslsniff.errors import KernelError, LoaderError
+from sslsniff.kernel.loader import Detach
+
+OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
+
+_PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+
+
+class _UprobeOptions(Structure):
+    """``struct bpf_uprobe_opts`` of libbpf 1.0 (src/libbpf.h); later fields are zero by ``size``."""
+
+    _fields_ = (
+        ("size", c_size_t),
+        ("ref_ctr_offset", c_size_t),
+        ("bpf_cookie", c_uint64),
+        ("retprobe", c_bool),
+        ("func_name", c_char_p),
+    )
+
+
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "libbpf_set_print": (c_void_p, [_PRINT]),
+    "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
+    "bpf_object__load": (c_int, [c_void_p]),
+    "bpf_object__close": (None, [c_void_p]),
+    "bpf_object__find_map_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_object__find_program_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_map__fd": (c_int, [c_void_p]),
+    "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
+    "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
+    "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
+    "bpf_map_delete_elem": (c_int, [c_int, c_char_p]),
+    "bpf_program__attach_uprobe_opts": (
+        c_void_p,
+        [c_void_p, c_int, c_char_p, c_size_t, POINTER(_UprobeOptions)],
+    ),
+    "bpf_program__attach_raw_tracepoint": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_program__attach_kprobe": (c_void_p, [c_void_p, c_bool, c_char_p]),
+    "bpf_link__destroy": (c_int, [c_void_p]),
+}
+
+
+def open_library() -> ctypes.CDLL:
+    """Return ``libbpf.so.1`` with its functions typed; raises ``LoaderError`` where it is missing."""
+    try:
+        library = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    except OSError as error:
+        raise LoaderError(
+            "libbpf.so.1 is not installed", "install it (Debian: apt install libbpf1)"
+        ) from error
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class LibbpfLoader:
+    """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page."""
+
+    name = "co-re"
+
+    def __init__(self, ring_bytes: int) -> None:
+        self._lib = open_library()
+        self._log: list[str] = []
+        # vfprintf's va_list cannot be read from Python: the kernel's answer in errno must do.
+        self._silence = _PRINT(lambda _level, _format, _arguments: 0)
+        self._lib.libbpf_set_print(self._silence)
+        if not OBJECT.exists():
+            raise LoaderError(
+                f"the BPF object {OBJECT} is missing", "build it (make) or use --loader bcc"
+            )
+        self._object = self._lib.bpf_object__open_file(os.fsencode(OBJECT), None)
+        if not self._object:
+            raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
+        self._map_fds: dict[str, int] = {}
+        try:
+            self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
+            if self._lib.bpf_object__load(self._object) != 0:
+                raise _load_error(ctypes.get_errno())
+        except BaseException:
+            self._lib.bpf_object__close(self._object)
+            raise
+
+    def _map(self, name: str) -> int:
+        handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
+        if not handle:
+            raise LoaderError(f"the BPF object has no map {name}", "build it again (make)")
+        return handle
+
+    def _program(self, name: str) -> int:
+        handle: int | None = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
+        if not handle:
+            raise LoaderError(f"the BPF object has no program {name}", "build it again (make)")
+        return handle
+
+    def map_fd(self, name: str) -> int:
+        """See ``Loader``."""
+        if name not in self._map_fds:
+            self._map_fds[name] = self._lib.bpf_map__fd(self._map(name))
+        return self._map_fds[name]
+
+    def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
+        """See ``Loader``."""
+        value = ctypes.create_string_buffer(value_bytes)
+        if self._lib.bpf_map_lookup_elem(self.map_fd(name), key, value) != 0:
+            return None
+        return value.raw
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """See ``Loader``."""
+        if self._lib.bpf_map_update_elem(self.map_fd(name), key, value, 0) != 0:
+            reason = os.strerror(ctypes.get_errno())
+            raise KernelError(f"the kernel refused an entry of map {name}", reason)
+
+    def delete(self, name: str, key: bytes) -> None:
+        """See ``Loader``."""
+        self._lib.bpf_map_delete_elem(self.map_fd(name), key)
+
+    def attach_uprobe(
+        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    ) -> Detach:
+        """See ``Loader``."""
+        options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, cookie, is_return, None)
+        link = self._lib.bpf_program__attach_uprobe_opts(
+            self._program(program), -1, os.fsencode(path), offset, byref(options)
+        )
+        return self._detach(link, f"{program} at {path}+{offset:#x}")
+
+    def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
+        """See ``Loader``."""
+        link = self._lib.bpf_program__attach_raw_tracepoint(
+            self._program(program), tracepoint.encode()
+        )
+        return self._detach(link, f"tracepoint {tracepoint}")
+
+    def attach_kprobe(self, program: str, function: str) -> Detach:
+        """See ``Loader``."""
+        link = self._lib.bpf_program__attach_kprobe(
+            self._program(program), False, function.encode()
+        )
+        return self._detach(link, f"kprobe {function}")
+
+    def _detach(self, link: int | None, what: str) -> Detach:
+        if not link:
+            reason = os.strerror(ctypes.get_errno())
+            raise KernelError(f"cannot attach {what} ({reason})", "run sslsniff doctor")
+
+        def detach() -> None:
+            self._lib.bpf_link__destroy(link)
+
+        return detach
+
+    def close(self) -> None:
+        """See ``Loader``."""
+        self._lib.bpf_object__close(self._object)
+
+
+def _load_error(errno: int) -> KernelError:
+    reason = os.strerror(errno)
+    return KernelError(
+        f"the kernel did not load the BPF programs ({reason})",
+        "run as root on kernel 5.8 or newer with BTF, or try --loader bcc; see sslsniff doctor",
+    )

@@ -1,0 +1,44 @@
+"""What a BPF loader can do, whichever it is."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+Detach = Callable[[], None]
+"""Takes one probe away; calling it twice is an error."""
+
+
+class Loader(Protocol):
+    """A loaded BPF object. Keys and values of maps are bytes in the layout of ``bpf/maps.bpf.h``."""
+
+    @property
+    def name(self) -> str:
+        """Say which loader it is: ``co-re`` or ``bcc``."""
+
+    def map_fd(self, name: str) -> int:
+        """Return the file descriptor of a map, valid until ``close``."""
+
+    def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
+        """Return the value under ``key``, None where there is none."""
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """Set the value under ``key``; raises ``KernelError`` where the map is full."""
+
+    def delete(self, name: str, key: bytes) -> None:
+        """Take ``key`` out; an absent key is fine."""
+
+    def attach_uprobe(
+        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    ) -> Detach:
+        """Probe every process that maps the file ``path``, at file offset ``offset``.
+
+        ``cookie`` is what the program sees as the index of its library's layout. Raises ``KernelError``.
+        """
+
+    def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
+        """Attach to a raw tracepoint; raises ``KernelError`` where the kernel has it not."""
+
+    def attach_kprobe(self, program: str, function: str) -> Detach:
+        """Attach to the entry of a kernel function; raises ``KernelError``."""
+
+    def close(self) -> None:
+        """Unload everything; no probe stays."""

@@ -1,0 +1,67 @@
+"""The BPF ring buffer, read by mapping it: a third of the cost of libbpf's callbacks.
+
+Layout (kernel/bpf/ringbuf.c): a page with the consumer position, a page with the
+producer position, then the data. Each record has an 8-byte header whose first
+word is its length with two flag bits; records are aligned to 8 bytes.
+"""
+
+import mmap
+from collections.abc import Iterator
+
+_BUSY = 1 << 31
+_DISCARDED = 1 << 30
+_HEADER_BYTES = 8
+LARGEST_RECORD_BYTES = 128 << 10
+"""No less than the largest record of ``bpf/data.bpf.h``, in whole pages; a ring has two at least."""
+
+
+class Ring:
+    """A mapped ring buffer of ``size_bytes``; ``fd`` is the map's, pollable when records wait."""
+
+    def __init__(self, fd: int, size_bytes: int) -> None:
+        page = mmap.PAGESIZE
+        self.fd = fd
+        self._mask = size_bytes - 1
+        self._consumer_map = mmap.mmap(fd, page, offset=0)
+        # The kernel offers the data twice in a row, so that no record wraps. One record's length of the
+        # second time is enough, and counts less as memory of this process.
+        self._producer_map = mmap.mmap(
+            fd, page + size_bytes + LARGEST_RECORD_BYTES, prot=mmap.PROT_READ, offset=page
+        )
+        self._consumer = memoryview(self._consumer_map).cast("Q")
+        producer = memoryview(self._producer_map)
+        self._producer = producer[:8].cast("Q")
+        self._data = producer[page:]
+        self._lengths = self._data.cast("I")
+
+    def read(self, most: int) -> Iterator[memoryview]:
+        """Yield the records that wait, ``most`` at most.
+
+        A view is valid until the next one is asked for: then its room goes back to the kernel.
+        """
+        consumer, data, lengths, mask = self._consumer, self._data, self._lengths, self._mask
+        position = consumer[0]
+        end = self._producer[0]
+        for _ in range(most):
+            if position >= end:
+                end = self._producer[0]
+                if position >= end:
+                    return
+            start = position & mask
+            length = lengths[start >> 2]
+            if length & _BUSY:
+                return
+            size = length & ~_DISCARDED
+            if not length & _DISCARDED:
+                yield data[start + _HEADER_BYTES : start + _HEADER_BYTES + size]
+            position += (size + _HEADER_BYTES + 7) & ~7
+            consumer[0] = position
+
+    def close(self) -> None:
+        """Unmap; no view that ``read`` gave may be alive."""
+        self._lengths.release()
+        self._data.release()
+        self._producer.release()
+        self._consumer.release()
+        self._producer_map.close()
+        self._consumer_map.close()
