@@ -21,6 +21,7 @@ typedef __u64 u64;
 typedef __s32 s32;
 
 #define SEC(name) __attribute__((section(name), used))
+#define LICENSE(name) char LICENSE[] SEC("license") = name
 #define __always_inline inline __attribute__((always_inline))
 
 /* x86-64 user registers at the probe (arch/x86/include/asm/ptrace.h): kernel ABI, not relocated. */

@@ -3,7 +3,11 @@
  * The one BPF object. Read in this order: what events look like, the maps, who is
  * watched, connections, their bytes, their sockets, the library's calls.
  */
+#ifdef SSLSNIFF_BCC
+#include "bcc.h"
+#else
 #include "kernel.h"
+#endif
 #include "event.h"
 
 /* The default; user space sets another size before it loads. */
@@ -19,4 +23,4 @@
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
 
-char LICENSE[] SEC("license") = "GPL";
+LICENSE("GPL");

@@ -98,10 +98,10 @@ class Connection:
 
 @dataclass(slots=True)
 class Chunk:
-    """Plaintext of one connection in one direction.
+    """Plaintext of one connection in one direction, or the news that some was lost.
 
-    ``offset`` is the position of the first byte in its direction; ``missing`` bytes
-    were lost just before it, for ``cause``. ``data`` is empty where only a loss is told.
+    ``offset`` is the position of the first byte in its direction. Where ``missing`` is not
+    0, so many bytes just before ``offset`` were lost for ``cause``, and ``data`` is empty.
     """
 
     connection: Connection

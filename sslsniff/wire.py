@@ -63,6 +63,15 @@ class Addresses(NamedTuple):
     remote: Address
 
 
+class Checked(NamedTuple):
+    """So many bytes have passed on a connection that is still open; told at a capture's end."""
+
+    time_ns: int
+    connection: int
+    read_position: int
+    write_position: int
+
+
 class Closed(NamedTuple):
     """A connection ended after so many bytes in each direction."""
 
@@ -79,7 +88,7 @@ class Exited(NamedTuple):
     pid: int
 
 
-Event = Opened | Data | Addresses | Closed | Exited
+Event = Opened | Data | Addresses | Checked | Closed | Exited
 
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBB5x16s32s256s48s")

@@ -1,1 +1,1 @@
-"""Everything that speaks to the kernel: loaders, the ring buffer, map events. Only here is ctypes."""
+"""What speaks to the kernel: loaders, the ring buffer, map events. Only here is ctypes."""

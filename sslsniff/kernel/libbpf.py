@@ -15,7 +15,7 @@ _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
 
 class _UprobeOptions(Structure):
-    """``struct bpf_uprobe_opts`` of libbpf 1.0 (src/libbpf.h); later fields are zero by ``size``."""
+    """``struct bpf_uprobe_opts`` of libbpf 1.0; newer fields are zero by ``size``."""
 
     _fields_ = (
         ("size", c_size_t),
@@ -49,7 +49,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def open_library() -> ctypes.CDLL:
-    """Return ``libbpf.so.1`` with its functions typed; raises ``LoaderError`` where it is missing."""
+    """Return ``libbpf.so.1``, its functions typed; raises ``LoaderError`` where it is missing."""
     try:
         library = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError as error:

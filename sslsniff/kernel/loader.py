@@ -8,7 +8,7 @@ Detach = Callable[[], None]
 
 
 class Loader(Protocol):
-    """A loaded BPF object. Keys and values of maps are bytes in the layout of ``bpf/maps.bpf.h``."""
+    """A loaded BPF object. Keys and values are bytes in the layouts of ``bpf/maps.bpf.h``."""
 
     @property
     def name(self) -> str:
@@ -31,7 +31,7 @@ class Loader(Protocol):
     ) -> Detach:
         """Probe every process that maps the file ``path``, at file offset ``offset``.
 
-        ``cookie`` is what the program sees as the index of its library's layout. Raises ``KernelError``.
+        ``cookie`` is the index of the library's layout, for the program. Raises ``KernelError``.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

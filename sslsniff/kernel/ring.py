@@ -11,8 +11,10 @@ from collections.abc import Iterator
 _BUSY = 1 << 31
 _DISCARDED = 1 << 30
 _HEADER_BYTES = 8
-LARGEST_RECORD_BYTES = 128 << 10
-"""No less than the largest record of ``bpf/data.bpf.h``, in whole pages; a ring has two at least."""
+LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
+"""No less than the largest record of ``bpf/data.bpf.h``, in whole pages."""
+SMALLEST_RING_BYTES = 4 << 20
+"""A ring has room for some of the largest records."""
 
 
 class Ring:
@@ -23,8 +25,8 @@ class Ring:
         self.fd = fd
         self._mask = size_bytes - 1
         self._consumer_map = mmap.mmap(fd, page, offset=0)
-        # The kernel offers the data twice in a row, so that no record wraps. One record's length of the
-        # second time is enough, and counts less as memory of this process.
+        # The kernel offers the data twice in a row, so that no record wraps. One record's length
+        # of the second time is enough, and counts less as memory of this process.
         self._producer_map = mmap.mmap(
             fd, page + size_bytes + LARGEST_RECORD_BYTES, prot=mmap.PROT_READ, offset=page
         )

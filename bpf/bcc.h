@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * What the same source needs under bcc, in the place of kernel.h. bcc finds maps by its own macros and turns
+ * method calls on them into helper calls; sslsniff/kernel/bcc_loader.py writes map_lookup(m, k) as m.lookup(k), and
+ * so on. The kernel's types come from its headers.
+ */
+#ifndef SSLSNIFF_BCC_H
+#define SSLSNIFF_BCC_H
+
+#include <uapi/linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <net/sock.h>
+
+#define SEC(name)
+#define LICENSE(name)
+
+/* Debian 12's bcc attaches without cookies: every library has layout 0. */
+#define ATTACH_COOKIE(ctx) 0
+
+#define MAP_HASH(name, key_type, value_type, entries)                                                                  \
+	BPF_F_TABLE("hash", key_type, value_type, name, entries, BPF_F_NO_PREALLOC)
+#define MAP_LRU_HASH(name, key_type, value_type, entries) BPF_TABLE("lru_hash", key_type, value_type, name, entries)
+#define MAP_ARRAY(name, value_type, entries) BPF_TABLE("array", u32, value_type, name, entries)
+#define MAP_RING(name, bytes) BPF_RINGBUF_OUTPUT(name, (bytes) / 4096)
+
+#endif

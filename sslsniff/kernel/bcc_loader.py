@@ -1,0 +1,158 @@
+"""The bcc loader: the same BPF source, compiled when sslsniff starts; for kernels without BTF."""
+
+import importlib
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from sslsniff.errors import KernelError, LoaderError
+from sslsniff.kernel.loader import Detach
+
+SOURCES = Path(__file__).parent.parent / "bpf"
+
+# Where distributions put bcc for their own Python; a virtual environment does not look there.
+_SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
+
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+_METHODS = (
+    (re.compile(r"\bmap_(lookup|update|delete)\((\w+), "), r"\2.\1("),
+    (re.compile(r"\bring_reserve\((\w+), "), r"\1.ringbuf_reserve("),
+    (re.compile(r"\bring_submit\((\w+), (\w+)\)"), r"\1.ringbuf_submit(\2, 0)"),
+)
+
+
+def source_text() -> str:
+    """Return the BPF source as one text in bcc's form: includes in place, maps called by method."""
+    text = (SOURCES / "sslsniff.bpf.c").read_text(encoding="utf-8")
+    while match := _INCLUDE.search(text):
+        included = (
+            (SOURCES / match[1]).read_text(encoding="utf-8") if match[1] != "kernel.h" else ""
+        )
+        text = text[: match.start()] + included + text[match.end() :]
+    for pattern, replacement in _METHODS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def import_bcc() -> Any:
+    """Return the module ``bcc``; raises ``LoaderError`` where it is not installed."""
+    try:
+        return importlib.import_module("bcc")
+    except ImportError:
+        sys.path.append(_SYSTEM_PACKAGES)
+    try:
+        return importlib.import_module("bcc")
+    except ImportError as error:
+        raise LoaderError(
+            "bcc is not installed", "install it (Debian: apt install python3-bpfcc)"
+        ) from error
+    finally:
+        sys.path.remove(_SYSTEM_PACKAGES)
+
+
+class BccLoader:
+    """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two."""
+
+    name = "bcc"
+
+    def __init__(self, ring_bytes: int) -> None:
+        self._bcc = import_bcc()
+        flags = [f"-DRING_BYTES={ring_bytes}", "-DSSLSNIFF_BCC", "-w"]
+        try:
+            self._bpf = self._bcc.BPF(text=source_text(), cflags=flags)
+        except Exception as error:  # bcc raises bare Exception for all that can go wrong
+            release = os.uname().release
+            raise LoaderError(
+                f"bcc could not compile or load the BPF source ({error})",
+                f"install the kernel's headers (Debian: apt install linux-headers-{release})"
+                " or set BCC_KERNEL_SOURCE to them",
+            ) from error
+
+    def _function(self, program: str, kind: int) -> Any:
+        try:
+            return self._bpf.load_func(program, kind)
+        except Exception as error:
+            raise KernelError(
+                f"the kernel did not load {program} ({error})", "run sslsniff doctor"
+            ) from error
+
+    def map_fd(self, name: str) -> int:
+        """See ``Loader``."""
+        table = self._bpf.get_table(name) if name != "events" else self._bpf["events"]
+        return int(table.map_fd)
+
+    def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
+        """See ``Loader``."""
+        ctypes = self._bcc.ct
+        value = ctypes.create_string_buffer(value_bytes)
+        key_buffer = ctypes.create_string_buffer(key, len(key))
+        if self._bcc.lib.bpf_lookup_elem(self.map_fd(name), key_buffer, value) != 0:
+            return None
+        return bytes(value.raw)
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """See ``Loader``."""
+        ctypes = self._bcc.ct
+        key_buffer = ctypes.create_string_buffer(key, len(key))
+        value_buffer = ctypes.create_string_buffer(value, len(value))
+        if self._bcc.lib.bpf_update_elem(self.map_fd(name), key_buffer, value_buffer, 0) != 0:
+            reason = os.strerror(ctypes.get_errno())
+            raise KernelError(f"the kernel refused an entry of map {name}", reason)
+
+    def delete(self, name: str, key: bytes) -> None:
+        """See ``Loader``."""
+        buffer = self._bcc.ct.create_string_buffer(key, len(key))
+        self._bcc.lib.bpf_delete_elem(self.map_fd(name), buffer)
+
+    def attach_uprobe(
+        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    ) -> Detach:
+        """See ``Loader``."""
+        # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.
+        function = self._function(program, self._bcc.BPF.KPROBE)
+        event = re.sub(r"\W", "_", f"{program}_{path}_{offset:#x}")[-60:].encode()
+        fd = self._bcc.lib.bpf_attach_uprobe(
+            function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
+        )
+        if fd < 0:
+            reason = os.strerror(self._bcc.ct.get_errno())
+            raise KernelError(
+                f"cannot attach {program} at {path}+{offset:#x} ({reason})", "run sslsniff doctor"
+            )
+
+        def detach() -> None:
+            self._bcc.lib.bpf_close_perf_event_fd(fd)
+
+        return detach
+
+    def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
+        """See ``Loader``."""
+        function = self._function(program, self._bcc.BPF.RAW_TRACEPOINT)
+        fd = self._bcc.lib.bpf_attach_raw_tracepoint(function.fd, tracepoint.encode())
+        if fd < 0:
+            raise KernelError(f"cannot attach tracepoint {tracepoint}", "run sslsniff doctor")
+
+        def detach() -> None:
+            os.close(fd)
+
+        return detach
+
+    def attach_kprobe(self, program: str, function: str) -> Detach:
+        """See ``Loader``."""
+        try:
+            self._bpf.attach_kprobe(event=function, fn_name=program)
+        except Exception as error:
+            raise KernelError(
+                f"cannot attach kprobe {function} ({error})", "run sslsniff doctor"
+            ) from error
+
+        def detach() -> None:
+            self._bpf.detach_kprobe(event=function)
+
+        return detach
+
+    def close(self) -> None:
+        """See ``Loader``."""
+        self._bpf.cleanup()

@@ -1,0 +1,41 @@
+"""The hooks of a sink, all doing nothing: a sink overrides those it wants."""
+
+from sslsniff.decoders.messages import Frame, Undecoded
+from sslsniff.model import Chunk, Connection, Exchange, Summary
+
+
+class Sink:
+    """Base of all sinks. Hooks come in the order in which things happened."""
+
+    wants_bodies = False
+    """Whether exchanges must carry body bytes, not only their sizes."""
+
+    wants_messages = True
+    """Whether anything decoded is wanted: exchanges or frames."""
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """Take note of a connection seen for the first time."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Take plaintext as captured, or the news of a loss."""
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Take an exchange that ended."""
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """Take an HTTP/2 frame as it passed."""
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """Take note of bytes that no decoder could read."""
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """Take note of a connection's end."""
+
+    def summary(self, summary: Summary) -> None:
+        """Take the figures of the whole capture: the last hook but ``close``."""
+
+    def flush(self) -> None:
+        """Make what was taken visible; called when the source pauses."""
+
+    def close(self) -> None:
+        """Finish; the sink is not used again."""

@@ -1,0 +1,45 @@
+"""HTTP/2 frames as they pass, a line each, for people."""
+
+from typing import TextIO
+
+from sslsniff.decoders.messages import Frame
+from sslsniff.model import Connection
+from sslsniff.sinks import text
+from sslsniff.sinks.base import Sink
+
+_PREVIEW_BYTES = 48
+
+
+class FrameSink(Sink):
+    """Writes each frame to ``stream``."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """See ``Sink``."""
+        arrow = "->" if frame.side.value == "client" else "<-"
+        flags = f" [{' '.join(frame.flags)}]" if frame.flags else ""
+        said = " ".join(f"{name}={_shown(value)}" for name, value in frame.details.items())
+        self._stream.write(
+            f"{text.local_time(time_ns)}  {text.process(connection.process)}"
+            f"  {text.address(connection.remote)}  {arrow} #{frame.stream}"
+            f" {frame.type}{flags} {frame.length} B  {text.escape(said)}".rstrip()
+            + "\n"
+        )
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+
+def _shown(value: object) -> str:
+    """Return one detail of a frame: bytes as the start of their text, lists as ``name: value``."""
+    if isinstance(value, bytes):
+        cut = "..." if len(value) > _PREVIEW_BYTES else ""
+        return repr(value[:_PREVIEW_BYTES])[1:] + cut
+    if isinstance(value, list):
+        return "{" + ", ".join(f"{name}: {said}" for name, said in value) + "}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {said}" for name, said in value.items()) + "}"
+    return str(value)

@@ -1,0 +1,221 @@
+"""JSON lines: the stable form for programs (docs/json.md)."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from sslsniff.decoders import content
+from sslsniff.decoders.messages import Frame, Header, Undecoded
+from sslsniff.model import (
+    Address,
+    Body,
+    Chunk,
+    Connection,
+    Exchange,
+    Request,
+    Response,
+    Summary,
+)
+from sslsniff.sinks import text
+from sslsniff.sinks.base import Sink
+
+Object = dict[str, Any]
+
+
+class JsonSink(Sink):
+    """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too."""
+
+    wants_bodies = True
+
+    def __init__(self, stream: TextIO, *, chunks: bool = False) -> None:
+        self._stream = stream
+        self._chunks = chunks
+        self._encode: Callable[[Object], str] = json.JSONEncoder(
+            ensure_ascii=False, separators=(",", ":")
+        ).encode
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._connection_event("opened", connection, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._connection_event("closed", connection, time_ns)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``."""
+        common = _common(chunk.connection, chunk.time_ns, chunk.tid)
+        if chunk.missing and chunk.cause is not None:
+            self._write(
+                {"type": "loss", **common}
+                | {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
+            )
+        if self._chunks:
+            self._write(
+                {"type": "chunk", **common}
+                | {
+                    "direction": chunk.direction.value,
+                    "offset": chunk.offset,
+                    "missing": chunk.missing,
+                    "data": _bytes(chunk.data, len(chunk.data)),
+                }
+            )
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        request, response = exchange.request, exchange.response
+        self._write(
+            {"type": "exchange", **_common(exchange.connection, exchange.started_ns, exchange.tid)}
+            | {
+                "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
+                "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
+                "protocol": exchange.protocol,
+                "stream": exchange.stream,
+                "request": _request(request) if request else None,
+                "response": _response(response) if response else None,
+                "informational": [_response(head) for head in exchange.informational],
+                "missing_bytes": exchange.missing_bytes,
+                "error": exchange.error,
+            }
+        )
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """See ``Sink``."""
+        written = connection.role is frame.side
+        self._write(
+            {"type": "frame", **_common(connection, time_ns, tid)}
+            | {
+                "direction": "write" if written else "read",
+                "stream": frame.stream,
+                "frame": frame.type,
+                "flags": frame.flags,
+                "length": frame.length,
+            }
+            | {
+                name: _bytes(value, len(value)) if isinstance(value, bytes) else value
+                for name, value in frame.details.items()
+            }
+        )
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """See ``Sink``."""
+        written = connection.role is message.side
+        self._write(
+            {"type": "undecoded", **_common(connection, time_ns, None)}
+            | {
+                "direction": "write" if written else "read",
+                "reason": message.reason,
+                "data": _bytes(message.data, message.size),
+            }
+        )
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        for loss in summary.losses:
+            self._write(
+                {
+                    "type": "loss",
+                    "time": None,
+                    "cause": loss.cause.value,
+                    "events": loss.events,
+                    "bytes": loss.bytes,
+                }
+            )
+        self._write(
+            {
+                "type": "summary",
+                "exchanges": summary.exchanges,
+                "connections": summary.connections,
+                "bytes": summary.bytes,
+                "lost_events": sum(loss.events for loss in summary.losses),
+                "lost_bytes": sum(loss.bytes for loss in summary.losses),
+                "duration_s": round(summary.duration_ns / 1e9, 6),
+            }
+        )
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+    def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
+        self._write(
+            {"type": "connection", "event": event, **_common(connection, time_ns, None)}
+            | {
+                "sni": connection.sni,
+                "alpn": connection.alpn,
+                "tls_version": connection.tls_version,
+                "cipher": connection.cipher,
+                "bytes_read": connection.bytes_read,
+                "bytes_written": connection.bytes_written,
+                "missing_bytes": connection.missing_bytes,
+            }
+        )
+
+    def _write(self, line: Object) -> None:
+        self._stream.write(self._encode(line) + "\n")
+
+
+def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:
+    return {
+        "time": text.utc_time(time_ns),
+        "pid": connection.process.pid,
+        "tid": tid,
+        "comm": connection.process.comm,
+        "library": connection.library,
+        "role": connection.role.value if connection.role else None,
+        "connection": connection.id,
+        "client": _address(connection.client),
+        "server": _address(connection.server),
+    }
+
+
+def _address(address: Address | None) -> Object | None:
+    return address._asdict() if address else None
+
+
+def _since(start_ns: int, end_ns: int | None) -> float | None:
+    return None if end_ns is None else round((end_ns - start_ns) / 1e6, 3)
+
+
+def _bytes(data: bytes, size: int) -> Object:
+    """Return bytes as text where they are UTF-8, else as base64; ``size`` is that on the wire."""
+    shown: Object = {"size": size}
+    try:
+        shown["text"] = data.decode("utf-8")
+    except UnicodeDecodeError:
+        shown["base64"] = base64.b64encode(data).decode("ascii")
+    if len(data) < size:
+        shown["truncated"] = True
+    return shown
+
+
+def _body(body: Body, headers: list[Header]) -> Object:
+    shown = _bytes(body.data, body.size)
+    if content.codings(headers):
+        decoded = content.decode(body.data, headers)
+        if decoded.error is None:
+            shown["decoded"] = _bytes(decoded.data, len(decoded.data))
+    return shown
+
+
+def _request(request: Request) -> Object:
+    return {
+        "method": request.method,
+        "scheme": request.scheme,
+        "authority": request.authority,
+        "target": request.target,
+        "headers": request.headers,
+        "body": _body(request.body, request.headers),
+        "trailers": request.trailers,
+    }
+
+
+def _response(response: Response) -> Object:
+    return {
+        "status": response.status,
+        "reason": response.reason,
+        "headers": response.headers,
+        "body": _body(response.body, response.headers),
+        "trailers": response.trailers,
+    }

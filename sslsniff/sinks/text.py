@@ -1,0 +1,85 @@
+"""Pieces of text that more than one sink shows."""
+
+from datetime import UTC, datetime
+
+from sslsniff.model import Address, Exchange, Process, Request
+
+# Control characters of both sets, and what turns the direction of text around: nothing that came
+# from the wire may move a terminal's cursor, forge a line or reorder one (CVE-2021-42574).
+_UNSAFE = [*range(0x20), *range(0x7F, 0xA0), 0x061C, *range(0x200E, 0x2010)]
+_UNSAFE += [0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
+_ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _UNSAFE}
+_ESCAPES_BUT_LINES = {code: text for code, text in _ESCAPES.items() if chr(code) not in "\n\t"}
+
+
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+def escape(text: str) -> str:
+    """Return ``text`` with everything a terminal would act on made visible, line ends included."""
+    return text if text.isprintable() and text.isascii() else text.translate(_ESCAPES)
+
+
+def escape_lines(text: str) -> str:
+    """Return ``text`` escaped like ``escape``, but with its line ends and tabs."""
+    return text.replace("\r\n", "\n").translate(_ESCAPES_BUT_LINES)
+
+
+def local_time(time_ns: int) -> str:
+    """Return the local time of day with milliseconds."""
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds)
+    return f"{moment:%H:%M:%S}.{rest // 1_000_000:03d}"
+
+
+def utc_time(time_ns: int) -> str:
+    """Return the UTC date and time with microseconds, RFC 3339."""
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in three or four digits with its unit."""
+    if count < 1000:
+        return f"{count} B"
+    power = min(len(_UNITS), (len(str(count)) - 1) // 3)
+    return f"{count / 1000**power:.1f} {_UNITS[power - 1]}"
+
+
+def duration(span_ns: int) -> str:
+    """Return a span of time in the unit that fits."""
+    if span_ns < 1_000_000_000:
+        return f"{span_ns / 1e6:.1f} ms"
+    return f"{span_ns / 1e9:.2f} s"
+
+
+def address(value: Address | None) -> str:
+    """Return ``ip:port``, with brackets around IPv6; ``?`` where it is not known."""
+    if value is None:
+        return "?"
+    ip = f"[{value.ip}]" if ":" in value.ip else value.ip
+    return f"{ip}:{value.port}"
+
+
+def process(value: Process) -> str:
+    """Return ``name[pid]``."""
+    return f"{escape(value.comm)}[{value.pid}]"
+
+
+def url(request: Request) -> str:
+    """Return the URL that was asked for; parts that cannot be known show as ``?``."""
+    target = "?" if request.target is None else request.target
+    if not target.startswith("/") and target not in {"?", "*"}:
+        return escape(target)  # absolute form, or CONNECT's authority
+    authority = request.authority or next(
+        (value for name, value in request.headers if name and name.lower() == "host"), None
+    )
+    return escape(f"{request.scheme or 'https'}://{authority or '?'}{target}")
+
+
+def protocol(exchange: Exchange) -> str:
+    """Return the protocol, with the stream where there are streams."""
+    if exchange.stream is None:
+        return exchange.protocol
+    return f"{exchange.protocol}#{exchange.stream}"

@@ -1,0 +1,290 @@
+"""Chunks -> messages -> exchanges: the one place where requests meet their responses.
+
+Memory: bodies are kept only for sinks that want them, up to ``body_limit_bytes`` each
+and ``KEPT_BYTES`` in all; beyond, their sizes are still counted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sslsniff.decoders.detect import Detector, guess_sender
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Frame,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+    Undecoded,
+)
+from sslsniff.model import (
+    Body,
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Loss,
+    LossCause,
+    Request,
+    Response,
+    Summary,
+)
+from sslsniff.sinks.base import Sink
+
+KEPT_BYTES = 256 << 20
+"""Bytes of unfinished bodies that are kept at most, over all connections."""
+
+
+@dataclass(slots=True)
+class _OpenExchange:
+    """An exchange that has not ended, with what was kept of its bodies."""
+
+    exchange: Exchange
+    parts: dict[Side, list[bytes]] = field(
+        default_factory=lambda: {Side.CLIENT: [], Side.SERVER: []}
+    )
+    kept_bytes: dict[Side, int] = field(default_factory=lambda: {Side.CLIENT: 0, Side.SERVER: 0})
+    ended: set[Side] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """A connection as decoded: its decoder and its open exchanges by stream."""
+
+    connection: Connection
+    decoder: Detector
+    open: dict[int, _OpenExchange] = field(default_factory=dict)
+    waiting: list[Chunk] = field(default_factory=list)
+
+
+class Tracer:
+    """A ``flows.Listener`` that decodes, and tells sinks.
+
+    ``frames`` asks for HTTP/2 frames too. Without a sink that wants messages nothing is decoded.
+    """
+
+    def __init__(
+        self, sinks: Sequence[Sink], *, frames: bool = False, body_limit_bytes: int = 16 << 20
+    ) -> None:
+        self._sinks = sinks
+        self._frames = frames
+        self._decodes = any(sink.wants_messages for sink in sinks)
+        self._body_limit = body_limit_bytes if any(sink.wants_bodies for sink in sinks) else 0
+        self._kept_bytes = 0
+        self._conversations: dict[str, _Conversation] = {}
+        self._first_ns: int | None = None
+        self._last_ns = 0
+        self._lossy: dict[str, Connection] = {}
+        self._loss_events: dict[LossCause, int] = {}
+        self.totals = Summary()
+        self._handlers: dict[type, Callable[[_Conversation, Any, Chunk], None]] = {
+            RequestHead: self._request_head,
+            ResponseHead: self._response_head,
+            BodyData: self._body_data,
+            MessageEnd: self._message_end,
+            Aborted: self._aborted,
+            Frame: self._frame,
+            Undecoded: self._undecoded,
+        }
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        if self._first_ns is None:
+            self._first_ns = time_ns
+        self.totals.connections += 1
+        for sink in self._sinks:
+            sink.opened(connection, time_ns)
+        if self._decodes:
+            decoder = Detector(alpn=connection.alpn, frames=self._frames)
+            self._conversations[connection.id] = _Conversation(connection, decoder)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``flows.Listener``."""
+        self._last_ns = chunk.time_ns
+        self.totals.bytes += len(chunk.data)
+        if chunk.missing:
+            self._count_loss(chunk)
+        for sink in self._sinks:
+            sink.chunk(chunk)
+        if self._decodes:
+            conversation = self._conversations[chunk.connection.id]
+            if chunk.connection.role is None and not self._find_role(conversation, chunk):
+                return
+            self._decode(conversation, chunk)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        conversation = self._conversations.pop(connection.id, None)
+        if conversation is not None:
+            self._end(conversation, time_ns)
+        for sink in self._sinks:
+            sink.closed(connection, time_ns)
+
+    def finish(self) -> None:
+        """Tell the sinks the figures of the whole capture."""
+        totals = self.totals
+        totals.duration_ns = self._last_ns - (self._first_ns or self._last_ns)
+        totals.lossy_connections = list(self._lossy.values())
+        totals.losses = [
+            Loss(cause, events, sum(c.missing.get(cause, 0) for c in totals.lossy_connections))
+            for cause, events in self._loss_events.items()
+        ]
+        for sink in self._sinks:
+            sink.summary(totals)
+
+    def _count_loss(self, chunk: Chunk) -> None:
+        cause = chunk.cause or LossCause.NOT_CAPTURED
+        self._loss_events[cause] = self._loss_events.get(cause, 0) + 1
+        self._lossy[chunk.connection.id] = chunk.connection
+
+    def _find_role(self, conversation: _Conversation, chunk: Chunk) -> bool:
+        """Learn from the bytes which side the process plays, where its library does not tell.
+
+        Chunks wait until then, at most 16 of them: after that the writer counts as the client.
+        """
+        conversation.waiting.append(chunk)
+        sender = guess_sender(chunk.data)
+        if sender is None and len(conversation.waiting) < 16:
+            return False
+        self._settle_role(conversation, sender or Side.CLIENT, chunk.direction)
+        return False
+
+    def _settle_role(self, conversation: _Conversation, sender: Side, direction: Direction) -> None:
+        connection = conversation.connection
+        connection.role = sender if direction is Direction.WRITE else sender.other
+        waiting, conversation.waiting = conversation.waiting, []
+        for chunk in waiting:
+            self._decode(conversation, chunk)
+
+    def _decode(self, conversation: _Conversation, chunk: Chunk) -> None:
+        side = conversation.connection.sender(chunk.direction)
+        assert side is not None
+        if chunk.missing:
+            messages = conversation.decoder.gap(side, chunk.missing)
+        else:
+            messages = conversation.decoder.feed(side, chunk.data)
+        self._dispatch(conversation, messages, chunk)
+
+    def _dispatch(self, conversation: _Conversation, messages: list[Message], chunk: Chunk) -> None:
+        for message in messages:
+            self._handlers[type(message)](conversation, message, chunk)
+
+    def _end(self, conversation: _Conversation, time_ns: int) -> None:
+        connection = conversation.connection
+        if conversation.waiting:
+            self._settle_role(conversation, Side.CLIENT, Direction.WRITE)
+        # A chunk without bytes stands for the time and place of the end.
+        end = Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
+        for side in (Side.CLIENT, Side.SERVER):
+            self._dispatch(conversation, conversation.decoder.end(side), end)
+        for stream in list(conversation.open):
+            self._finish(conversation, stream, time_ns, "connection closed")
+
+    def _exchange(self, conversation: _Conversation, stream: int, chunk: Chunk) -> _OpenExchange:
+        opened = conversation.open.get(stream)
+        if opened is None:
+            protocol = conversation.decoder.protocol
+            opened = _OpenExchange(
+                Exchange(
+                    connection=conversation.connection,
+                    protocol=protocol,
+                    stream=None if protocol.startswith("http/1") else stream,
+                    tid=chunk.tid,
+                    started_ns=chunk.time_ns,
+                )
+            )
+            conversation.open[stream] = opened
+        return opened
+
+    def _request_head(
+        self, conversation: _Conversation, message: RequestHead, chunk: Chunk
+    ) -> None:
+        self._exchange(conversation, message.stream, chunk).exchange.request = Request(
+            method=message.method,
+            target=message.target,
+            scheme=message.scheme,
+            authority=message.authority,
+            headers=message.headers,
+        )
+
+    def _response_head(
+        self, conversation: _Conversation, message: ResponseHead, chunk: Chunk
+    ) -> None:
+        exchange = self._exchange(conversation, message.stream, chunk).exchange
+        response = Response(message.status, message.reason, message.headers)
+        if message.status is not None and 100 <= message.status < 200 and message.status != 101:
+            exchange.informational.append(response)
+            return
+        exchange.response = response
+        exchange.first_byte_ns = chunk.time_ns
+
+    def _body_data(self, conversation: _Conversation, message: BodyData, chunk: Chunk) -> None:
+        opened = conversation.open.get(message.stream)
+        body = _body(opened, message.side)
+        if opened is None or body is None:
+            return
+        size = len(message.data)
+        body.size += size + message.missing
+        body.missing += message.missing
+        room = min(
+            self._body_limit - opened.kept_bytes[message.side], KEPT_BYTES - self._kept_bytes
+        )
+        # What follows a gap does not join what came before it.
+        if room > 0 and size and not body.missing:
+            part = message.data[:room]
+            opened.parts[message.side].append(part)
+            opened.kept_bytes[message.side] += len(part)
+            self._kept_bytes += len(part)
+
+    def _message_end(self, conversation: _Conversation, message: MessageEnd, chunk: Chunk) -> None:
+        opened = conversation.open.get(message.stream)
+        if opened is None:
+            return
+        half = _half(opened, message.side)
+        if half is not None:
+            half.trailers = message.trailers
+        opened.ended.add(message.side)
+        if Side.SERVER in opened.ended and (
+            Side.CLIENT in opened.ended or opened.exchange.request is None
+        ):
+            self._finish(conversation, message.stream, chunk.time_ns, None)
+
+    def _aborted(self, conversation: _Conversation, message: Aborted, chunk: Chunk) -> None:
+        if message.stream in conversation.open:
+            self._finish(conversation, message.stream, chunk.time_ns, message.error)
+
+    def _frame(self, conversation: _Conversation, message: Frame, chunk: Chunk) -> None:
+        for sink in self._sinks:
+            sink.frame(conversation.connection, message, chunk.time_ns, chunk.tid)
+
+    def _undecoded(self, conversation: _Conversation, message: Undecoded, chunk: Chunk) -> None:
+        for sink in self._sinks:
+            sink.undecoded(conversation.connection, message, chunk.time_ns)
+
+    def _finish(
+        self, conversation: _Conversation, stream: int, time_ns: int, error: str | None
+    ) -> None:
+        opened = conversation.open.pop(stream)
+        exchange = opened.exchange
+        exchange.ended_ns = time_ns
+        exchange.error = error
+        for side, parts in opened.parts.items():
+            body = _body(opened, side)
+            if body is not None and parts:
+                body.data = b"".join(parts)
+                self._kept_bytes -= len(body.data)
+        self.totals.exchanges += 1
+        for sink in self._sinks:
+            sink.exchange(exchange)
+
+
+def _half(opened: _OpenExchange, side: Side) -> Request | Response | None:
+    return opened.exchange.request if side is Side.CLIENT else opened.exchange.response
+
+
+def _body(opened: _OpenExchange | None, side: Side) -> Body | None:
+    half = _half(opened, side) if opened is not None else None
+    return half.body if half is not None else None
