@@ -1,5 +1,6 @@
 """The protocol that every decoder satisfies."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from sslsniff.decoders.messages import Message, Side
@@ -20,3 +21,15 @@ class Decoder(Protocol):
 
     def end(self, side: Side) -> list[Message]:
         """Note that ``side`` sends no more; called at most once for a side."""
+
+
+@dataclass(slots=True)
+class Switch:
+    """Word of a decoder that its connection goes on in another protocol.
+
+    ``token`` names it as the Upgrade field does (RFC 9110 section 7.8), ``connect`` stands
+    for a tunnel; ``pending`` are bytes that came behind the switch and belong to it.
+    """
+
+    token: str
+    pending: dict[Side, bytes]

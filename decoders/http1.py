@@ -1,0 +1,188 @@
+"""HTTP/1.0 and HTTP/1.1 (RFC 9112): requests and responses of one connection, paired by order.
+
+A :class:`~sslsniff.decoders.http1_reader.Reader` a side does the framing; here is what needs
+both sides: which request a response answers, hence whether it has a body, and whether the
+connection goes on as HTTP/1.
+
+Memory per connection: two readers (up to 260 KiB each) and ``_MAX_WAITING`` short records.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from sslsniff.decoders.base import Switch
+from sslsniff.decoders.http1_head import Head
+from sslsniff.decoders.http1_reader import BYTES_LOST, Plan, Reader, State
+from sslsniff.decoders.messages import (
+    Aborted,
+    Message,
+    RequestHead,
+    ResponseHead,
+    Side,
+    Undecoded,
+)
+
+# Requests that wait for a response. More than this wait only if responses are not captured.
+_MAX_WAITING = 1024
+
+
+@dataclass(slots=True)
+class _Waiting:
+    stream: int
+    method: str
+    upgrade: str | None
+
+
+class Http1:
+    """Decodes one HTTP/1 connection, from its start or from its middle.
+
+    When the connection leaves HTTP/1, ``switch`` says for what, and the bytes behind that
+    point are in it: the decoder has done its work and whoever feeds it goes on with another.
+    """
+
+    protocol = "http/1.1"
+
+    def __init__(self) -> None:
+        self.switch: Switch | None = None
+        self._requests = Reader(Side.CLIENT, self)
+        self._responses = Reader(Side.SERVER, self)
+        self._streams = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._responses_lost = False
+        self._decided = False
+        self._token: str | None = None
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        out: list[Message] = []
+        if self.switch is not None:
+            return [Undecoded(side, data, len(data), "after a switch of protocols")]
+        (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
+        if self._decided:
+            self._settle(out)
+        return out
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes; a gap of no bytes is none."""
+        out: list[Message] = []
+        if missing > 0 and self.switch is None:
+            (self._requests if side is Side.CLIENT else self._responses).gap(missing, out)
+            if self._decided:
+                self._settle(out)
+        return out
+
+    def end(self, side: Side) -> list[Message]:
+        """End a side; a server that ends leaves the waiting requests without a response."""
+        out: list[Message] = []
+        (self._requests if side is Side.CLIENT else self._responses).end(out)
+        if side is Side.SERVER:
+            for waiting in self._waiting:
+                out.append(Aborted(waiting.stream, side, "connection closed"))
+            self._waiting.clear()
+        return out
+
+    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
+        """Report a head and decide about its body (RFC 9112 section 6.3)."""
+        return self._request(head, out) if side is Side.CLIENT else self._response(head, out)
+
+    def after(self, side: Side, plan: Plan) -> State:
+        """Hold what a client sends behind its wish to switch until the response decides."""
+        if side is Side.CLIENT:
+            if self._responses_lost:
+                return State.HEAD  # the response may have been lost, too
+            for waiting in self._waiting:
+                if waiting.stream == plan.stream:
+                    wish = waiting.upgrade or waiting.method == "CONNECT"
+                    return State.WAIT if wish else State.HEAD
+            return State.HEAD
+        return State.SWITCHED if self._token is not None else State.HEAD
+
+    def lost(self, side: Side) -> None:
+        """Remember that responses may be missing, so that later ones are not paired wrongly."""
+        if side is Side.SERVER:
+            self._responses_lost = True
+            self._decided = True
+
+    def _request(self, head: Head, out: list[Message]) -> Plan:
+        if self._responses_lost:
+            # A client that does not pipeline has had the responses to its earlier requests.
+            for waiting in self._waiting:
+                out.append(Aborted(waiting.stream, Side.SERVER, f"undecodable: {BYTES_LOST}"))
+            self._waiting.clear()
+        elif len(self._waiting) >= _MAX_WAITING:
+            self._waiting.popleft()
+        self._streams = stream = self._streams + 1
+        self._waiting.append(_Waiting(stream, head.method, head.upgrade))
+        out.append(
+            RequestHead(
+                stream,
+                head.version,
+                head.method,
+                head.target,
+                head.scheme,
+                head.authority,
+                head.headers,
+            )
+        )
+        if head.chunked:
+            return Plan(stream, State.CHUNK_SIZE)
+        if head.coded:
+            # Section 6.3 rule 4.3: the end of such a request cannot be known.
+            return Plan(stream, State.UNTIL_CLOSE, fault="Transfer-Encoding without chunked")
+        if head.fault:
+            return Plan(stream, State.UNTIL_CLOSE, fault=head.fault)
+        # A body behind CONNECT has no meaning (RFC 9110 section 9.3.6).
+        length = 0 if head.method == "CONNECT" else head.length or 0
+        return Plan(stream, State.FIXED if length else State.HEAD, length)
+
+    def _response(self, head: Head, out: list[Message]) -> Plan:
+        status = head.status
+        self._responses_lost = False
+        waiting = self._waiting[0] if self._waiting else None
+        if waiting is None:
+            # Its request was before the capture began, or lost.
+            self._streams += 1
+            waiting = _Waiting(self._streams, "", None)
+            if 100 <= status < 200 and status != 101:
+                self._waiting.append(waiting)
+        elif not 100 <= status < 200 or status == 101:
+            self._waiting.popleft()
+        stream = waiting.stream
+        out.append(ResponseHead(stream, head.version, status, head.reason, head.headers))
+        if status == 101:
+            return self._switching(waiting, head.upgrade or waiting.upgrade or "")
+        if 100 <= status < 200:
+            return Plan(stream, State.HEAD, final=False)
+        if waiting.method == "CONNECT" and 200 <= status < 300:
+            return self._switching(waiting, "connect")
+        self._decided = True
+        if waiting.method == "HEAD" or status in (204, 304):
+            return Plan(stream, State.HEAD)
+        if head.chunked:
+            return Plan(stream, State.CHUNK_SIZE)
+        if head.fault and not head.coded:
+            return Plan(stream, State.UNTIL_CLOSE, fault=head.fault)
+        if head.length is None or head.coded:
+            return Plan(stream, State.UNTIL_CLOSE)
+        return Plan(stream, State.FIXED if head.length else State.HEAD, head.length)
+
+    def _switching(self, waiting: _Waiting, token: str) -> Plan:
+        self._token = token
+        self._decided = True
+        if token == "h2c":
+            # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
+            return Plan(waiting.stream, State.SWITCHED, final=False)
+        return Plan(waiting.stream, State.HEAD)
+
+    def _settle(self, out: list[Message]) -> None:
+        """Let the client's side follow what the response decided."""
+        self._decided = False
+        if self._token is None:
+            if self.after(Side.CLIENT, self._requests.plan) is State.HEAD:
+                self._requests.resume(out)
+            return
+        pending = {
+            Side.CLIENT: self._requests.switch(),
+            Side.SERVER: self._responses.switch(),
+        }
+        self.switch = Switch(self._token, pending)

@@ -1,0 +1,378 @@
+"""One direction of an HTTP/1 connection: an incremental reader, its states as a table.
+
+The reader knows framing only. What a head means for its body depends on the other
+direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
+
+Memory: at most one head or trailer section (``MAX_HEAD``) and ``LOST_KEPT`` bytes.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from sslsniff.decoders.http1_head import (
+    MAX_HEAD,
+    SCAN_WINDOW,
+    Head,
+    find_start,
+    parse_fields,
+    parse_head,
+    parse_start_line,
+    scan_rest,
+)
+from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, Side, Undecoded
+
+LOST_KEPT = 4096
+"""Bytes kept of a run that could not be decoded."""
+
+_MAX_LINE = 16 * 1024
+_HEAD_END = re.compile(rb"\n\r?\n")
+_EOLS = re.compile(rb"[\r\n]+")
+# RFC 9112 section 7.1; white space around the size is an old and harmless habit.
+_CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+
+NOT_A_MESSAGE = "not the start of a message"
+BYTES_LOST = "bytes lost"
+
+
+class State(Enum):
+    """What the next byte of a direction belongs to."""
+
+    HEAD = auto()
+    FIXED = auto()
+    CHUNK_SIZE = auto()
+    CHUNK_DATA = auto()
+    CHUNK_END = auto()
+    TRAILERS = auto()
+    UNTIL_CLOSE = auto()
+    WAIT = auto()
+    """Behind a request to switch protocols: whose bytes these are, the response tells."""
+    SCAN = auto()
+    """Out of step: looking for the next start of a message."""
+    SWITCHED = auto()
+
+
+@dataclass(slots=True)
+class Plan:
+    """How a message goes on behind its head; ``length`` counts for FIXED alone.
+
+    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here.
+    """
+
+    stream: int
+    state: State
+    length: int = 0
+    final: bool = True
+    fault: str | None = None
+
+
+class Pairing(Protocol):
+    """What a reader asks about the connection as a whole."""
+
+    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
+        """Report a head and decide about its body."""
+
+    def after(self, side: Side, plan: Plan) -> State:
+        """Decide what follows a complete message."""
+
+    def lost(self, side: Side) -> None:
+        """Note that messages of ``side`` may have been lost."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads what ``side`` sends. ``held`` are bytes that are not enough to go on."""
+
+    side: Side
+    pairing: Pairing
+    state: State = State.HEAD
+    held: bytearray = field(default_factory=bytearray)
+    plan: Plan = field(default_factory=lambda: Plan(0, State.HEAD))
+    _left: int = 0
+    _searched: int = 0
+    _line_seen: bool = False
+    _trailers: list[bytes] = field(default_factory=list)
+    _trailer_bytes: int = 0
+    _lost: bytearray = field(default_factory=bytearray)
+    _lost_size: int = 0
+    _lost_reason: str = NOT_A_MESSAGE
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; what is complete goes to ``out``."""
+        if self.held or self.state is State.WAIT:
+            self.held += data
+            if not self._ready():
+                return
+            data = bytes(self.held)
+            self.held.clear()
+        pos, size = 0, len(data)
+        while pos < size:
+            after = _STEPS[self.state](self, data, pos, out)
+            if after < 0:  # ~after is where the bytes begin that are not enough
+                self.held += data[~after:]
+                break
+            pos = after
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes: inside a body of known length that is all, else step is lost."""
+        state = self.state
+        if state is State.UNTIL_CLOSE:
+            out.append(BodyData(self.plan.stream, self.side, b"", missing))
+        elif state in (State.FIXED, State.CHUNK_DATA):
+            inside = min(missing, self._left)
+            out.append(BodyData(self.plan.stream, self.side, b"", inside))
+            self._left -= inside
+            if not self._left:
+                self._body_piece_done(out)
+            if missing > inside:
+                self._fall_out(BYTES_LOST, out)
+        elif state is not State.SWITCHED:
+            self._fall_out(BYTES_LOST, out)
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the direction: it ends a body without a length (section 6.3)."""
+        if self.state is State.WAIT:
+            self.resume(out)
+        if self.state is State.UNTIL_CLOSE:
+            self._message_done(out)
+        elif self.state in _IN_MESSAGE:
+            out.append(Aborted(self.plan.stream, self.side, "connection closed"))
+        self._lose_held("connection closed")
+        self._flush_lost(out)
+        self.state = State.HEAD
+
+    def resume(self, out: list[Message]) -> None:
+        """Read on as HTTP/1: the other side did not take up the switch."""
+        if self.state is State.WAIT:
+            self.state = State.HEAD
+            held = bytes(self.held)
+            self.held.clear()
+            self.feed(held, out)
+
+    def switch(self) -> bytes:
+        """Stop reading for good; return the bytes that belong to the next protocol."""
+        self.state = State.SWITCHED
+        rest = bytes(self.held)
+        self.held.clear()
+        return rest
+
+    def _ready(self) -> bool:
+        """Tell whether the held bytes may be enough now, looking at new bytes only."""
+        held, state = self.held, self.state
+        if state is State.WAIT:
+            if len(held) > MAX_HEAD:  # no response is coming: one direction is not captured
+                self.state = State.HEAD
+                return True
+            return False
+        start, self._searched = self._searched, len(held)
+        if len(held) > _ENOUGH[state]:
+            return True
+        if self._line_seen:
+            return _HEAD_END.search(held, max(0, start - 2)) is not None
+        return held.find(b"\n", start) >= 0
+
+    def _hold(self, data: bytes, pos: int) -> int:
+        self._searched = len(data) - pos
+        return ~pos
+
+    def _step_head(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if data[pos] in b"\r\n":  # empty lines before a request line (RFC 9112 section 2.2)
+            found = _EOLS.match(data, pos)
+            pos = found.end() if found else pos
+            if pos == len(data):
+                return pos
+        end = _HEAD_END.search(data, pos)
+        if end is None and len(data) - pos < MAX_HEAD + 3:
+            return self._part_of_head(data, pos, out)
+        self._line_seen = False
+        if end is None or end.start() - pos > MAX_HEAD:
+            return self._refuse(data, pos, out)
+        stop = end.start()
+        head = parse_head(self.side, data[pos : stop - 1 if data[stop - 1] == 13 else stop])
+        if head is None:
+            return self._refuse(data, pos, out)
+        self._flush_lost(out)
+        plan = self.plan = self.pairing.begin(self.side, head, out)
+        self.state = plan.state
+        self._left = plan.length
+        if plan.fault:
+            self._fall_out(plan.fault, out)
+        elif plan.state is State.HEAD and plan.final:
+            self._message_done(out)
+        return end.end()
+
+    def _part_of_head(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if not self._line_seen:
+            eol = data.find(b"\n", pos)
+            if eol >= 0:
+                if parse_start_line(self.side, data[pos:eol].removesuffix(b"\r")) is None:
+                    return self._refuse(data, pos, out)
+                self._line_seen = True
+        return self._hold(data, pos)
+
+    def _refuse(self, data: bytes, pos: int, out: list[Message]) -> int:
+        """Give up a head; go on scanning behind its first line if that was as it should be."""
+        self._line_seen = False
+        eol = data.find(b"\n", pos)
+        good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
+        after = eol + 1 if good else pos + 1
+        self._fall_out(f"head over {MAX_HEAD} bytes" if good else NOT_A_MESSAGE, out)
+        self._lose(data, pos, after)
+        return after
+
+    def _step_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
+        stop = pos + self._left
+        size = len(data)
+        if stop > size:
+            stop = size
+        # Slicing the whole of a bytes object does not copy.
+        out.append(BodyData(self.plan.stream, self.side, data[pos:stop]))
+        self._left -= stop - pos
+        if not self._left:
+            self._body_piece_done(out)
+        return stop
+
+    def _step_chunk_size(self, data: bytes, pos: int, out: list[Message]) -> int:
+        found = _CHUNK_LINE.match(data, pos)
+        if found is None or found.end() - pos > _MAX_LINE:
+            if data.find(b"\n", pos, pos + _MAX_LINE) < 0 and len(data) - pos <= _MAX_LINE:
+                return self._hold(data, pos)
+            self._fall_out("invalid chunk size", out)
+            return pos
+        self._left = int(found[1], 16)
+        self.state = State.CHUNK_DATA if self._left else State.TRAILERS
+        return found.end()
+
+    def _step_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if data[pos] == 10:
+            after = pos + 1
+        elif data[pos] == 13 and pos + 1 == len(data):
+            return self._hold(data, pos)
+        elif data[pos : pos + 2] == b"\r\n":
+            after = pos + 2
+        else:
+            self._fall_out("chunk longer than its size", out)
+            return pos
+        self.state = State.CHUNK_SIZE
+        return after
+
+    def _step_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
+        eol = data.find(b"\n", pos)
+        room = MAX_HEAD - self._trailer_bytes
+        if eol < 0 and len(data) - pos <= room:
+            return self._hold(data, pos)
+        if eol < 0 or eol - pos > room:
+            self._fall_out(f"trailers over {MAX_HEAD} bytes", out)
+            return pos
+        line = data[pos:eol].removesuffix(b"\r")
+        if line:
+            self._trailers.append(line)
+            self._trailer_bytes += eol + 1 - pos
+        else:
+            self._message_done(out)
+        return eol + 1
+
+    def _step_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
+        out.append(BodyData(self.plan.stream, self.side, data[pos:]))
+        return len(data)
+
+    def _step_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
+        found = find_start(self.side, data, pos)
+        if found:
+            self._lose(data, pos, found[0])
+            self._flush_lost(out)
+            self.state = State.HEAD
+            return found[0]
+        keep = scan_rest(data, pos)
+        self._lose(data, pos, keep)
+        return self._hold(data, keep)
+
+    def _step_stop(self, data: bytes, pos: int, out: list[Message]) -> int:
+        return ~pos
+
+    def _body_piece_done(self, out: list[Message]) -> None:
+        if self.state is State.CHUNK_DATA:
+            self.state = State.CHUNK_END
+        else:
+            self._message_done(out)
+
+    def _message_done(self, out: list[Message]) -> None:
+        trailers = parse_fields(self._trailers) if self._trailers else []
+        self._clear_trailers()
+        out.append(MessageEnd(self.plan.stream, self.side, trailers))
+        self.state = self.pairing.after(self.side, self.plan)
+
+    def _clear_trailers(self) -> None:
+        self._trailers = []
+        self._trailer_bytes = 0
+
+    def _fall_out(self, reason: str, out: list[Message]) -> None:
+        """Lose step: the message at hand is over, what is held cannot be read."""
+        if self.state in _IN_MESSAGE:
+            out.append(Aborted(self.plan.stream, self.side, f"undecodable: {reason}"))
+        self._clear_trailers()
+        self._lose_held(reason)
+        if reason == BYTES_LOST:
+            self._flush_lost(out)
+        self._lost_reason = reason
+        self.state = State.SCAN
+        self.pairing.lost(self.side)
+
+    def _lose_held(self, reason: str) -> None:
+        self._line_seen = False
+        if self.held:
+            if self.state is not State.SCAN:
+                self._lost_reason = reason
+            self._lose(self.held, 0, len(self.held))
+            self.held.clear()
+
+    def _lose(self, data: bytes | bytearray, start: int, stop: int) -> None:
+        if stop > start:
+            room = LOST_KEPT - len(self._lost)
+            if room > 0:
+                self._lost += data[start : min(stop, start + room)]
+            self._lost_size += stop - start
+
+    def _flush_lost(self, out: list[Message]) -> None:
+        if self._lost_size:
+            lost = bytes(self._lost)
+            out.append(Undecoded(self.side, lost, self._lost_size, self._lost_reason))
+            self._lost.clear()
+            self._lost_size = 0
+
+
+_IN_MESSAGE = frozenset(
+    (
+        State.FIXED,
+        State.CHUNK_SIZE,
+        State.CHUNK_DATA,
+        State.CHUNK_END,
+        State.TRAILERS,
+        State.UNTIL_CLOSE,
+    )
+)
+
+# So many held bytes are acted upon even if they do not end a line.
+_ENOUGH = {
+    State.HEAD: MAX_HEAD + 2,
+    State.CHUNK_SIZE: _MAX_LINE,
+    State.CHUNK_END: 1,
+    State.TRAILERS: MAX_HEAD,
+    State.SCAN: 2 * SCAN_WINDOW,
+    State.SWITCHED: 0,
+}
+
+_STEPS: dict[State, Callable[[Reader, bytes, int, list[Message]], int]] = {
+    State.HEAD: Reader._step_head,
+    State.FIXED: Reader._step_fixed,
+    State.CHUNK_SIZE: Reader._step_chunk_size,
+    State.CHUNK_DATA: Reader._step_fixed,
+    State.CHUNK_END: Reader._step_chunk_end,
+    State.TRAILERS: Reader._step_trailers,
+    State.UNTIL_CLOSE: Reader._step_until_close,
+    State.WAIT: Reader._step_stop,
+    State.SCAN: Reader._step_scan,
+    State.SWITCHED: Reader._step_stop,
+}

@@ -1,0 +1,34 @@
+"""Bytes of a protocol that nothing here reads: shown up to a bound, counted beyond it."""
+
+from sslsniff.decoders.messages import Message, Side, Undecoded
+
+KEPT_BYTES = 64 * 1024
+"""What is kept of a side's bytes; the decoder itself holds none of them."""
+
+
+class Opaque:
+    """A decoder that decodes nothing: each feed gives one :class:`Undecoded`.
+
+    It keeps two counters and no bytes; what it passes on is bounded by ``KEPT_BYTES`` a side.
+    """
+
+    def __init__(self, protocol: str = "unknown", reason: str = "unknown protocol") -> None:
+        self.protocol = protocol
+        self._reason = reason
+        self._left = {Side.CLIENT: KEPT_BYTES, Side.SERVER: KEPT_BYTES}
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Pass the bytes on, the first ``KEPT_BYTES`` of a side with their content."""
+        if not data:
+            return []
+        left = self._left[side]
+        self._left[side] = max(0, left - len(data))
+        return [Undecoded(side, data[:left], len(data), self._reason)]
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Do nothing: where nothing is understood, nothing goes out of step."""
+        return []
+
+    def end(self, side: Side) -> list[Message]:
+        """Do nothing: nothing is held back."""
+        return []
