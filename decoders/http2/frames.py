@@ -1,0 +1,273 @@
+"""HTTP/2 frames as data (RFC 9113 sections 4 and 6): names, checks, what a frame says.
+
+Pure functions and tables; nothing here keeps state.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADER_SIZE = 9
+DEFAULT_MAX_FRAME = 16384
+PREVIEW = 256
+"""Bytes of data that a shown frame carries at most."""
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
+PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9
+ALTSVC, ORIGIN, PRIORITY_UPDATE = 0x0A, 0x0C, 0x10
+
+END_STREAM = ACK = 0x01
+END_HEADERS = 0x04
+PADDED = 0x08
+PRIORITY_FLAG = 0x20
+
+TYPES = {
+    DATA: "DATA",
+    HEADERS: "HEADERS",
+    PRIORITY: "PRIORITY",
+    RST_STREAM: "RST_STREAM",
+    SETTINGS: "SETTINGS",
+    PUSH_PROMISE: "PUSH_PROMISE",
+    PING: "PING",
+    GOAWAY: "GOAWAY",
+    WINDOW_UPDATE: "WINDOW_UPDATE",
+    CONTINUATION: "CONTINUATION",
+    ALTSVC: "ALTSVC",  # RFC 7838 section 4
+    ORIGIN: "ORIGIN",  # RFC 8336 section 2
+    PRIORITY_UPDATE: "PRIORITY_UPDATE",  # RFC 9218 section 7.1
+}
+
+_FLAGS = {
+    DATA: ((END_STREAM, "END_STREAM"), (PADDED, "PADDED")),
+    HEADERS: (
+        (END_STREAM, "END_STREAM"),
+        (END_HEADERS, "END_HEADERS"),
+        (PADDED, "PADDED"),
+        (PRIORITY_FLAG, "PRIORITY"),
+    ),
+    SETTINGS: ((ACK, "ACK"),),
+    PUSH_PROMISE: ((END_HEADERS, "END_HEADERS"), (PADDED, "PADDED")),
+    PING: ((ACK, "ACK"),),
+    CONTINUATION: ((END_HEADERS, "END_HEADERS"),),
+}
+
+SETTINGS_HEADER_TABLE_SIZE = 1
+SETTINGS_MAX_FRAME_SIZE = 5
+_SETTINGS = {
+    SETTINGS_HEADER_TABLE_SIZE: "HEADER_TABLE_SIZE",
+    2: "ENABLE_PUSH",
+    3: "MAX_CONCURRENT_STREAMS",
+    4: "INITIAL_WINDOW_SIZE",
+    SETTINGS_MAX_FRAME_SIZE: "MAX_FRAME_SIZE",
+    6: "MAX_HEADER_LIST_SIZE",
+    8: "ENABLE_CONNECT_PROTOCOL",  # RFC 8441 section 3
+    9: "NO_RFC7540_PRIORITIES",  # RFC 9218 section 2.1
+}
+
+_ERRORS = (
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+)
+
+_NEVER, _ALWAYS, _EITHER = 0, 1, 2
+# type: (on a stream?, smallest length, largest length), the MUSTs of RFC 9113 section 6.
+RULES = {
+    DATA: (_ALWAYS, 0, 0xFFFFFF),
+    HEADERS: (_ALWAYS, 0, 0xFFFFFF),
+    PRIORITY: (_ALWAYS, 5, 5),
+    RST_STREAM: (_ALWAYS, 4, 4),
+    SETTINGS: (_NEVER, 0, 0xFFFFFF),
+    PUSH_PROMISE: (_ALWAYS, 4, 0xFFFFFF),
+    PING: (_NEVER, 8, 8),
+    GOAWAY: (_NEVER, 8, 0xFFFFFF),
+    WINDOW_UPDATE: (_EITHER, 4, 4),
+    CONTINUATION: (_ALWAYS, 0, 0xFFFFFF),
+}
+
+_U32 = struct.Struct(">I")
+_SETTING = struct.Struct(">HI")
+_HEADER = struct.Struct(">IBI")
+unpack_header = _HEADER.unpack_from
+"""Unpack ``length << 8 | type``, flags and stream (with its reserved bit)."""
+
+
+def type_name(kind: int) -> str:
+    """Return a frame type's name, as a number where it has none."""
+    return TYPES.get(kind) or f"0x{kind:02x}"
+
+
+def flag_names(kind: int, flags: int) -> list[str]:
+    """Return the names of the flags that are set; those without a meaning as one number."""
+    names = []
+    for bit, name in _FLAGS.get(kind, ()):
+        if flags & bit:
+            names.append(name)
+            flags &= ~bit
+    if flags:
+        names.append(f"0x{flags:02x}")
+    return names
+
+
+def error_name(code: int) -> str:
+    """Return an error code's name (section 7), as a number where it has none."""
+    return _ERRORS[code] if code < len(_ERRORS) else f"0x{code:x}"
+
+
+def setting_name(identifier: int) -> str:
+    """Return a setting's name (section 6.5.2), as a number where it has none."""
+    return _SETTINGS.get(identifier) or f"0x{identifier:x}"
+
+
+def header_fault(kind: int, flags: int, stream: int, length: int) -> str | None:
+    """Tell what is wrong with a frame by its header alone; None if nothing is."""
+    rule = RULES.get(kind)
+    if rule is None:
+        return None
+    on_stream, least, most = rule
+    if on_stream != _EITHER and bool(stream) != bool(on_stream):
+        return f"{TYPES[kind]} frame on stream {stream}"
+    if not least <= length <= most:
+        return f"{TYPES[kind]} frame of {length} bytes"
+    if kind == SETTINGS and (length % 6 or (flags & ACK and length)):
+        return f"SETTINGS frame of {length} bytes"
+    return None
+
+
+def payload_fault(kind: int, payload: bytes) -> str | None:
+    """Tell what is wrong with a whole frame, its header apart (sections 6.6 and 6.9)."""
+    if kind == WINDOW_UPDATE and not read_u31(payload, 0):
+        return "WINDOW_UPDATE frame with an increment of 0"
+    return None
+
+
+def strip(kind: int, flags: int, payload: bytes) -> bytes | None:
+    """Return a HEADERS, PUSH_PROMISE or DATA payload without padding and prefix fields.
+
+    None if the padding is longer than the payload (section 6.1).
+    """
+    start, stop = 0, len(payload)
+    if flags & PADDED:
+        if not stop:
+            return None
+        start, stop = 1, stop - payload[0]
+    if kind == HEADERS and flags & PRIORITY_FLAG:
+        start += 5
+    elif kind == PUSH_PROMISE:
+        start += 4
+    return payload[start:stop] if start <= stop else None
+
+
+def promised_stream(flags: int, payload: bytes) -> int:
+    """Return the stream that a PUSH_PROMISE reserves (section 6.6), 0 if it is cut."""
+    at = 1 if flags & PADDED else 0
+    return read_u31(payload, at) if len(payload) >= at + 4 else 0
+
+
+def read_u31(payload: bytes, at: int) -> int:
+    """Read 32 bits and drop the reserved first one."""
+    return int(_U32.unpack_from(payload, at)[0]) & 0x7FFFFFFF
+
+
+def read_error(payload: bytes, at: int) -> str:
+    """Read an error code and name it."""
+    return error_name(_U32.unpack_from(payload, at)[0])
+
+
+def read_settings(payload: bytes) -> list[tuple[int, int]]:
+    """Read a SETTINGS payload (section 6.5.1)."""
+    whole = len(payload) - len(payload) % _SETTING.size
+    return list(_SETTING.iter_unpack(payload[:whole]))
+
+
+def describe(kind: int, flags: int, payload: bytes) -> dict[str, Any]:
+    """Return what a frame without a header fault says, under the names of the JSON contract."""
+    told = _TELLERS.get(kind, _tell_data)(flags, payload)
+    if flags & PADDED and kind in (DATA, HEADERS, PUSH_PROMISE) and payload:
+        told["padding"] = payload[0]
+    return told
+
+
+def _tell_data(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"data": payload[:PREVIEW]}
+
+
+def _tell_stripped(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"data": (strip(DATA, flags, payload) or b"")[:PREVIEW]}
+
+
+def _tell_priority(flags: int, payload: bytes, at: int = 0) -> dict[str, Any]:
+    depends_on = _U32.unpack_from(payload, at)[0]
+    return {
+        "depends_on": depends_on & 0x7FFFFFFF,
+        "exclusive": bool(depends_on >> 31),
+        "weight": payload[at + 4] + 1,  # section 5.3.2 of RFC 7540: 1 to 256
+    }
+
+
+def _tell_headers(flags: int, payload: bytes) -> dict[str, Any]:
+    at = 1 if flags & PADDED else 0
+    if flags & PRIORITY_FLAG and len(payload) >= at + 5:
+        return _tell_priority(flags, payload, at)
+    return {}
+
+
+def _tell_reset(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"error_code": read_error(payload, 0)}
+
+
+def _tell_settings(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"settings": {setting_name(key): value for key, value in read_settings(payload)}}
+
+
+def _tell_promise(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"promised_stream": promised_stream(flags, payload)}
+
+
+def _tell_goaway(flags: int, payload: bytes) -> dict[str, Any]:
+    return {
+        "last_stream": read_u31(payload, 0),
+        "error_code": read_error(payload, 4),
+        "data": payload[8 : 8 + PREVIEW],
+    }
+
+
+def _tell_window(flags: int, payload: bytes) -> dict[str, Any]:
+    return {"increment": read_u31(payload, 0)}
+
+
+def _tell_nothing(flags: int, payload: bytes) -> dict[str, Any]:
+    return {}
+
+
+def _tell_priority_update(flags: int, payload: bytes) -> dict[str, Any]:
+    if len(payload) < 4:
+        return {"data": payload}
+    priority = payload[4 : 4 + PREVIEW].decode("latin-1")
+    return {"prioritized_stream": read_u31(payload, 0), "priority": priority}
+
+
+_TELLERS: dict[int, Callable[[int, bytes], dict[str, Any]]] = {
+    DATA: _tell_stripped,
+    HEADERS: _tell_headers,
+    PRIORITY: _tell_priority,
+    RST_STREAM: _tell_reset,
+    SETTINGS: _tell_settings,
+    PUSH_PROMISE: _tell_promise,
+    GOAWAY: _tell_goaway,
+    WINDOW_UPDATE: _tell_window,
+    CONTINUATION: _tell_nothing,
+    PRIORITY_UPDATE: _tell_priority_update,
+}

@@ -1,0 +1,205 @@
+"""A tolerant HPACK decoder (RFC 7541): what cannot be known is None, never a guess.
+
+A capture may begin in the middle of a connection or lose bytes. The entries that were added
+to the dynamic table before that point are unknown, those added after it stand at the
+front where indices are counted from, so they stay right. An onlooker's table may hold
+more than the encoder's (sizes of unknown entries count as 0): an encoder never names
+an entry that it has evicted, so that does no harm.
+
+Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) a direction; decoded
+strings are remembered for the whole process, ``_MEMO_STRINGS`` of up to
+``_MEMO_STRING_BYTES`` coded bytes, about 3 MiB.
+"""
+
+from collections import deque
+
+from hpack import HPACKDecodingError
+from hpack.huffman_table import decode_huffman
+from hpack.table import HeaderTable
+
+from sslsniff.decoders.messages import Header
+
+DEFAULT_TABLE = 4096
+MAX_TABLE = 64 * 1024
+"""The largest dynamic table that is followed; beyond it old entries become unknown."""
+MAX_LIST = 1024 * 1024
+"""The largest list of one block (RFC 9113 section 6.5.2's count); what is beyond is left out."""
+
+_ENTRY_OVERHEAD = 32
+_MEMO_STRINGS = 8192
+_MEMO_STRING_BYTES = 128
+_MAX_INTEGER = 1 << 28
+
+_STATIC: tuple[Header, ...] = (
+    (None, None),
+    *((name.decode(), value.decode()) for name, value in HeaderTable.STATIC_TABLE),
+)
+_DYNAMIC = len(_STATIC)
+_UNKNOWN: Header = (None, None)
+
+_huffman_memo: dict[bytes, str | None] = {}
+
+
+class HpackError(Exception):
+    """The rest of a header block cannot be read."""
+
+
+class HpackDecoder:
+    """Decodes the header blocks of one direction, in order."""
+
+    __slots__ = ("_entries", "_limit", "_size")
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[Header, int]] = deque()
+        self._size = 0
+        self._limit = DEFAULT_TABLE
+
+    def forget(self) -> None:
+        """Forget the table: a block was lost and every index shifted by an unknown amount.
+
+        The table's size may have changed, too; the largest is assumed, see above.
+        """
+        self._entries.clear()
+        self._size = 0
+        self._limit = MAX_TABLE
+
+    def allow(self, size: int) -> None:
+        """Take the peer's SETTINGS_HEADER_TABLE_SIZE.
+
+        A larger table begins with a size update of the encoder (RFC 7541 section 4.2), which
+        some leave out; a smaller one is followed only when that update comes.
+        """
+        self._limit = max(self._limit, min(size, MAX_TABLE))
+
+    def decode(self, block: bytes) -> tuple[list[Header], str | None]:
+        """Return the block's fields, and why it could not be read to its end if so."""
+        fields: list[Header] = []
+        try:
+            self._decode(block, fields)
+        except HpackError as error:
+            self.forget()
+            return fields, str(error)
+        except IndexError:
+            self.forget()
+            return fields, "header block cut short"
+        return fields, None
+
+    def _decode(self, block: bytes, fields: list[Header]) -> None:
+        entries = self._entries
+        append = fields.append
+        pos, end = 0, len(block)
+        listed = 0
+        while pos < end:
+            octet = block[pos]
+            pos += 1
+            if octet & 0x80:  # indexed field, section 6.1
+                index = octet & 0x7F
+                if index == 0x7F:
+                    index, pos = _integer(block, pos, 0x7F)
+                if index < _DYNAMIC:
+                    if not index:
+                        raise HpackError("index 0 in a header block")
+                    entry = _STATIC[index]
+                    listed += 64
+                elif index - _DYNAMIC < len(entries):
+                    entry, size = entries[index - _DYNAMIC]
+                    listed += size
+                else:
+                    entry = _UNKNOWN
+                    listed += 64
+                if listed <= MAX_LIST:
+                    append(entry)
+                continue
+            if octet & 0x40:  # literal with incremental indexing, section 6.2.1
+                index, mask = octet & 0x3F, 0x3F
+            elif octet & 0x20:  # size update, section 6.3
+                size = octet & 0x1F
+                if size == 0x1F:
+                    size, pos = _integer(block, pos, 0x1F)
+                self._resize(size)
+                continue
+            else:  # literal without indexing or never indexed, sections 6.2.2 and 6.2.3
+                index, mask = octet & 0x0F, 0x0F
+            if index == mask:
+                index, pos = _integer(block, pos, mask)
+            if not index:
+                name, pos = _string(block, pos, end)
+            elif index < _DYNAMIC:
+                name = _STATIC[index][0]
+            elif index - _DYNAMIC < len(entries):
+                name = entries[index - _DYNAMIC][0][0]
+            else:
+                name = None
+            value, pos = _string(block, pos, end)
+            entry = (name, value)
+            # Text of other than ASCII counts a little short, which does no harm either.
+            size = len(name or "") + len(value or "") + _ENTRY_OVERHEAD
+            listed += size
+            if listed <= MAX_LIST:
+                append(entry)
+            if mask == 0x3F:
+                entries.appendleft((entry, size))
+                self._size += size
+                if self._size > self._limit:
+                    self._evict()
+
+    def _resize(self, size: int) -> None:
+        self._limit = min(size, MAX_TABLE)
+        self._evict()
+
+    def _evict(self) -> None:
+        while self._size > self._limit:
+            self._size -= self._entries.pop()[1]
+
+
+def _integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
+    """Read the octets behind a full prefix of ``value`` (section 5.1)."""
+    shift = 0
+    while True:
+        octet = block[pos]
+        pos += 1
+        value += (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, pos
+        shift += 7
+        if value > _MAX_INTEGER or shift > 28:
+            raise HpackError("integer too large in a header block")
+
+
+def _string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
+    """Read a string (section 5.2); one whose Huffman code is invalid is None."""
+    octet = block[pos]
+    pos += 1
+    length = octet & 0x7F
+    if length == 0x7F:
+        length, pos = _integer(block, pos, 0x7F)
+    stop = pos + length
+    if stop > end:
+        raise HpackError("header block cut short")
+    raw = block[pos:stop]
+    if octet < 0x80:
+        try:
+            return raw.decode(), stop
+        except UnicodeDecodeError:
+            return raw.decode("latin-1"), stop
+    try:
+        return _huffman_memo[raw], stop
+    except KeyError:
+        return _huffman(raw), stop
+
+
+def _huffman(raw: bytes) -> str | None:
+    text: str | None
+    try:
+        decoded = decode_huffman(raw)
+        try:
+            text = decoded.decode()
+        except UnicodeDecodeError:
+            text = decoded.decode("latin-1")
+    except HPACKDecodingError:
+        text = None
+    if len(raw) <= _MEMO_STRING_BYTES:
+        if len(_huffman_memo) >= _MEMO_STRINGS:
+            _huffman_memo.clear()
+        _huffman_memo[raw] = text
+    return text
