@@ -18,7 +18,7 @@
 /* Debian 12's bcc attaches without cookies: every library has layout 0. */
 #define ATTACH_COOKIE(ctx) 0
 
-#define MAP_HASH(name, key_type, value_type, entries)                                                                  \
+#define MAP_HASH(name, key_type, value_type, entries) \
 	BPF_F_TABLE("hash", key_type, value_type, name, entries, BPF_F_NO_PREALLOC)
 #define MAP_LRU_HASH(name, key_type, value_type, entries) BPF_TABLE("lru_hash", key_type, value_type, name, entries)
 #define MAP_ARRAY(name, value_type, entries) BPF_TABLE("array", u32, value_type, name, entries)

@@ -63,14 +63,14 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	else
 		thread->written = call->object;
 	thread->piece = (struct piece){
-		.connection = connection->id,
-		.buffer = call->buffer,
-		.size = size < limit ? size : limit,
-		.span = size,
-		.position = connection->positions[direction],
-		.call_bytes = size,
-		.direction = direction,
-		.cut = size <= limit ? CUT_NONE : call->cut,
+	    .connection = connection->id,
+	    .buffer = call->buffer,
+	    .size = size < limit ? size : limit,
+	    .span = size,
+	    .position = connection->positions[direction],
+	    .call_bytes = size,
+	    .direction = direction,
+	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
 	connection->positions[direction] += size;
 	if (announce(ctx, thread, &key, connection))

@@ -10,7 +10,8 @@ static __always_inline u64 new_connection_id(void)
 	return bpf_ktime_get_ns() << 10 | (bpf_get_smp_processor_id() & 1023);
 }
 
-static __always_inline void fill_header(struct event_header *header, u16 kind, const struct thread *thread, u64 connection)
+static __always_inline void fill_header(struct event_header *header, u16 kind, const struct thread *thread,
+					u64 connection)
 {
 	header->kind = kind;
 	header->direction = 0;
@@ -80,7 +81,7 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 
 /* Tell user space of the connection, until it took it. Returns whether it knows. */
 static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
-				     struct connection *connection)
+				    struct connection *connection)
 {
 	if (connection->announced)
 		return 1;

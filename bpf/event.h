@@ -55,9 +55,9 @@ struct event_opened {
 	struct event_header header;
 	__u32 pid;
 	__u32 uid;
-	__u64 object;		     /* the TLS library's object, a user address */
-	__u32 library;		     /* index given by user space at attach time */
-	__u32 tls_version;	     /* as on the wire: 0x0304 is TLS 1.3; 0 unknown */
+	__u64 object;	   /* the TLS library's object, a user address */
+	__u32 library;	   /* index given by user space at attach time */
+	__u32 tls_version; /* as on the wire: 0x0304 is TLS 1.3; 0 unknown */
 	__u8 role;
 	__u8 from_start; /* 1: the connection was created under our eyes */
 	__u8 alpn_bytes;

@@ -67,8 +67,19 @@ struct signal_struct {
 	} live;
 };
 
+struct upid {
+	s32 nr;
+	void *ns;
+};
+
+struct pid {
+	u32 level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	s32 tgid;
+	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	char comm[16];
@@ -111,26 +122,26 @@ static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
 /* Kernels before 5.15 have no cookies; libbpf then makes this 0 and the verifier drops the call. */
-#define ATTACH_COOKIE(ctx)                                                                                             \
-	(__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_get_attach_cookie, 0) ?                           \
-		 bpf_get_attach_cookie(ctx) :                                                                          \
-		 0)
+#define ATTACH_COOKIE(ctx)                                                                 \
+	(__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_get_attach_cookie, 0) \
+	     ? bpf_get_attach_cookie(ctx)                                                  \
+	     : 0)
 
-#define MAP(kind, name, key_type, value_type, entries, flags)                                                          \
-	struct {                                                                                                       \
-		int(*type)[BPF_MAP_TYPE_##kind];                                                                       \
-		int(*max_entries)[entries];                                                                            \
-		int(*map_flags)[flags];                                                                                \
-		key_type *key;                                                                                         \
-		value_type *value;                                                                                     \
+#define MAP(kind, name, key_type, value_type, entries, flags) \
+	struct {                                              \
+		int (*type)[BPF_MAP_TYPE_##kind];             \
+		int (*max_entries)[entries];                  \
+		int (*map_flags)[flags];                      \
+		key_type *key;                                \
+		value_type *value;                            \
 	} name SEC(".maps")
 #define MAP_HASH(name, key_type, value_type, entries) MAP(HASH, name, key_type, value_type, entries, BPF_F_NO_PREALLOC)
 #define MAP_LRU_HASH(name, key_type, value_type, entries) MAP(LRU_HASH, name, key_type, value_type, entries, 0)
 #define MAP_ARRAY(name, value_type, entries) MAP(ARRAY, name, u32, value_type, entries, 0)
-#define MAP_RING(name, bytes)                                                                                          \
-	struct {                                                                                                       \
-		int(*type)[BPF_MAP_TYPE_RINGBUF];                                                                      \
-		int(*max_entries)[bytes];                                                                              \
+#define MAP_RING(name, bytes)                      \
+	struct {                                   \
+		int (*type)[BPF_MAP_TYPE_RINGBUF]; \
+		int (*max_entries)[bytes];         \
 	} name SEC(".maps")
 
 /* Plain calls, so that the bcc loader can turn them into bcc's method form by text. */

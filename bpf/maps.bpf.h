@@ -8,6 +8,9 @@
  * that switch stacks inside a call. */
 #define CALL_SLOTS 4
 
+/* Files with probes that can have their own layout; those beyond share layout 0. */
+#define MOST_LAYOUTS 1024
+
 struct config {
 	u32 own_pid; /* sslsniff itself: never watched */
 	u32 by_pid;  /* 1: only processes in `pids`, and their later children */
@@ -100,14 +103,14 @@ enum counter {
 	COUNTER_UNREADABLE_BYTES,
 	COUNTER_SENDFILE_EVENTS,
 	COUNTER_SENDFILE_BYTES,
-	COUNTER_UNTRACKED_CALLS, /* the table of threads or connections was full */
+	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
 	COUNTERS,
 };
 
 MAP_ARRAY(configs, struct config, 1);
 MAP_ARRAY(counters, u64, COUNTERS);
-MAP_ARRAY(layouts, struct layout, 256);
+MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
 MAP_HASH(pids, u32, u32, 65536);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);

@@ -115,13 +115,27 @@ static __always_inline void forget_process(u32 tgid)
 	map_delete(watched, &tgid);
 }
 
+/* The number of a new process as sslsniff's own /proc shows it. */
+static __always_inline u32 shown_pid(const struct config *config, const struct task_struct *task, u32 tgid)
+{
+	if (!config->pid_namespace_inode)
+		return tgid;
+	struct pid *pid = 0;
+	u32 level = 0;
+	s32 number = 0;
+	bpf_probe_read_kernel(&pid, sizeof(pid), &task->thread_pid);
+	bpf_probe_read_kernel(&level, sizeof(level), &pid->level);
+	bpf_probe_read_kernel(&number, sizeof(number), (const void *)&pid->numbers + level * sizeof(struct upid));
+	return number;
+}
+
 SEC("raw_tp/sched_process_fork")
 int process_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	const struct config *config = get_config();
 	if (!config || !config->by_pid)
 		return 0;
-	u32 parent = bpf_get_current_pid_tgid() >> 32;
+	u32 parent = current_pid_tgid(config) >> 32;
 	if (!map_lookup(pids, &parent))
 		return 0;
 	const struct task_struct *child = (const struct task_struct *)ctx->args[1];
@@ -129,7 +143,9 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	s32 tgid = 0;
 	bpf_probe_read_kernel(&tgid, sizeof(tgid), &child->tgid);
-	u32 pid = tgid;
+	if ((u32)tgid == bpf_get_current_pid_tgid() >> 32)
+		return 0; /* a thread */
+	u32 pid = shown_pid(config, child, tgid);
 	map_update(pids, &pid, &parent);
 	return 0;
 }
@@ -152,16 +168,17 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). */
 	const struct task_struct *task = (const struct task_struct *)ctx->args[0];
+	const struct config *config = get_config();
 	struct signal_struct *signal = 0;
 	s32 live = 1;
-	if (!types_are_reliable(task))
+	if (!config || !types_are_reliable(task))
 		return 0;
 	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
 	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
 	if (live != 0)
 		return 0;
-	u32 pid = id >> 32;
-	forget_process(pid);
+	forget_process(id >> 32);
+	u32 pid = current_pid_tgid(config) >> 32;
 	map_delete(pids, &pid);
 	return 0;
 }

@@ -1,6 +1,8 @@
 """``python -m sslsniff``."""
 
+import sys
 
-def main() -> int:
-    """Run the command line; return the exit code."""
-    return 0
+from sslsniff.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -106,6 +106,10 @@ class BccLoader:
         buffer = self._bcc.ct.create_string_buffer(key, len(key))
         self._bcc.lib.bpf_delete_elem(self.map_fd(name), buffer)
 
+    def is_empty(self, name: str) -> bool:
+        """See ``Loader``."""
+        return not any(True for _ in self._bpf.get_table(name))
+
     def attach_uprobe(
         self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
     ) -> Detach:

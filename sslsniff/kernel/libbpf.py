@@ -11,6 +11,8 @@ from sslsniff.kernel.loader import Detach
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 
+_MOST_KEY_BYTES = 64
+
 _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
 
@@ -38,6 +40,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
     "bpf_map_delete_elem": (c_int, [c_int, c_char_p]),
+    "bpf_map_get_next_key": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_program__attach_uprobe_opts": (
         c_void_p,
         [c_void_p, c_int, c_char_p, c_size_t, POINTER(_UprobeOptions)],
@@ -123,6 +126,11 @@ class LibbpfLoader:
     def delete(self, name: str, key: bytes) -> None:
         """See ``Loader``."""
         self._lib.bpf_map_delete_elem(self.map_fd(name), key)
+
+    def is_empty(self, name: str) -> bool:
+        """See ``Loader``."""
+        key = ctypes.create_string_buffer(_MOST_KEY_BYTES)
+        return bool(self._lib.bpf_map_get_next_key(self.map_fd(name), None, key) != 0)
 
     def attach_uprobe(
         self, program: str, path: str, offset: int, *, is_return: bool, cookie: int

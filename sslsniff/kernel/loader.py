@@ -26,6 +26,9 @@ class Loader(Protocol):
     def delete(self, name: str, key: bytes) -> None:
         """Take ``key`` out; an absent key is fine."""
 
+    def is_empty(self, name: str) -> bool:
+        """Say whether the map has no key."""
+
     def attach_uprobe(
         self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
     ) -> Detach:

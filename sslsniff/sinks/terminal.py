@@ -7,7 +7,7 @@ from typing import TextIO
 
 from sslsniff.decoders import content
 from sslsniff.decoders.messages import Header, Undecoded
-from sslsniff.model import Body, Chunk, Connection, Exchange, Request, Response, Summary
+from sslsniff.model import Body, Chunk, Connection, Exchange, Request, Response
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
 
@@ -68,11 +68,6 @@ class TerminalSink(Sink):
                 f"{self._prefix(chunk.connection, chunk.time_ns)}  {self._paint('loss', lost)}"
             )
 
-    def summary(self, summary: Summary) -> None:
-        """See ``Sink``."""
-        for line in summary_lines(summary):
-            self._write(line)
-
     def flush(self) -> None:
         """See ``Sink``."""
         self._stream.flush()
@@ -132,28 +127,6 @@ class TerminalSink(Sink):
         for name, value in headers:
             shown = f"{'?' if name is None else name}: {'?' if value is None else value}"
             self._write(f"  {mark} {self._paint('dim', text.escape(shown))}")
-
-
-def summary_lines(summary: Summary) -> list[str]:
-    """Return the lines that tell people a capture's figures, with its losses by cause."""
-    lines = [
-        f"{summary.exchanges} exchanges, {summary.connections} connections,"
-        f" {text.size(summary.bytes)} of plaintext in {summary.duration_ns / 1e9:.1f} s,"
-        f" {sum(loss.bytes for loss in summary.losses)} bytes lost"
-    ]
-    lines += [
-        f"lost for {loss.cause.value}: {loss.events} times, {loss.bytes} bytes"
-        for loss in summary.losses
-    ]
-    for connection in summary.lossy_connections:
-        causes = ", ".join(
-            f"{count} ({cause.value})" for cause, count in connection.missing.items()
-        )
-        lines.append(
-            f"connection {connection.id} {text.process(connection.process)}"
-            f" {text.address(connection.remote)}: bytes lost: {causes}"
-        )
-    return lines
 
 
 def _body_lines(body: Body, headers: list[Header]) -> list[str]:

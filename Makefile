@@ -1,0 +1,78 @@
+# make demo, make test: each is enough on a fresh Debian 12, as root or with sudo.
+
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+BIN := .venv/bin
+
+# What sslsniff needs to run, and what the tests run beside it.
+RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
+DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light tshark
+BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit live bench format clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
+	@echo "make test    lint, type-check, and run every test, live ones included"
+	@echo "make bench   measure start-up, memory and loss"
+	@echo "make format  bring the sources into form"
+	@echo "make clean   remove what was built"
+
+demo: .cache/demo-packages $(BIN)/sslsniff
+	$(SUDO) $(BIN)/python docs/demo/run.py
+
+test: lint unit live
+
+lint: .cache/developer
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h
+
+unit: .cache/test-packages .cache/developer
+	$(BIN)/pytest tests/unit tests/corpus tests/property
+
+live: .cache/test-packages .cache/developer
+	$(SUDO) $(BIN)/pytest tests/live
+
+bench: .cache/bench-packages .cache/developer
+	$(SUDO) $(BIN)/python -m bench
+
+format: .cache/developer
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i bpf/*.c bpf/*.h
+
+clean:
+	rm -rf .venv .cache bpf/*.bpf.o build dist
+
+# Installs those of $(1) that are missing; asks the network only if one is.
+install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
+	| grep -qx installed || echo $$package; done); \
+	test -z "$$missing" || { $(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }
+
+.cache/%-packages: Makefile
+	@mkdir -p .cache
+	$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
+	@touch $@
+
+.cache/build-tools: pyproject.toml | .cache/run-packages
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check hatchling editables ziglang
+	@touch $@
+
+bpf/sslsniff.bpf.o: bpf/build.py $(wildcard bpf/*.c bpf/*.h) .cache/build-tools
+	$(BIN)/python bpf/build.py
+
+$(BIN)/sslsniff: bpf/sslsniff.bpf.o pyproject.toml
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e .
+	@touch $@
+
+.cache/developer: $(BIN)/sslsniff
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[dev]'
+	@touch $@

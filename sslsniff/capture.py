@@ -1,0 +1,245 @@
+"""The live source: loads the programs, places the probes, reads what they tell."""
+
+import os
+import select
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sslsniff import procfs, targets, wire
+from sslsniff.errors import KernelError, SslsniffError, TargetError
+from sslsniff.kernel.bcc_loader import BccLoader
+from sslsniff.kernel.libbpf import LibbpfLoader
+from sslsniff.kernel.loader import Detach, Loader
+from sslsniff.kernel.mappings import Mapped, Mappings
+from sslsniff.kernel.ring import Ring
+from sslsniff.model import LossCause
+
+_BTF = Path("/sys/kernel/btf/vmlinux")
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
+_GATHER_S = 0.002
+_RECORDS_A_POLL = 20_000
+_MOST_LAYOUTS = 1024
+
+_CONFIG = struct.Struct("<IIIIQQQ")
+_LAYOUT = struct.Struct("<I8i")
+_CONNECTION_KEY = struct.Struct("<QQ")
+_CONNECTION = struct.Struct("<QQQQQBB6x")
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+
+_COUNTED = (
+    LossCause.RING_FULL,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+)
+_UNTRACKED_CALLS = 2 * len(_COUNTED)
+
+_LIFE = (
+    ("process_fork", "sched_process_fork"),
+    ("process_exec", "sched_process_exec"),
+    ("process_exit", "sched_process_exit"),
+)
+_SOCKETS_TRACEPOINTS = (
+    ("socket_sent", "sock_send_length"),
+    ("socket_received", "sock_recv_length"),
+)
+_SOCKETS_KPROBES = (("tcp_sent", "tcp_sendmsg"), ("tcp_received", "tcp_recvmsg"))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to watch: all that is given must fit; empty means any.
+
+    ``libraries`` are names or paths; ``programs`` are files to probe beside those that
+    processes map already, such as a command that is about to start.
+    """
+
+    pids: tuple[int, ...] = ()
+    uids: tuple[int, ...] = ()
+    comms: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+def make_loader(kind: str, ring_bytes: int) -> Loader:
+    """Return a loader with everything loaded; ``kind`` is ``auto``, ``co-re`` or ``bcc``.
+
+    Raises ``LoaderError`` or ``KernelError``.
+    """
+    if kind == "bcc" or (kind == "auto" and not _BTF.exists()):
+        return BccLoader(ring_bytes)
+    return LibbpfLoader(ring_bytes)
+
+
+class LiveCapture:
+    """A ``Source`` of what the probes tell, from ``with`` to its end.
+
+    ``note`` takes lines that the user should see though nothing failed.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        loader: Loader,
+        *,
+        ring_bytes: int,
+        call_limit_bytes: int,
+        note: Callable[[str], None],
+    ) -> None:
+        self.libraries: list[str] = ["unknown"]
+        self._scope = scope
+        self._loader = loader
+        self._note = note
+        self._detaches: list[Detach] = []
+        self._seen_files: set[tuple[int, int]] = set()
+        self._attached_files = 0
+        self._open: dict[int, tuple[int, bytes]] = {}
+        self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
+        self._configure(call_limit_bytes)
+        self._ring = Ring(loader.map_fd("events"), ring_bytes)
+        self._mappings = Mappings()
+        self._epoll = select.epoll()
+        for fd in (self._ring.fd, *self._mappings.fds):
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def __enter__(self) -> Self:
+        """Place the probes; raises ``TargetError`` or ``KernelError``."""
+        try:
+            self._attach_tracepoints()
+            self._attach_files()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def ended(self) -> bool:
+        """See ``Source``: all processes that were to be watched are gone."""
+        return bool(self._scope.pids) and self._loader.is_empty("pids")
+
+    def poll(self, timeout_s: float) -> Iterator[wire.Event]:
+        """See ``Source``."""
+        ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
+        if not ready.isdisjoint(self._mappings.fds):
+            self._take_mappings()
+        if self._ring.fd in ready:
+            # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
+            time.sleep(_GATHER_S)
+            yield from self._drain(_RECORDS_A_POLL)
+
+    def finish(self) -> Iterator[wire.Event]:
+        """See ``Source``: detaches first, then tells how far each open connection got."""
+        self._detach()
+        while events := list(self._drain(_RECORDS_A_POLL)):
+            yield from events
+        now_ns = time.time_ns()
+        for connection, (_, key) in self._open.items():
+            value = self._loader.lookup("connections", key, _CONNECTION.size)
+            if value is not None:
+                identity, read, written, *_ = _CONNECTION.unpack(value)
+                if identity == connection:
+                    yield wire.Checked(now_ns, connection, read, written)
+
+    def untracked_calls(self) -> int:
+        """Return how many calls passed unseen because the kernel's tables were full."""
+        return self._counter(_UNTRACKED_CALLS)
+
+    def close(self) -> None:
+        """Take every probe away and unload; safe to call again."""
+        self._detach()
+        if not self._epoll.closed:
+            self._epoll.close()
+            self._mappings.close()
+            self._ring.close()
+            self._loader.close()
+
+    def _detach(self) -> None:
+        while self._detaches:
+            self._detaches.pop()()
+
+    def _counter(self, index: int) -> int:
+        value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
+        return int(_U64.unpack(value)[0]) if value else 0
+
+    def _configure(self, call_limit_bytes: int) -> None:
+        scope = self._scope
+        namespace = Path("/proc/self/ns/pid").stat()
+        inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
+        config = _CONFIG.pack(
+            os.getpid(),
+            bool(scope.pids),
+            bool(scope.uids),
+            bool(scope.comms),
+            call_limit_bytes,
+            namespace.st_dev if inside else 0,
+            namespace.st_ino if inside else 0,
+        )
+        self._loader.update("configs", _U32.pack(0), config)
+        for pid in scope.pids:
+            if not procfs.exists(pid):
+                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
+            self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
+        for uid in scope.uids:
+            self._loader.update("uids", _U32.pack(uid), _U32.pack(0))
+        for comm in scope.comms:
+            self._loader.update("comms", comm.encode()[:15].ljust(16, b"\0"), _U32.pack(0))
+
+    def _attach_tracepoints(self) -> None:
+        for program, tracepoint in _LIFE:
+            self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
+        try:
+            for program, tracepoint in _SOCKETS_TRACEPOINTS:  # kernel 6.3 and newer
+                self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
+        except KernelError:
+            self._attach_socket_kprobes()
+
+    def _attach_socket_kprobes(self) -> None:
+        try:
+            for program, function in _SOCKETS_KPROBES:
+                self._detaches.append(self._loader.attach_kprobe(program, function))
+        except KernelError as error:
+            self._note(f"addresses of connections will be unknown: {error.fact}")
+
+    def _attach_files(self) -> None:
+        raise NotImplementedError
+
+    def _take_mappings(self) -> None:
+        for mapped in self._mappings.read():
+            self._consider(mapped)
+
+    def _consider(self, mapped: Mapped) -> None:
+        raise NotImplementedError
+
+    def _drain(self, most: int) -> Iterator[wire.Event]:
+        offset_ns = self._clock_offset_ns
+        for record in self._ring.read(most):
+            event = wire.parse(record, offset_ns)
+            if not isinstance(event, wire.Data):
+                self._remember(event)
+            yield event
+
+    def _remember(self, event: wire.Event) -> None:
+        """Keep track of open connections: their state in the kernel is read or taken out later."""
+        if isinstance(event, wire.Opened):
+            key = _CONNECTION_KEY.pack(event.object_address, event.pid)
+            self._open[event.connection] = (event.pid, key)
+        elif isinstance(event, wire.Closed):
+            self._open.pop(event.connection, None)
+        elif isinstance(event, wire.Exited):
+            gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
+            for connection in gone:
+                self._loader.delete("connections", self._open.pop(connection)[1])

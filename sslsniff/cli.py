@@ -1,0 +1,162 @@
+"""The command line: options in, exit code out. Only here errors are printed."""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from sslsniff import options as grammar
+from sslsniff.errors import SslsniffError
+from sslsniff.flows import Flows
+from sslsniff.outputs import open_sinks
+from sslsniff.sinks.base import Sink
+from sslsniff.source import Source
+from sslsniff.tracer import Tracer
+
+_POLL_S = 0.1
+
+_EXIT_OK = 0
+_EXIT_ERROR = 1
+
+
+class Stop:
+    """Becomes true when the user or the system asks to end."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def __bool__(self) -> bool:
+        return self._asked
+
+    def ask(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Ask; also a signal handler."""
+        self._asked = True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run sslsniff with ``arguments`` (without the program's name); return the exit code.
+
+    0: ended normally; 1: an error, told in one line; 2: wrong usage. With ``-- COMMAND`` it is
+    the command's own.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given and given[0] in _COMMANDS:
+            return _COMMANDS[given[0]](given[1:])
+        return _live(given)
+    except SslsniffError as error:
+        _note(str(error))
+        return _EXIT_ERROR
+    except BrokenPipeError:
+        return _EXIT_OK
+
+
+def _note(line: str) -> None:
+    print(f"sslsniff: {line}", file=sys.stderr, flush=True)
+
+
+def _live(given: list[str]) -> int:
+    command: list[str] = []
+    if "--" in given:
+        at = given.index("--")
+        given, command = given[:at], given[at + 1 :]
+    parser = grammar.live_parser()
+    options = parser.parse_args(given)
+    if "--" in given and not command:
+        parser.error("there is no command behind --")
+    from sslsniff.capture import LiveCapture, Scope, make_loader
+    from sslsniff.command import HeldCommand
+
+    stop = _stop_on_signals(ignore_interrupt=bool(command))
+    with contextlib.ExitStack() as closing:
+        sinks = open_sinks(options, sys.stderr if command else sys.stdout, closing)
+        loader = make_loader(options.loader, options.ring_size)
+        held = HeldCommand(command) if command else None
+        scope = Scope(
+            pids=(*options.pid, *([held.pid] if held else [])),
+            uids=tuple(options.uid),
+            comms=tuple(options.comm),
+            libraries=tuple(options.lib),
+            programs=tuple(command[:1]),
+        )
+        capture = LiveCapture(
+            scope,
+            loader,
+            ring_bytes=options.ring_size,
+            call_limit_bytes=options.max_call_bytes,
+            note=_note,
+        )
+        with capture:
+            if held:
+                held.release()
+            _pump(capture, sinks, options, stop)
+    return held.wait() if held else _EXIT_OK
+
+
+def _read(given: list[str]) -> int:
+    options = grammar.read_parser().parse_args(given)
+    from sslsniff.replay import ReplaySource
+
+    with contextlib.ExitStack() as closing:
+        source = ReplaySource(options.file)
+        sinks = open_sinks(options, sys.stdout, closing)
+        _pump(source, sinks, options, _stop_on_signals())
+    return _EXIT_OK
+
+
+def _list(given: list[str]) -> int:
+    options = grammar.list_parser().parse_args(given)
+    from sslsniff.inventory import print_inventory
+
+    return print_inventory(options.pid)
+
+
+def _doctor(given: list[str]) -> int:
+    grammar.doctor_parser().parse_args(given)
+    from sslsniff.doctor import print_report
+
+    return print_report()
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "read": _read,
+    "list": _list,
+    "doctor": _doctor,
+}
+
+
+def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: Stop) -> None:
+    """Move everything from the source to the sinks, until one of them ends or the user does."""
+    tracer = Tracer(sinks, frames=options.frames, body_limit_bytes=options.max_body)
+    flows = Flows(source.libraries, tracer)
+    try:
+        while not stop and not source.ended:
+            _move(source, flows, sinks)
+        for event in source.finish():
+            flows.take(event)
+        flows.finish()
+        tracer.finish()
+        for sink in sinks:
+            sink.flush()
+    except BrokenPipeError:
+        # Whoever read the text is gone, as in `| head`. Other files stay whole.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _move(source: Source, flows: Flows, sinks: list[Sink]) -> None:
+    for event in source.poll(_POLL_S):
+        flows.take(event)
+    for sink in sinks:
+        sink.flush()
+
+
+def _stop_on_signals(*, ignore_interrupt: bool = False) -> Stop:
+    stop = Stop()
+    signal.signal(signal.SIGTERM, stop.ask)
+    signal.signal(signal.SIGHUP, stop.ask)
+    # A command in the foreground gets Ctrl-C itself; its end is ours.
+    signal.signal(signal.SIGINT, signal.SIG_IGN if ignore_interrupt else stop.ask)
+    return stop

@@ -1,0 +1,61 @@
+"""A command that is started held, and let go when the probes stand."""
+
+import contextlib
+import os
+import signal
+from typing import NoReturn
+
+from sslsniff.errors import TargetError
+
+
+class HeldCommand:
+    """A child process that waits before it becomes ``arguments``.
+
+    It has sslsniff's own standard input, output and error, and stays in its process group, so
+    that Ctrl-C reaches it as if it had been started alone.
+    """
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._name = arguments[0]
+        self._go_reader, self._go = os.pipe()
+        self._failure, failure_writer = os.pipe()  # both are closed by a successful exec
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._go)
+            _become(arguments, self._go_reader, failure_writer)
+        os.close(self._go_reader)
+        os.close(failure_writer)
+
+    def release(self) -> None:
+        """Let the child go; raises ``TargetError`` where it cannot become the command."""
+        os.write(self._go, b"g")
+        os.close(self._go)
+        with os.fdopen(self._failure, "rb") as failure:
+            reason = failure.read().decode()
+        if reason:
+            os.waitpid(self.pid, 0)
+            raise TargetError(f"cannot start {self._name} ({reason})", "check its name and PATH")
+
+    def kill(self) -> None:
+        """End the child that was never released."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def wait(self) -> int:
+        """Wait for the command's end; return its exit code as a shell shows it."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return code if code >= 0 else 128 - code
+
+
+def _become(arguments: list[str], go: int, failure: int) -> NoReturn:
+    """Wait for the word, then exec; the reason of a failure goes to the pipe ``failure``."""
+    # As a shell would start it: Python ignores two signals, sslsniff itself one more.
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    if os.read(go, 1):
+        try:
+            os.execvp(arguments[0], arguments)
+        except OSError as error:
+            os.write(failure, (error.strerror or str(error)).encode())
+    os._exit(127)

@@ -1,0 +1,54 @@
+"""The figures of a capture at its end, for people."""
+
+from typing import TextIO
+
+from sslsniff.model import Summary
+from sslsniff.sinks import text
+from sslsniff.sinks.base import Sink
+
+_LISTED_CONNECTIONS = 20
+
+
+class SummarySink(Sink):
+    """Writes to ``stream`` when the capture ends, and nothing before."""
+
+    wants_messages = False
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        self._stream.writelines(f"{line}\n" for line in summary_lines(summary))
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+
+def summary_lines(summary: Summary) -> list[str]:
+    """Return the lines that tell a capture's figures, with its losses by cause and connection."""
+    figures = [
+        f"{summary.connections} connections",
+        f"{text.size(summary.bytes)} of plaintext in {summary.duration_ns / 1e9:.1f} s",
+        f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
+    ]
+    if summary.exchanges is not None:
+        figures.insert(0, f"{summary.exchanges} exchanges")
+    lines = [", ".join(figures)]
+    lines += [
+        f"lost for {loss.cause.value}: {loss.events} times, {loss.bytes} bytes"
+        for loss in summary.losses
+    ]
+    for connection in summary.lossy_connections[:_LISTED_CONNECTIONS]:
+        causes = ", ".join(
+            f"{count} ({cause.value})" for cause, count in connection.missing.items()
+        )
+        lines.append(
+            f"  {connection.id}  {text.process(connection.process)}"
+            f"  {text.address(connection.remote)}  bytes lost: {causes}"
+        )
+    unlisted = len(summary.lossy_connections) - _LISTED_CONNECTIONS
+    if unlisted > 0:
+        lines.append(f"  and {unlisted} more connections")
+    return lines

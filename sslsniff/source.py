@@ -1,0 +1,24 @@
+"""What a source of events can do: a live capture, or a recorded one."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from sslsniff.wire import Event
+
+
+class Source(Protocol):
+    """A stream of events."""
+
+    @property
+    def libraries(self) -> list[str]:
+        """Return the names that ``Opened.library`` indexes; the list may grow."""
+
+    @property
+    def ended(self) -> bool:
+        """Say whether nothing more can come."""
+
+    def poll(self, timeout_s: float) -> Iterator[Event]:
+        """Wait for events, ``timeout_s`` at most, and yield those that are there."""
+
+    def finish(self) -> Iterator[Event]:
+        """Stop, and yield what is left. The source is not used again."""
