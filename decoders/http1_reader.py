@@ -3,7 +3,7 @@
 The reader knows framing only. What a head means for its body depends on the other
 direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
 
-Memory: at most one head or trailer section (``MAX_HEAD``) and ``LOST_KEPT`` bytes.
+Memory: at most one head or trailer section (``MAX_HEAD``) and a :class:`LostRun`.
 """
 
 import re
@@ -22,10 +22,8 @@ from sslsniff.decoders.http1_head import (
     parse_start_line,
     scan_rest,
 )
-from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, Side, Undecoded
-
-LOST_KEPT = 4096
-"""Bytes kept of a run that could not be decoded."""
+from sslsniff.decoders.lost import LostRun
+from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, Side
 
 _MAX_LINE = 16 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -95,9 +93,10 @@ class Reader:
     _line_seen: bool = False
     _trailers: list[bytes] = field(default_factory=list)
     _trailer_bytes: int = 0
-    _lost: bytearray = field(default_factory=bytearray)
-    _lost_size: int = 0
-    _lost_reason: str = NOT_A_MESSAGE
+    _lost: LostRun = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lost = LostRun(self.side, NOT_A_MESSAGE)
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to ``out``."""
@@ -140,7 +139,7 @@ class Reader:
         elif self.state in _IN_MESSAGE:
             out.append(Aborted(self.plan.stream, self.side, "connection closed"))
         self._lose_held("connection closed")
-        self._flush_lost(out)
+        self._lost.flush(out)
         self.state = State.HEAD
 
     def resume(self, out: list[Message]) -> None:
@@ -193,7 +192,7 @@ class Reader:
         head = parse_head(self.side, data[pos : stop - 1 if data[stop - 1] == 13 else stop])
         if head is None:
             return self._refuse(data, pos, out)
-        self._flush_lost(out)
+        self._lost.flush(out)
         plan = self.plan = self.pairing.begin(self.side, head, out)
         self.state = plan.state
         self._left = plan.length
@@ -219,7 +218,7 @@ class Reader:
         good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
         after = eol + 1 if good else pos + 1
         self._fall_out(f"head over {MAX_HEAD} bytes" if good else NOT_A_MESSAGE, out)
-        self._lose(data, pos, after)
+        self._lost.add(data, pos, after)
         return after
 
     def _step_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -281,12 +280,12 @@ class Reader:
     def _step_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
         found = find_start(self.side, data, pos)
         if found:
-            self._lose(data, pos, found[0])
-            self._flush_lost(out)
+            self._lost.add(data, pos, found[0])
+            self._lost.flush(out)
             self.state = State.HEAD
             return found[0]
         keep = scan_rest(data, pos)
-        self._lose(data, pos, keep)
+        self._lost.add(data, pos, keep)
         return self._hold(data, keep)
 
     def _step_stop(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -315,8 +314,8 @@ class Reader:
         self._clear_trailers()
         self._lose_held(reason)
         if reason == BYTES_LOST:
-            self._flush_lost(out)
-        self._lost_reason = reason
+            self._lost.flush(out)
+        self._lost.reason = reason
         self.state = State.SCAN
         self.pairing.lost(self.side)
 
@@ -324,23 +323,9 @@ class Reader:
         self._line_seen = False
         if self.held:
             if self.state is not State.SCAN:
-                self._lost_reason = reason
-            self._lose(self.held, 0, len(self.held))
+                self._lost.reason = reason
+            self._lost.add(self.held, 0, len(self.held))
             self.held.clear()
-
-    def _lose(self, data: bytes | bytearray, start: int, stop: int) -> None:
-        if stop > start:
-            room = LOST_KEPT - len(self._lost)
-            if room > 0:
-                self._lost += data[start : min(stop, start + room)]
-            self._lost_size += stop - start
-
-    def _flush_lost(self, out: list[Message]) -> None:
-        if self._lost_size:
-            lost = bytes(self._lost)
-            out.append(Undecoded(self.side, lost, self._lost_size, self._lost_reason))
-            self._lost.clear()
-            self._lost_size = 0
 
 
 _IN_MESSAGE = frozenset(

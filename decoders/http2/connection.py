@@ -1,0 +1,411 @@
+"""HTTP/2 connections (RFC 9113): frames of both sides to messages, stream by stream.
+
+Nothing is enforced: windows, limits and the order of states are the peers' business. Where a
+block's fields are heads and where trailers is told by the stream's state, and by the
+pseudo-header fields where that is unknown.
+
+Memory per connection: two readers and two header blocks (up to ``MAX_PAYLOAD`` each), two
+HPACK tables (64 KiB each by RFC 7541's count), ``_MAX_STREAMS`` small numbers: 2 MiB at
+worst, some KiB as a rule.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sslsniff.decoders.http2 import frames
+from sslsniff.decoders.http2.hpack import HpackDecoder
+from sslsniff.decoders.http2.reader import MAX_PAYLOAD, FrameReader
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Frame,
+    Header,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+    Undecoded,
+)
+
+VERSION = "HTTP/2"
+
+# What is known of a stream, as bits: a stream is one small int.
+_REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
+_REQUEST_END, _RESPONSE_END = 4, 8
+_CLOSED = 16  # reset or given up: what still comes for it is not told
+_MAX_STREAMS = 4096
+
+# Looking up a member of an enum takes time, and hashing one more.
+_CLIENT, _SERVER = Side.CLIENT, Side.SERVER
+
+_SLOTS = {":method": 0, ":scheme": 1, ":authority": 2, ":path": 3, ":status": 4}
+
+
+class _Direction:
+    """What one side sends: its reader, its HPACK table, the header block at hand."""
+
+    __slots__ = (
+        "block",
+        "end",
+        "flags",
+        "head",
+        "hpack",
+        "kind",
+        "preview",
+        "promised",
+        "reader",
+        "stream",
+    )
+
+    def __init__(self, reader: FrameReader, head: int, end: int) -> None:
+        self.reader = reader
+        self.head, self.end = head, end
+        self.hpack = HpackDecoder()
+        self.block: bytearray | None = None
+        self.kind = self.flags = self.stream = self.promised = 0
+        self.preview = bytearray()
+
+
+class Http2:
+    """Decodes one HTTP/2 connection, from its start or from its middle.
+
+    ``frames`` adds a :class:`Frame` for each frame behind the messages that it gave.
+    ``upgraded`` tells that stream 1 was opened by an HTTP/1 request (RFC 7540 section 3.2).
+    """
+
+    protocol = "http/2"
+
+    def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
+        self._frames = frames
+        self._streams: dict[int, int] = {}
+        if upgraded:
+            self._streams[1] = _REQUEST_HEAD | _REQUEST_END
+        self._client = _Direction(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
+        self._server = _Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        out: list[Message] = []
+        self._of(side).reader.feed(data, out)
+        return out
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes; a gap of no bytes is none."""
+        out: list[Message] = []
+        if missing > 0:
+            self._of(side).reader.gap(missing, out)
+        return out
+
+    def end(self, side: Side) -> list[Message]:
+        """End a side: the messages that it owed are aborted."""
+        out: list[Message] = []
+        self._of(side).reader.end(out)
+        for stream, state in self._streams.items():
+            owed = side is _SERVER or state & _REQUEST_HEAD
+            if owed and not state & (self._of(side).end | _CLOSED):
+                out.append(Aborted(stream, side, "connection closed"))
+                self._streams[stream] = state | _CLOSED
+        return out
+
+    # What the readers tell.
+
+    def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
+        """Take a piece of a DATA frame (section 6.1)."""
+        if not self._state(stream) & _CLOSED:
+            out.append(BodyData(stream, side, data, missing))
+        if self._frames:
+            preview = self._of(side).preview
+            preview += data[: frames.PREVIEW - len(preview)]
+
+    def data_end(
+        self, side: Side, flags: int, stream: int, length: int, out: list[Message]
+    ) -> None:
+        """Take the end of a DATA frame."""
+        if self._of(side).block is not None:
+            self._block_lost(side, "header block interrupted", out)
+        if flags & frames.END_STREAM:
+            self._end_message(stream, side, [], out)
+        if self._frames:
+            preview = self._of(side).preview
+            self._show(side, frames.DATA, flags, stream, length, {"data": bytes(preview)}, out)
+            preview.clear()
+
+    def frame(
+        self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> None:
+        """Take a frame other than DATA."""
+        direction = self._of(side)
+        if direction.block is not None and kind != frames.CONTINUATION:
+            # Section 6.10 allows nothing else here, not even on other streams.
+            self._block_lost(side, "header block interrupted", out)
+        fault = frames.payload_fault(kind, payload)
+        act = _ACTS.get(kind)
+        fields: list[Header] | None = None
+        if act is not None and fault is None:
+            fields = act(self, side, flags, stream, payload, out)
+        elif fault is not None:
+            out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
+        if self._frames:
+            details: dict[str, Any] = {"error": fault}
+            if fault is None:
+                details = frames.describe(kind, flags, payload)
+            if fields is not None:
+                details["headers"] = fields
+            self._show(side, kind, flags, stream, len(payload), details, out)
+
+    def frame_lost(
+        self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
+    ) -> None:
+        """Note a frame that could not be read."""
+        direction = self._of(side)
+        if kind in (frames.HEADERS, frames.PUSH_PROMISE, frames.CONTINUATION):
+            direction.hpack.forget()
+            direction.block = None
+        if kind == frames.DATA and stream and not self._state(stream) & _CLOSED:
+            out.append(BodyData(stream, side, b"", length))
+        if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM and stream:
+            self._end_message(stream, side, [], out)
+        if self._frames:
+            self._show(side, kind, flags, stream, length, {"error": "not decoded"}, out)
+
+    def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
+        """Note lost frames: header blocks may be among them, so HPACK's state is lost.
+
+        Whose body the bytes belonged to cannot be known, unless one stream alone was open.
+        """
+        direction = self._of(side)
+        direction.hpack.forget()
+        direction.block = None
+        direction.preview.clear()
+        if missing:
+            busy = [
+                stream
+                for stream, state in self._streams.items()
+                if state & direction.head and not state & (direction.end | _CLOSED)
+            ]
+            if len(busy) == 1:
+                out.append(BodyData(busy[0], side, b"", missing))
+
+    def joined(self, side: Side) -> None:
+        """Note that earlier header blocks were not seen."""
+        self._of(side).hpack.forget()
+
+    # What the frames say. Each returns the fields that the frame completed, if any.
+
+    def _on_headers(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> list[Header] | None:
+        return self._start_block(side, frames.HEADERS, flags, stream, 0, payload, out)
+
+    def _on_promise(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> list[Header] | None:
+        promised = frames.promised_stream(flags, payload)
+        kind = frames.PUSH_PROMISE
+        return self._start_block(side, kind, flags, stream, promised, payload, out)
+
+    def _start_block(
+        self,
+        side: Side,
+        kind: int,
+        flags: int,
+        stream: int,
+        promised: int,
+        payload: bytes,
+        out: list[Message],
+    ) -> list[Header] | None:
+        direction = self._of(side)
+        fragment = frames.strip(kind, flags, payload)
+        if fragment is None or (kind == frames.PUSH_PROMISE and (not promised or promised & 1)):
+            fault = f"{frames.TYPES[kind]} frame with wrong padding or stream"
+            out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
+            direction.hpack.forget()
+            return None
+        direction.kind, direction.flags = kind, flags
+        direction.stream, direction.promised = stream, promised
+        if flags & frames.END_HEADERS:
+            return self._end_block(side, fragment, out)
+        direction.block = bytearray(fragment)
+        return None
+
+    def _on_continuation(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> list[Header] | None:
+        direction = self._of(side)
+        block = direction.block
+        if block is None or stream != direction.stream:
+            direction.block = None
+            direction.hpack.forget()
+            fault = "CONTINUATION frame without its HEADERS"
+            out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
+            return None
+        block += payload
+        if len(block) > MAX_PAYLOAD:
+            self._block_lost(side, f"header block over {MAX_PAYLOAD} bytes", out)
+        elif flags & frames.END_HEADERS:
+            direction.block = None
+            return self._end_block(side, bytes(block), out)
+        return None
+
+    def _block_lost(self, side: Side, reason: str, out: list[Message]) -> None:
+        direction = self._of(side)
+        block, direction.block = bytes(direction.block or b""), None
+        direction.hpack.forget()
+        out.append(Undecoded(side, block[: frames.PREVIEW], len(block), reason))
+
+    def _end_block(self, side: Side, block: bytes, out: list[Message]) -> list[Header]:
+        direction = self._of(side)
+        fields, error = direction.hpack.decode(block)
+        if error is not None:
+            out.append(Undecoded(side, block[: frames.PREVIEW], len(block), error))
+        if direction.kind == frames.PUSH_PROMISE:
+            # Section 8.4: a promised request is the server's word for a client's without body.
+            if not self._state(direction.promised) & _CLOSED:
+                self._request(direction.promised, fields, out)
+                self._end_message(direction.promised, _CLIENT, [], out)
+            return fields
+        stream = direction.stream
+        ends = direction.flags & frames.END_STREAM
+        state = self._state(stream)
+        if state & _CLOSED:
+            return fields
+        if self._is_trailers(side, state, fields, bool(ends)):
+            self._end_message(stream, side, fields, out)
+        else:
+            if side is _CLIENT:
+                self._request(stream, fields, out)
+            else:
+                self._response(stream, fields, out)
+            if ends:
+                self._end_message(stream, side, [], out)
+        return fields
+
+    def _is_trailers(self, side: Side, state: int, fields: list[Header], ends: bool) -> bool:
+        """Tell trailers from a head (section 8.1): trailers have no pseudo-header fields."""
+        pseudo = any(name is not None and name[:1] == ":" for name, _ in fields)
+        if state & self._of(side).head:
+            return ends or not pseudo
+        # The head was not seen. An unknown field at the front may be a pseudo-header field.
+        return ends and not pseudo and bool(fields) and fields[0][0] is not None
+
+    def _request(self, stream: int, fields: list[Header], out: list[Message]) -> None:
+        slots, headers = _split(fields)
+        self._note(stream, _REQUEST_HEAD)
+        method, scheme, authority, path, _ = slots
+        out.append(RequestHead(stream, VERSION, method, path, scheme, authority, headers))
+
+    def _response(self, stream: int, fields: list[Header], out: list[Message]) -> None:
+        slots, headers = _split(fields)
+        text = slots[4]
+        status = (
+            int(text) if text and len(text) == 3 and text.isascii() and text.isdigit() else None
+        )
+        if status is None or status >= 200:
+            self._note(stream, _RESPONSE_HEAD)
+        out.append(ResponseHead(stream, VERSION, status, "", headers))
+
+    def _on_reset(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> None:
+        self._abort(stream, side, f"reset: {frames.read_error(payload, 0)}", out)
+
+    def _on_settings(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> None:
+        # Settings bind the other side (section 6.5).
+        other = self._server if side is _CLIENT else self._client
+        for key, value in frames.read_settings(payload):
+            if key == frames.SETTINGS_HEADER_TABLE_SIZE:
+                other.hpack.allow(value)
+            elif key == frames.SETTINGS_MAX_FRAME_SIZE:
+                other.reader.max_frame = max(other.reader.max_frame, value)
+
+    def _on_goaway(
+        self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> None:
+        """Abort the other side's streams that will not be worked on (section 6.8)."""
+        last = frames.read_u31(payload, 0)
+        theirs = 1 if side is _SERVER else 0
+        error = f"goaway: {frames.read_error(payload, 4)}"
+        for number in [n for n in self._streams if n > last and n & 1 == theirs]:
+            self._abort(number, side, error, out)
+
+    # Streams and sides.
+
+    def _of(self, side: Side) -> _Direction:
+        return self._client if side is _CLIENT else self._server
+
+    def _state(self, stream: int) -> int:
+        return self._streams.get(stream, 0)
+
+    def _note(self, stream: int, bits: int) -> int:
+        streams = self._streams
+        state = streams.get(stream)
+        if state is None:
+            if len(streams) >= _MAX_STREAMS:
+                del streams[next(iter(streams))]
+            state = 0
+        streams[stream] = state = state | bits
+        return state
+
+    def _end_message(
+        self, stream: int, side: Side, trailers: list[Header], out: list[Message]
+    ) -> None:
+        end = _REQUEST_END if side is _CLIENT else _RESPONSE_END
+        if self._state(stream) & (end | _CLOSED):
+            return
+        out.append(MessageEnd(stream, side, trailers))
+        state = self._note(stream, end)
+        # A response whose request was never seen is all that there is of its exchange.
+        if state & _RESPONSE_END and (state & _REQUEST_END or not state & _REQUEST_HEAD):
+            del self._streams[stream]
+
+    def _abort(self, stream: int, side: Side, error: str, out: list[Message]) -> None:
+        # A stream that is not known is over, or was never seen: there is nothing to end.
+        state = self._state(stream)
+        if state and not state & _CLOSED:
+            out.append(Aborted(stream, side, error))
+            self._note(stream, _CLOSED)
+
+    def _show(
+        self,
+        side: Side,
+        kind: int,
+        flags: int,
+        stream: int,
+        length: int,
+        details: dict[str, Any],
+        out: list[Message],
+    ) -> None:
+        names = frames.flag_names(kind, flags)
+        out.append(Frame(stream, side, frames.type_name(kind), names, length, details))
+
+
+_ACTS: dict[int, Callable[..., list[Header] | None]] = {
+    frames.HEADERS: Http2._on_headers,
+    frames.RST_STREAM: Http2._on_reset,
+    frames.SETTINGS: Http2._on_settings,
+    frames.PUSH_PROMISE: Http2._on_promise,
+    frames.GOAWAY: Http2._on_goaway,
+    frames.CONTINUATION: Http2._on_continuation,
+}
+
+
+def _split(fields: list[Header]) -> tuple[list[str | None], list[Header]]:
+    """Part the pseudo-header fields (section 8.3) from the rest.
+
+    Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
+    """
+    slots: list[str | None] = [None, None, None, None, None]
+    headers: list[Header] = []
+    for at, field in enumerate(fields):
+        slot = _SLOTS.get(field[0] or "")
+        if slot is not None and slots[slot] is None:
+            slots[slot] = field[1]
+        elif field[0] is None or field[0][:1] == ":":
+            headers.append(field)
+        else:
+            headers += fields[at:]
+            break
+    return slots, headers

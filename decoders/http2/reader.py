@@ -1,0 +1,344 @@
+"""One direction of an HTTP/2 connection: bytes to frames (RFC 9113 section 4.1).
+
+DATA passes on as it comes, other frames when they are whole. After a gap, or when joined in
+the middle, :class:`~sslsniff.decoders.http2.sync.FrameSync` finds the next frame.
+
+Memory: one frame other than DATA (``MAX_PAYLOAD``), or what ``FrameSync`` holds.
+"""
+
+from enum import Enum, auto
+from typing import Protocol
+
+from sslsniff.decoders.http2.frames import (
+    DATA,
+    DEFAULT_MAX_FRAME,
+    HEADER_SIZE,
+    PADDED,
+    PREFACE,
+    header_fault,
+    type_name,
+    unpack_header,
+)
+from sslsniff.decoders.http2.sync import FrameSync
+from sslsniff.decoders.lost import LostRun
+from sslsniff.decoders.messages import Message, Side
+
+MAX_PAYLOAD = 256 * 1024
+"""The largest frame other than DATA that is read; a larger one is skipped."""
+
+NOT_A_FRAME = "not the start of a frame"
+BYTES_LOST = "bytes lost"
+# So many wrong frames in a row mean that these are no frames.
+_MAX_FAULTS = 3
+_PIECE = 64 * 1024
+# Joined in the middle, the peer's SETTINGS_MAX_FRAME_SIZE is not known.
+_JOINED_MAX_FRAME = 1024 * 1024
+
+
+class Mode(Enum):
+    """What the next byte belongs to."""
+
+    SYNC = auto()
+    HEADER = auto()
+    PAYLOAD = auto()
+    PAD_LENGTH = auto()
+    BODY = auto()
+    SKIP = auto()
+
+
+class FrameSink(Protocol):
+    """Who takes the frames of a reader."""
+
+    def frame(
+        self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
+    ) -> None:
+        """Take a whole frame other than DATA."""
+
+    def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
+        """Take a piece of a DATA frame; ``missing`` bytes were lost just before it."""
+
+    def data_end(
+        self, side: Side, flags: int, stream: int, length: int, out: list[Message]
+    ) -> None:
+        """Take the end of a DATA frame of ``length`` bytes with its padding."""
+
+    def frame_lost(
+        self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
+    ) -> None:
+        """Note that a frame could not be read; the next one will be."""
+
+    def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
+        """Note that frames were lost; about ``missing`` bytes of them."""
+
+    def joined(self, side: Side) -> None:
+        """Note that the first frame to be read is not the first that passed."""
+
+
+class FrameReader:
+    """Reads what ``side`` sends."""
+
+    __slots__ = (
+        "_faults",
+        "_flags",
+        "_kind",
+        "_left",
+        "_length",
+        "_lost",
+        "_mode",
+        "_pad",
+        "_partial",
+        "_payload",
+        "_side",
+        "_sink",
+        "_stream",
+        "_sync",
+        "max_frame",
+    )
+
+    def __init__(self, side: Side, sink: FrameSink) -> None:
+        self.max_frame = DEFAULT_MAX_FRAME
+        self._side = side
+        self._sink = sink
+        self._mode = Mode.SYNC
+        self._sync: FrameSync | None = FrameSync()
+        self._lost = LostRun(side, NOT_A_FRAME)
+        self._partial = bytearray()
+        self._payload = bytearray()
+        self._kind = self._flags = self._stream = self._length = 0
+        self._left = self._pad = self._faults = 0
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; what is complete goes to the sink."""
+        if len(data) > _PIECE:
+            # Keeps the work small where hostile bytes lose step again and again.
+            for start in range(0, len(data), _PIECE):
+                self.feed(data[start : start + _PIECE], out)
+            return
+        rest: bytes | None = data
+        while rest:
+            if self._sync is not None:
+                rest = self._find_step(rest, out)
+            if rest:
+                rest = self._read(rest, out)
+
+    def _read(self, data: bytes, out: list[Message]) -> bytes | None:
+        """Read frames; return the bytes that are left if step is lost."""
+        pos, size = 0, len(data)
+        while pos < size:
+            mode = self._mode
+            if mode is Mode.HEADER:
+                if self._partial:
+                    need = HEADER_SIZE - len(self._partial)
+                    self._partial += data[pos : pos + need]
+                    pos += need
+                    if len(self._partial) < HEADER_SIZE:
+                        return None
+                    kind, self._flags, stream = unpack_header(self._partial, 0)
+                    self._partial.clear()
+                elif size - pos < HEADER_SIZE:
+                    self._partial += data[pos:]
+                    return None
+                else:
+                    kind, self._flags, stream = unpack_header(data, pos)
+                    pos += HEADER_SIZE
+                self._length = length = kind >> 8
+                self._kind = kind & 0xFF
+                self._stream = stream & 0x7FFFFFFF
+                if length > self.max_frame:
+                    self._fall_out(NOT_A_FRAME, 0, out)
+                    header = kind.to_bytes(4, "big") + bytes((self._flags,))
+                    rest: bytes = header + stream.to_bytes(4, "big") + data[pos:]
+                    return rest
+                self._begin(length, out)
+                mode = self._mode
+                if mode is Mode.SYNC:
+                    return data[pos:]
+                if mode is Mode.PAYLOAD and size - pos >= length:
+                    payload = data[pos : pos + length]
+                    pos += length
+                    self._mode = Mode.HEADER
+                    self._sink.frame(
+                        self._side, self._kind, self._flags, self._stream, payload, out
+                    )
+            elif mode is Mode.BODY:
+                stop = min(size, pos + self._left)
+                self._left -= stop - pos
+                self._sink.data(self._side, self._stream, data[pos:stop], 0, out)
+                pos = stop
+                if not self._left:
+                    self._body_done(out)
+            elif mode is Mode.PAYLOAD:
+                stop = min(size, pos + self._left)
+                self._left -= stop - pos
+                self._payload += data[pos:stop]
+                pos = stop
+                if not self._left:
+                    self._payload_done(out)
+            elif mode is Mode.PAD_LENGTH:
+                self._set_padding(data[pos], out)
+                pos += 1
+            else:  # SKIP
+                stop = min(size, pos + self._left)
+                self._left -= stop - pos
+                self._lost.add(data, pos, stop)
+                pos = stop
+                if not self._left:
+                    self._skip_done(out)
+        return None
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes: inside a frame that is all, else the next frame must be found."""
+        mode = self._mode
+        if mode is Mode.PAD_LENGTH:
+            self._set_padding(0, out)
+            mode = self._mode
+        if mode is Mode.BODY:
+            inside = min(missing, self._left)
+            self._sink.data(self._side, self._stream, b"", inside, out)
+            self._left -= inside
+            missing -= inside
+            if not self._left:
+                self._body_done(out)
+        elif mode is Mode.PAYLOAD:
+            self._lost.reason = BYTES_LOST
+            self._lost.add(self._payload, 0, len(self._payload))
+            self._payload.clear()
+            self._mode = Mode.SKIP
+            kind, flags, stream = self._kind, self._flags, self._stream
+            self._sink.frame_lost(self._side, kind, flags, stream, self._length, out)
+        if missing and self._mode is Mode.SKIP:
+            inside = min(missing, self._left)
+            self._left -= inside
+            missing -= inside
+            if not self._left:
+                self._skip_done(out)
+        if missing:
+            self._fall_out(BYTES_LOST, missing, out)
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the direction; a frame cut short cannot be read."""
+        if self._sync is None:
+            self._lost.reason = "connection closed"
+        self._lose_held()
+        self._lost.flush(out)
+
+    def expect_start(self) -> None:
+        """Take the next byte as a frame's first, without a search."""
+        self._sync = None
+        self._mode = Mode.HEADER
+
+    def _find_step(self, data: bytes, out: list[Message]) -> bytes | None:
+        sync = self._sync
+        assert sync is not None
+        found = sync.feed(data)
+        if found is None:
+            count = sync.droppable()
+            if count:
+                self._lost.add(sync.held, 0, count)
+                sync.drop(count)
+            return None
+        start, _ = found
+        held = bytes(sync.held)
+        self._lost.add(held, 0, start)
+        self._lost.flush(out)
+        self.expect_start()
+        self._faults = 0
+        if held.startswith(PREFACE, start):
+            return held[start + len(PREFACE) :]
+        # A server begins with SETTINGS that are no acknowledgement (section 3.4).
+        first_settings = start == 0 and held[3:5] == b"\x04\x00"
+        if not (first_settings and self._side is Side.SERVER):
+            self.max_frame = max(self.max_frame, _JOINED_MAX_FRAME)
+            self._sink.joined(self._side)
+        return held[start:]
+
+    def _begin(self, length: int, out: list[Message]) -> None:
+        """Decide by its header how a frame is read."""
+        kind, flags, stream = self._kind, self._flags, self._stream
+        self._left = length
+        fault = header_fault(kind, flags, stream, length)
+        if fault is None and length > MAX_PAYLOAD and kind != DATA:
+            fault = f"{type_name(kind)} frame of {length} bytes"
+        if fault is not None:
+            self._faults += 1
+            if self._faults >= _MAX_FAULTS:
+                fault = NOT_A_FRAME
+            self._skip_frame(fault, out)
+            if self._faults >= _MAX_FAULTS:
+                self._fall_out(NOT_A_FRAME, 0, out)
+            return
+        self._faults = 0
+        if kind != DATA:
+            self._mode = Mode.PAYLOAD
+            if not length:
+                self._mode = Mode.HEADER
+                self._sink.frame(self._side, kind, flags, stream, b"", out)
+        elif flags & PADDED:
+            self._pad = 0
+            self._mode = Mode.PAD_LENGTH
+            if not length:
+                self._skip_frame("DATA frame without its padding", out)
+        else:
+            self._pad = 0
+            self._mode = Mode.BODY
+            if not length:
+                self._body_done(out)
+
+    def _skip_frame(self, fault: str, out: list[Message]) -> None:
+        """Skip what is left of a frame that is wrong; its length is taken to be right."""
+        self._lost.flush(out)
+        self._lost.reason = fault
+        header = (self._length << 8 | self._kind).to_bytes(4, "big") + bytes((self._flags,))
+        self._lost.add(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
+        self._mode = Mode.SKIP
+        self._sink.frame_lost(self._side, self._kind, self._flags, self._stream, self._length, out)
+        if not self._left:
+            self._skip_done(out)
+
+    def _set_padding(self, pad: int, out: list[Message]) -> None:
+        self._left -= 1 + pad
+        if self._left < 0:  # section 6.1: padding as long as the payload or longer
+            self._left += pad
+            self._skip_frame("DATA frame with too much padding", out)
+            return
+        self._pad = pad
+        self._mode = Mode.BODY
+        if not self._left:
+            self._body_done(out)
+
+    def _body_done(self, out: list[Message]) -> None:
+        self._mode = Mode.HEADER
+        self._sink.data_end(self._side, self._flags, self._stream, self._length, out)
+        if self._pad:
+            self._left, self._pad = self._pad, 0
+            self._mode = Mode.SKIP
+            self._lost.reason = ""  # padding is no loss, see _skip_done
+
+    def _payload_done(self, out: list[Message]) -> None:
+        payload = bytes(self._payload)
+        self._payload.clear()
+        self._mode = Mode.HEADER
+        self._sink.frame(self._side, self._kind, self._flags, self._stream, payload, out)
+
+    def _skip_done(self, out: list[Message]) -> None:
+        self._mode = Mode.HEADER
+        if self._lost.reason:
+            self._lost.flush(out)
+        else:
+            self._lost.drop()
+
+    def _lose_held(self) -> None:
+        for held in (self._partial, self._payload, self._sync.held if self._sync else bytearray()):
+            self._lost.add(held, 0, len(held))
+            held.clear()
+
+    def _fall_out(self, reason: str, missing: int, out: list[Message]) -> None:
+        """Lose step: what is held cannot be read, and the next frame must be found."""
+        if self._sync is None:
+            self._lost.reason = reason
+        self._lose_held()
+        self._lost.flush(out)
+        self._lost.reason = reason
+        self._sink.step_lost(self._side, missing, out)
+        self._mode = Mode.SYNC
+        self._sync = FrameSync()

@@ -1,0 +1,38 @@
+"""A run of bytes that could not be decoded, told as one message when it ends."""
+
+from sslsniff.decoders.messages import Message, Side, Undecoded
+
+KEPT_BYTES = 4096
+"""What is kept of a run; the rest is counted."""
+
+
+class LostRun:
+    """Collects a run; memory: ``KEPT_BYTES``."""
+
+    __slots__ = ("_kept", "_side", "_size", "reason")
+
+    def __init__(self, side: Side, reason: str = "") -> None:
+        self.reason = reason
+        self._side = side
+        self._kept = bytearray()
+        self._size = 0
+
+    def add(self, data: bytes | bytearray, start: int, stop: int) -> None:
+        """Add ``data[start:stop]`` to the run."""
+        if stop > start:
+            room = KEPT_BYTES - len(self._kept)
+            if room > 0:
+                self._kept += data[start : min(stop, start + room)]
+            self._size += stop - start
+
+    def flush(self, out: list[Message]) -> None:
+        """End the run; nothing is told of an empty one."""
+        if self._size:
+            out.append(Undecoded(self._side, bytes(self._kept), self._size, self.reason))
+            self._kept.clear()
+            self._size = 0
+
+    def drop(self) -> None:
+        """End the run without a word."""
+        self._kept.clear()
+        self._size = 0
