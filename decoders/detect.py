@@ -1,0 +1,283 @@
+"""First bytes to decoder: which protocol a connection speaks, and when it changes.
+
+Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of protocols names
+(RFC 9110 section 7.8), and how a side's bytes prove a protocol.
+"""
+
+from collections.abc import Callable
+
+from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1_head import find_start, parse_start_line, scan_rest
+from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2.frames import (
+    END_HEADERS,
+    HEADER_SIZE,
+    HEADERS,
+    PREFACE,
+    PUSH_PROMISE,
+    SETTINGS,
+    strip,
+)
+from sslsniff.decoders.http2.hpack import HpackDecoder
+from sslsniff.decoders.http2.sync import FrameSync, frame_length
+from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.opaque import Opaque
+
+_Factory = Callable[[bool], Decoder]
+"""Makes a decoder; its argument tells whether HTTP/2 frames are wanted."""
+
+_HTTP1 = "http/1.1"
+_HTTP2 = "http/2"
+
+_DECODERS: dict[str, _Factory] = {
+    _HTTP1: lambda frames: Http1(),
+    _HTTP2: lambda frames: Http2(frames=frames),
+}
+
+_ALPN: dict[str, str] = {
+    "h2": _HTTP2,
+    "http/1.1": _HTTP1,
+    "http/1.0": _HTTP1,
+}
+"""Protocols by ALPN; one that is not here says nothing, the bytes decide."""
+
+_SWITCHES: dict[str, _Factory] = {
+    "h2c": lambda frames: Http2(frames=frames, upgraded=True),
+    "websocket": lambda frames: Opaque("websocket", "websocket"),
+    "connect": lambda frames: Opaque("unknown", "inside a CONNECT tunnel"),
+}
+"""Decoders by the token that a connection switched to; any other is opaque."""
+
+_BUFFER_BYTES = 64 * 1024
+"""Bytes of both sides that wait for a decision."""
+
+
+def guess_sender(data: bytes) -> Side | None:
+    """Tell which side sent these first bytes; None if they do not say.
+
+    The bytes may begin anywhere: the first message in them counts.
+    """
+    if PREFACE.startswith(data[: len(PREFACE)]) and len(data) >= len("PRI"):
+        return Side.CLIENT
+    line = data.lstrip(b"\r\n").split(b"\n", 1)[0].removesuffix(b"\r")
+    for side in Side:
+        if parse_start_line(side, line) is not None:
+            return side
+    sync = FrameSync()
+    found = sync.feed(data)
+    if found is None and frame_length(data, 0) >= 0:
+        found = (0, len(data))
+    if found is not None:
+        return _frames_sender(data, found[0])
+    starts = [(find_start(side, data, 0), side) for side in Side]
+    proven = [(start, side) for start, side in starts if start is not None]
+    return min(proven, key=lambda one: one[0])[1] if proven else None
+
+
+def starts_message(data: bytes) -> bool:
+    """Tell whether a message or an HTTP/2 frame begins with these bytes."""
+    if data.startswith(PREFACE):
+        return True
+    line = data[:4096].split(b"\n", 1)[0].removesuffix(b"\r")
+    if any(parse_start_line(side, line) is not None for side in Side):
+        return True
+    length = frame_length(data, 0)
+    if length < 0:
+        return False
+    after = HEADER_SIZE + length
+    return after + HEADER_SIZE > len(data) or frame_length(data, after) >= 0
+
+
+def _frames_sender(data: bytes, at: int) -> Side | None:
+    """Tell the sender by what only one side sends (RFC 9113 sections 5.1.1, 6.6 and 8.3)."""
+    first = True
+    while (length := frame_length(data, at)) >= 0:
+        kind, flags = data[at + 3], data[at + 4]
+        payload = data[at + HEADER_SIZE : at + HEADER_SIZE + length]
+        if kind == PUSH_PROMISE:
+            return Side.SERVER
+        if kind == HEADERS and flags & END_HEADERS and len(payload) == length:
+            fields, _ = HpackDecoder().decode(strip(kind, flags, payload) or b"")
+            names = {name for name, _ in fields}
+            if ":status" in names:
+                return Side.SERVER
+            if names & {":method", ":path", ":scheme", ":authority"}:
+                return Side.CLIENT
+        if kind == SETTINGS and first and at == 0 and not flags:
+            # A client's first SETTINGS come behind its preface (section 3.4).
+            return Side.SERVER
+        first = False
+        at += HEADER_SIZE + length
+    return None
+
+
+class _Probe:
+    """Looks in one side's bytes for proof of a protocol. Memory: two windows of 64 KiB."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._lines = bytearray()
+        self._sync = FrameSync()
+        self._seen = 0
+        self._start = True
+
+    def feed(self, data: bytes) -> str | None:
+        """Return the protocol whose proof ends first in all bytes so far."""
+        proofs: list[tuple[int, str]] = []
+        line_end = self._line_proof(data)
+        if line_end is not None:
+            proofs.append((line_end, _HTTP1))
+        before = self._seen - len(self._sync.held)
+        found = self._sync.feed(data)
+        if found:
+            proofs.append((before + found[1], _HTTP2))
+        else:
+            self._sync.drop(self._sync.droppable())
+        self._seen += len(data)
+        return min(proofs)[1] if proofs else None
+
+    def _line_proof(self, data: bytes) -> int | None:
+        lines = self._lines
+        before = self._seen - len(lines)
+        lines += data
+        if b"\n" not in data:
+            if len(lines) > 2 * _BUFFER_BYTES:
+                del lines[: scan_rest(lines, 0)]
+                self._start = False
+            return None
+        if self._start:
+            # Where a connection begins, one line is enough.
+            text = lines.lstrip(b"\r\n")
+            end = text.find(b"\n")
+            if end >= 0:
+                self._start = False
+                if parse_start_line(self._side, bytes(text[:end]).removesuffix(b"\r")):
+                    return before + len(lines) - len(text) + end + 1
+        found = find_start(self._side, lines, 0)
+        if found:
+            return before + found[1]
+        del lines[: scan_rest(lines, 0)]
+        return None
+
+
+class Detector:
+    """A decoder for a connection of which nothing, or only its ALPN, is known.
+
+    It buffers until the bytes of either side prove a protocol, then a decoder of that
+    protocol gets all that was buffered and works on; when a connection switches, the next
+    decoder takes its place. What is beyond the buffer passes as undecoded, and the search
+    goes on: a capture may join in the middle of a long body.
+
+    Memory: ``_BUFFER_BYTES`` and two probes (under 300 KiB in all) until a decoder is found,
+    then the decoder's own.
+    """
+
+    def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
+        self._frames = frames
+        self._decoder: Decoder | None = None
+        self._held: list[tuple[Side, bytearray | int]] = []  # bytes, or how many were lost
+        self._size = 0
+        self._ended: list[Side] = []
+        self._opaque = Opaque()
+        self._probes = {side: _Probe(side) for side in Side}
+        known = _ALPN.get(alpn or "")
+        if known is not None:
+            self._decoder = _DECODERS[known](frames)
+
+    @property
+    def protocol(self) -> str:
+        """The protocol as far as known; ``unknown`` before any proof."""
+        return self._decoder.protocol if self._decoder is not None else self._opaque.protocol
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        if self._decoder is not None:
+            out = self._decoder.feed(side, data)
+            if type(self._decoder) is Http1 and self._decoder.switch is not None:
+                self._follow(self._decoder, out)
+            return out
+        if not data:
+            return []
+        proven = self._probes[side].feed(data)
+        self._hold(side, data)
+        if proven is not None:
+            return self._decide(_DECODERS[proven](self._frames))
+        out = []
+        while self._size > _BUFFER_BYTES:
+            out += self._pass_on(self._size - _BUFFER_BYTES)
+        return out
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes."""
+        if self._decoder is not None:
+            out = self._decoder.gap(side, missing)
+            if type(self._decoder) is Http1 and self._decoder.switch is not None:
+                self._follow(self._decoder, out)
+            return out
+        if missing > 0:
+            self._held.append((side, missing))
+            self._probes[side] = _Probe(side)
+        return []
+
+    def end(self, side: Side) -> list[Message]:
+        """End a side; if both have ended without proof the bytes are of no known protocol."""
+        if self._decoder is not None:
+            return self._decoder.end(side)
+        self._ended.append(side)
+        if len(self._ended) < len(Side):
+            return []
+        out: list[Message] = []
+        while self._held:
+            out += self._pass_on(self._size)
+        return out
+
+    def _hold(self, side: Side, data: bytes) -> None:
+        self._size += len(data)
+        if self._held and self._held[-1][0] is side:
+            last = self._held[-1][1]
+            if isinstance(last, bytearray):
+                last += data
+                return
+        self._held.append((side, bytearray(data)))
+
+    def _pass_on(self, count: int) -> list[Message]:
+        """Give up the oldest bytes."""
+        side, oldest = self._held[0]
+        if isinstance(oldest, int):
+            del self._held[0]
+            return self._opaque.gap(side, oldest)
+        data = bytes(oldest[:count])
+        del oldest[:count]
+        self._size -= len(data)
+        if not oldest:
+            del self._held[0]
+        return self._opaque.feed(side, data)
+
+    def _decide(self, decoder: Decoder) -> list[Message]:
+        self._decoder = decoder
+        held, self._held = self._held, []
+        self._probes.clear()
+        out: list[Message] = []
+        for side, piece in held:
+            # Through self, as the connection may switch within what was buffered.
+            if isinstance(piece, int):
+                out += self.gap(side, piece)
+            else:
+                out += self.feed(side, bytes(piece))
+        for side in self._ended:
+            out += self.end(side)
+        return out
+
+    def _follow(self, decoder: Http1, out: list[Message]) -> None:
+        """Go on with the decoder that a switch asks for."""
+        switch = decoder.switch
+        assert switch is not None
+        factory = _SWITCHES.get(switch.token)
+        if factory is None:
+            self._decoder = Opaque("unknown", f"upgraded to {switch.token or 'nothing named'}")
+        else:
+            self._decoder = factory(self._frames)
+        for side, pending in switch.pending.items():
+            if pending:
+                out += self._decoder.feed(side, pending)
