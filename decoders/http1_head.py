@@ -20,7 +20,7 @@ _MEMO_LINE_BYTES = 256
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 # RFC 9112 section 3 allows to be lenient about white space around the parts; a target with
 # spaces inside is malformed but seen, so the target is all that is between.
-_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb")[ \t]+([^\r\n]*?[^\s])[ \t]+(HTTP/\d\.\d)\s*")
+_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb")[ \t]+([^\r\n]*?[^\s])[ \t]+(HTTP/[01]\.\d)\s*")
 # The reason and even the space before it may be missing (RFC 9112 section 4).
 _STATUS_LINE = re.compile(rb"(HTTP/\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?\s*")
 
