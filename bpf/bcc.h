@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * What the same source needs under bcc, in the place of kernel.h. bcc finds maps by its own macros and turns
  * method calls on them into helper calls; sslsniff/kernel/bcc_loader.py writes map_lookup(m, k) as m.lookup(k), and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * Read and write calls of libraries with C's calling convention: arguments at the
  * entry, the result at the return, the plaintext in between. A program for each place

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * TLS connections: made at the first sight of a TLS object, announced to user
  * space with their first byte, ended by the library's free call.

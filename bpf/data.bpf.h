@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * Plaintext of a finished call -> EVENT_DATA, straight from user memory into the
  * ring. There is no per-CPU buffer in between: uprobe programs can be preempted

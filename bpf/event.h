@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * The contract between the kernel side and sslsniff/wire.py: the records of the
  * ring buffer. Plain C, fixed width, little padding, every layout asserted here;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * What the CO-RE build needs of the kernel: the few types that are read (their
  * offsets are relocated at load time, so only the used fields stand here), helper

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * The maps, and the configuration that user space writes before it attaches.
  * Everything that user space may set lives in maps: bcc has no global variables.

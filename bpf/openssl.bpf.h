@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * A connection's life in OpenSSL and in libraries with its interface (BoringSSL, LibreSSL). Its
  * reads and writes are in calls.bpf.h; which function carries which program is data:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * Which socket a connection uses, and so its addresses.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * The one BPF object. Read in this order: what events look like, the maps, who is
  * watched, connections, their bytes, their sockets, the library's calls.
@@ -23,4 +23,4 @@
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
 
-LICENSE("GPL");
+LICENSE("Dual MIT/GPL");

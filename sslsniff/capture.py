@@ -5,18 +5,18 @@ import select
 import struct
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from sslsniff import procfs, targets, wire
-from sslsniff.errors import KernelError, SslsniffError, TargetError
+from sslsniff.errors import KernelError, TargetError
 from sslsniff.kernel.bcc_loader import BccLoader
 from sslsniff.kernel.libbpf import LibbpfLoader
 from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
+from sslsniff.layout import SslLayout
 from sslsniff.model import LossCause
 
 _BTF = Path("/sys/kernel/btf/vmlinux")
@@ -29,6 +29,7 @@ _CONFIG = struct.Struct("<IIIIQQQ")
 _LAYOUT = struct.Struct("<I8i")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQBB6x")
+_NO_LAYOUT = SslLayout()
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 
@@ -52,21 +53,6 @@ _SOCKETS_TRACEPOINTS = (
 _SOCKETS_KPROBES = (("tcp_sent", "tcp_sendmsg"), ("tcp_received", "tcp_recvmsg"))
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What to watch: all that is given must fit; empty means any.
-
-    ``libraries`` are names or paths; ``programs`` are files to probe beside those that
-    processes map already, such as a command that is about to start.
-    """
-
-    pids: tuple[int, ...] = ()
-    uids: tuple[int, ...] = ()
-    comms: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-
-
 def make_loader(kind: str, ring_bytes: int) -> Loader:
     """Return a loader with everything loaded; ``kind`` is ``auto``, ``co-re`` or ``bcc``.
 
@@ -85,7 +71,7 @@ class LiveCapture:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: targets.Scope,
         loader: Loader,
         *,
         ring_bytes: int,
@@ -117,6 +103,10 @@ class LiveCapture:
             self.close()
             raise
         return self
+
+    def describe(self) -> str:
+        """Return a line that says what is watched by now."""
+        return f"watching {self._attached_files} files with {len(self._detaches)} probes"
 
     def __exit__(
         self,
@@ -215,14 +205,86 @@ class LiveCapture:
             self._note(f"addresses of connections will be unknown: {error.fact}")
 
     def _attach_files(self) -> None:
-        raise NotImplementedError
+        for path in targets.candidates(self._scope):
+            self._attach_file(path)
+        if not self._attached_files:
+            self._nothing_yet()
+
+    def _nothing_yet(self) -> None:
+        """No file to probe was found: an error where none can come, a note where one may."""
+        if self._scope.libraries:
+            names = ", ".join(self._scope.libraries)
+            raise TargetError(f"{names} is no TLS library that can be probed", "run sslsniff list")
+        self._note("no TLS library is in use yet; waiting for one")
+
+    def _attach_file(self, path: str) -> None:
+        """Place the probes that fit the file at ``path``, if they do not stand already."""
+        try:
+            status = Path(path).stat()
+        except OSError:  # its process is gone
+            return
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._seen_files:
+            return
+        self._seen_files.add(identity)
+        plan = targets.plan_file(path)
+        if isinstance(plan, targets.Refusal):
+            if plan.is_tls:
+                self._note(f"{path} is not probed: {plan.reason}")
+            return
+        cookie = self._add_layout(plan)
+        try:
+            for probe in plan.probes:
+                detach = self._loader.attach_uprobe(
+                    probe.program,
+                    path,
+                    probe.offset,
+                    is_return=probe.is_return,
+                    cookie=cookie,
+                )
+                self._detaches.append(detach)
+        except KernelError as error:
+            self._note(str(error))
+            return
+        self._attached_files += 1
+
+    def _add_layout(self, plan: targets.Attachment) -> int:
+        """Tell the programs the layout of a file's objects; return the index it has there.
+
+        Index 0 is for programs that cannot know their file: it holds what fits all files.
+        """
+        known = plan.layout or _NO_LAYOUT
+        if len(self.libraries) == 1:
+            self.libraries[0] = plan.library
+            self._write_layout(0, known)
+        else:
+            self._write_layout(0, _NO_LAYOUT)
+            if self.libraries[0] != plan.library:
+                self.libraries[0] = "unknown"
+        if len(self.libraries) == _MOST_LAYOUTS:
+            return 0
+        self.libraries.append(plan.library)
+        index = len(self.libraries) - 1
+        self._write_layout(index, known)
+        return index
+
+    def _write_layout(self, index: int, layout: SslLayout) -> None:
+        offsets = (-1 if offset is None else offset for offset in layout)
+        self._loader.update("layouts", _U32.pack(index), _LAYOUT.pack(index, *offsets))
 
     def _take_mappings(self) -> None:
         for mapped in self._mappings.read():
-            self._consider(mapped)
+            identity = (os.makedev(*mapped.device), mapped.inode)
+            if identity not in self._seen_files and self._is_in_scope(mapped):
+                self._attach_file(procfs.host_path(mapped.pid, mapped.path))
 
-    def _consider(self, mapped: Mapped) -> None:
-        raise NotImplementedError
+    def _is_in_scope(self, mapped: Mapped) -> bool:
+        if self._scope.libraries:
+            return targets.is_named(mapped.path, self._scope.libraries)
+        if self._scope.pids:
+            key = _U32.pack(mapped.pid)
+            return self._loader.lookup("pids", key, _U32.size) is not None
+        return True
 
     def _drain(self, most: int) -> Iterator[wire.Event]:
         offset_ns = self._clock_offset_ns

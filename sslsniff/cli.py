@@ -67,8 +67,9 @@ def _live(given: list[str]) -> int:
     options = parser.parse_args(given)
     if "--" in given and not command:
         parser.error("there is no command behind --")
-    from sslsniff.capture import LiveCapture, Scope, make_loader
+    from sslsniff.capture import LiveCapture, make_loader
     from sslsniff.command import HeldCommand
+    from sslsniff.targets import Scope
 
     stop = _stop_on_signals(ignore_interrupt=bool(command))
     with contextlib.ExitStack() as closing:
@@ -92,6 +93,8 @@ def _live(given: list[str]) -> int:
         with capture:
             if held:
                 held.release()
+            else:
+                _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, stop)
     return held.wait() if held else _EXIT_OK
 

@@ -1,0 +1,102 @@
+"""Runs the real sslsniff on real programs, and gives back what it said."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
+READY = "sslsniff: watching"
+PATIENCE_S = 15.0
+
+
+@dataclass
+class Captured:
+    """What one run of sslsniff left."""
+
+    objects: list[dict[str, Any]]
+    stderr: str
+    code: int
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the JSON objects of one type."""
+        return [each for each in self.objects if each["type"] == kind]
+
+    @property
+    def exchanges(self) -> list[dict[str, Any]]:
+        return self.of("exchange")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        [summary] = self.of("summary")
+        return summary
+
+
+@dataclass
+class Sniffer:
+    """A running sslsniff that writes JSON lines to a file."""
+
+    process: subprocess.Popen[str]
+    output: Path
+    errors: Path
+    captured: Captured | None = field(default=None)
+
+    def stop(self) -> Captured:
+        """End it as Ctrl-C does; return what it captured."""
+        if self.captured is None:
+            self.process.send_signal(signal.SIGINT)
+            self.captured = self.wait()
+        return self.captured
+
+    def wait(self) -> Captured:
+        """Wait until it ends by itself."""
+        code = self.process.wait(PATIENCE_S)
+        lines = self.output.read_text("utf-8").splitlines() if self.output.exists() else []
+        return Captured([json.loads(line) for line in lines], self.errors.read_text(), code)
+
+    def until(self, exchanges: int) -> None:
+        """Wait until so many exchanges are in the output."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if self.output.read_text("utf-8").count('{"type":"exchange"') >= exchanges:
+                return
+            time.sleep(0.05)
+        raise TimeoutError(f"fewer than {exchanges} exchanges:\n{self.output.read_text()[:2000]}")
+
+
+@contextlib.contextmanager
+def sniffing(directory: Path, *arguments: str, wait_ready: bool = True) -> Iterator[Sniffer]:
+    """Run ``sslsniff ARGUMENTS --json`` in the background; ready means its probes stand."""
+    output, errors = directory / "captured.jsonl", directory / "errors.txt"
+    with errors.open("w") as stderr:
+        process = subprocess.Popen(
+            [SSLSNIFF, "--json", "--force", "-o", output, *arguments],
+            stderr=stderr,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONWARNINGS": "error"},
+        )
+    sniffer = Sniffer(process, output, errors)
+    try:
+        if wait_ready:
+            _wait_ready(sniffer)
+        yield sniffer
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _wait_ready(sniffer: Sniffer) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while READY not in sniffer.errors.read_text():
+        if sniffer.process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"sslsniff did not start: {sniffer.errors.read_text()}")
+        time.sleep(0.01)

@@ -1,0 +1,108 @@
+"""Positions -> chunks and losses."""
+
+from sslsniff import wire
+from sslsniff.decoders.messages import Side
+from sslsniff.flows import Flows
+from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+        self.connections: list[Connection] = []
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        self.connections.append(connection)
+        self.seen.append("opened")
+
+    def chunk(self, chunk: Chunk) -> None:
+        what = (chunk.missing, chunk.cause) if chunk.missing else chunk.data
+        self.seen.append((chunk.direction, chunk.offset, what))
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        self.seen.append("closed")
+
+
+def opened(connection: int = 1, pid: int = 7) -> wire.Opened:
+    return wire.Opened(0, pid, connection, pid, 0, "demo", 0, Side.CLIENT, True)
+
+
+def data(position: int, payload: bytes, span: int = 0, **more: object) -> wire.Data:
+    fields = {"cut": None, "direction": Direction.READ, **more}
+    return wire.Data(5, 7, 1, fields["direction"], position, span or len(payload), payload, fields["cut"])  # type: ignore[arg-type]
+
+
+def run(*events: wire.Event) -> Recorder:
+    recorder = Recorder()
+    flows = Flows(["openssl"], recorder)
+    for event in events:
+        flows.take(event)
+    flows.finish()
+    return recorder
+
+
+def test_directions_are_counted_apart() -> None:
+    recorder = run(
+        opened(),
+        data(0, b"abc"),
+        data(0, b"xy", direction=Direction.WRITE),
+        data(3, b"d"),
+        wire.Closed(9, 1, 4, 2),
+    )
+    assert recorder.seen == [
+        "opened",
+        (Direction.READ, 0, b"abc"),
+        (Direction.WRITE, 0, b"xy"),
+        (Direction.READ, 3, b"d"),
+        "closed",
+    ]
+    [connection] = recorder.connections
+    assert (connection.bytes_read, connection.bytes_written, connection.missing) == (4, 2, {})
+
+
+def test_a_lost_event_is_a_gap() -> None:
+    recorder = run(opened(), data(0, b"abc"), data(10, b"k"))
+    assert recorder.seen[2:-1] == [
+        (Direction.READ, 10, (7, LossCause.RING_FULL)),
+        (Direction.READ, 10, b"k"),
+    ]
+    assert recorder.connections[0].missing == {LossCause.RING_FULL: 7}
+    assert recorder.connections[0].bytes_read == 11
+
+
+def test_a_cut_call_is_told_at_once() -> None:
+    recorder = run(opened(), data(0, b"abc", span=9, cut=LossCause.CALL_LIMIT), data(9, b"j"))
+    assert recorder.seen[1:-1] == [
+        (Direction.READ, 0, b"abc"),
+        (Direction.READ, 9, (6, LossCause.CALL_LIMIT)),
+        (Direction.READ, 9, b"j"),
+    ]
+
+
+def test_a_call_without_bytes_is_a_loss() -> None:
+    recorder = run(opened(), data(0, b"", span=9, cut=LossCause.SENDFILE))
+    assert recorder.seen[1:-1] == [(Direction.READ, 9, (9, LossCause.SENDFILE))]
+
+
+def test_what_was_lost_before_the_end_is_told() -> None:
+    for end in (wire.Closed(9, 1, 3, 4), wire.Checked(9, 1, 3, 4)):
+        recorder = run(opened(), data(0, b"abc"), end)
+        assert recorder.seen[2:] == [(Direction.WRITE, 4, (4, LossCause.RING_FULL)), "closed"]
+
+
+def test_a_process_takes_its_connections_along() -> None:
+    recorder = run(opened(1, 7), opened(2, 8), wire.Exited(9, 7), opened(3, 8))
+    assert recorder.seen == ["opened", "opened", "closed", "opened", "closed", "closed"]
+    assert [each.id for each in recorder.connections] == ["7-1", "8-2", "8-3"]
+
+
+def test_addresses_fill_in() -> None:
+    local, remote = Address("127.0.0.1", 4000), Address("127.0.0.1", 443)
+    recorder = run(opened(), wire.Addresses(1, 1, local, remote))
+    [connection] = recorder.connections
+    assert (connection.client, connection.server) == (local, remote)
+
+
+def test_news_of_unknown_connections_are_ignored() -> None:
+    recorder = run(data(0, b"x"), wire.Closed(1, 1, 1, 1), wire.Checked(1, 1, 1, 1))
+    assert recorder.seen == []

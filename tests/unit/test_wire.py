@@ -1,0 +1,124 @@
+"""The two sides of the wire contract, and the parsing of its records."""
+
+import struct
+
+import pytest
+
+from sslsniff import capture, wire
+from sslsniff.decoders.messages import Side
+from sslsniff.kernel.libbpf import OBJECT
+from sslsniff.model import Address, Direction, LossCause
+from tests.btf import structs
+
+STRUCTS = structs(OBJECT)
+
+
+def scalars(name: str, prefix: str = "") -> list[tuple[int, int]]:
+    """Return (offset, size) of every member of a struct, the header's own members in its place."""
+    members: list[tuple[int, int]] = []
+    for member, (offset, size) in STRUCTS[name].members.items():
+        if member == "header":
+            members += scalars("event_header")
+        elif not member.startswith("pad"):
+            members.append((offset, size))
+    return members
+
+
+def fields(layout: struct.Struct) -> list[tuple[int, int]]:
+    """Return (offset, size) of every value that a ``struct`` format unpacks."""
+    marked = bytes(range(1, 251)) * 3
+    found, at = [], 0
+    pattern = layout.format.lstrip("<")
+    number = ""
+    for code in pattern:
+        if code.isdigit():
+            number += code
+            continue
+        if code in "sx":
+            size, count = int(number or 1), 1
+        else:
+            size, count = struct.calcsize("<" + code), int(number or 1)
+        for _ in range(count):
+            if code != "x":
+                found.append((at, size))
+            at += size
+        number = ""
+    assert at == layout.size <= len(marked)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("event_header", wire.HEADER),
+        ("event_opened", wire.OPENED),
+        ("event_data", wire.DATA),
+        ("event_closed", wire.CLOSED),
+        ("event_addresses", wire.ADDRESSES),
+        ("event_exited", wire.EXITED),
+        ("config", capture._CONFIG),
+        ("layout", capture._LAYOUT),
+        ("connection_key", capture._CONNECTION_KEY),
+        ("connection", capture._CONNECTION),
+    ],
+)
+def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> None:
+    flat = []
+    for offset, size in scalars(name):
+        # An array of numbers is as many values; text is one.
+        count = size // 8 if name in ("event_closed", "connection") and size == 16 else 1
+        flat += [(offset + 8 * index, size // count) for index in range(count)]
+    assert fields(layout) == flat
+    assert layout.size == STRUCTS[name].size
+
+
+def test_data_is_parsed() -> None:
+    record = wire.DATA.pack(2, 1, 1, 77, 1000, 42, 5, 9, 4, 100, 5) + b"abcd" + b"junk"
+    assert wire.parse(memoryview(record), 10**18) == wire.Data(
+        10**18 + 1000, 77, 42, Direction.WRITE, 5, 9, b"abcd", LossCause.CALL_LIMIT
+    )
+
+
+def test_opened_is_parsed() -> None:
+    record = wire.OPENED.pack(
+        *(1, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2),
+        *(b"curl", b"h2 and what stood behind it", b"example.org", b"TLS_AES_128_GCM_SHA256"),
+    )
+    assert wire.parse(memoryview(record), 0) == wire.Opened(
+        time_ns=1000,
+        tid=77,
+        connection=42,
+        pid=70,
+        uid=1000,
+        comm="curl",
+        library=3,
+        role=Side.CLIENT,
+        from_start=True,
+        tls_version="TLS 1.3",
+        alpn="h2",
+        sni="example.org",
+        cipher="TLS_AES_128_GCM_SHA256",
+        object_address=0xDEAD,
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "raw", "shown"),
+    [
+        (2, bytes([127, 0, 0, 1]), "127.0.0.1"),
+        (10, bytes(15) + b"\1", "::1"),
+        (10, bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 7]), "10.0.0.7"),
+    ],
+)
+def test_addresses_are_parsed(family: int, raw: bytes, shown: str) -> None:
+    record = wire.ADDRESSES.pack(3, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw)
+    assert wire.parse(memoryview(record), 0) == wire.Addresses(
+        1000, 42, Address(shown, 4000), Address(shown, 443)
+    )
+
+
+def test_ends_are_parsed() -> None:
+    closed = wire.CLOSED.pack(4, 0, 0, 77, 1000, 42, 5, 6)
+    assert wire.parse(memoryview(closed), 0) == wire.Closed(1000, 42, 5, 6)
+    exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)
+    assert wire.parse(memoryview(exited), 0) == wire.Exited(1000, 70)
