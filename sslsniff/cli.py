@@ -140,7 +140,6 @@ def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: 
             _move(source, flows, sinks)
         for event in source.finish():
             flows.take(event)
-        flows.finish()
         tracer.finish()
         for sink in sinks:
             sink.flush()

@@ -46,7 +46,6 @@ class Flows:
         self._flows: dict[int, _Flow] = {}
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
-        self._last_ns = 0
         self._handlers = {
             wire.Data: self._data,
             wire.Opened: self._opened,
@@ -58,13 +57,7 @@ class Flows:
 
     def take(self, event: wire.Event) -> None:
         """Pass on what ``event`` tells."""
-        self._last_ns = event.time_ns
         self._handlers[type(event)](event)  # type: ignore[operator]
-
-    def finish(self) -> None:
-        """Close what is still open: the capture ends."""
-        for key in list(self._flows):
-            self._close(key, self._last_ns)
 
     def _opened(self, event: wire.Opened) -> None:
         process = self._processes.get(event.pid)

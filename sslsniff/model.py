@@ -183,9 +183,9 @@ class Loss:
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a whole capture, told at its end."""
+    """The figures of a whole capture. ``exchanges`` is None where nothing was decoded."""
 
-    exchanges: int = 0
+    exchanges: int | None = None
     connections: int = 0
     bytes: int = 0
     duration_ns: int = 0

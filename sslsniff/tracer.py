@@ -80,6 +80,7 @@ class Tracer:
         self._lossy: dict[str, Connection] = {}
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
+        self._exchanges = 0
         self._handlers: dict[type, Callable[[_Conversation, Any, Chunk], None]] = {
             RequestHead: self._request_head,
             ResponseHead: self._response_head,
@@ -124,8 +125,13 @@ class Tracer:
             sink.closed(connection, time_ns)
 
     def finish(self) -> None:
-        """Tell the sinks the figures of the whole capture."""
+        """End what is still open, though its connection is not; tell the sinks the figures."""
+        for conversation in self._conversations.values():
+            self._settle(conversation)
+            for stream in list(conversation.open):
+                self._finish(conversation, stream, self._last_ns, "capture ended")
         totals = self.totals
+        totals.exchanges = self._exchanges if self._decodes else None
         totals.duration_ns = self._last_ns - (self._first_ns or self._last_ns)
         totals.lossy_connections = list(self._lossy.values())
         totals.losses = [
@@ -152,6 +158,11 @@ class Tracer:
         self._settle_role(conversation, sender or Side.CLIENT, chunk.direction)
         return False
 
+    def _settle(self, conversation: _Conversation) -> None:
+        """Decode what still waits for a role; nothing said it, so the writer is the client."""
+        if conversation.waiting:
+            self._settle_role(conversation, Side.CLIENT, Direction.WRITE)
+
     def _settle_role(self, conversation: _Conversation, sender: Side, direction: Direction) -> None:
         connection = conversation.connection
         connection.role = sender if direction is Direction.WRITE else sender.other
@@ -174,8 +185,7 @@ class Tracer:
 
     def _end(self, conversation: _Conversation, time_ns: int) -> None:
         connection = conversation.connection
-        if conversation.waiting:
-            self._settle_role(conversation, Side.CLIENT, Direction.WRITE)
+        self._settle(conversation)
         # A chunk without bytes stands for the time and place of the end.
         end = Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
         for side in (Side.CLIENT, Side.SERVER):
@@ -276,7 +286,7 @@ class Tracer:
             if body is not None and parts:
                 body.data = b"".join(parts)
                 self._kept_bytes -= len(body.data)
-        self.totals.exchanges += 1
+        self._exchanges += 1
         for sink in self._sinks:
             sink.exchange(exchange)
 

@@ -1,0 +1,186 @@
+"""Chunks -> exchanges, with the real decoders."""
+
+import pytest
+
+from sslsniff.decoders.messages import Frame, Side
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    LossCause,
+    Process,
+    Summary,
+)
+from sslsniff.sinks.base import Sink
+from sslsniff.tracer import Tracer
+
+READ, WRITE = Direction.READ, Direction.WRITE
+
+
+class Recorder(Sink):
+    wants_bodies = True
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.frames: list[Frame] = []
+        self.totals: Summary | None = None
+
+    def exchange(self, exchange: Exchange) -> None:
+        self.exchanges.append(exchange)
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        self.frames.append(frame)
+
+    def summary(self, summary: Summary) -> None:
+        self.totals = summary
+
+
+class Wire:
+    """One connection, driven by hand; a millisecond passes with each chunk."""
+
+    def __init__(self, role: Side | None = Side.CLIENT, **options: object) -> None:
+        self.sink = Recorder()
+        self.tracer = Tracer([self.sink], **options)  # type: ignore[arg-type]
+        self.connection = Connection("7-1", Process(7, "demo"), "openssl", role, True, 0)
+        self.now_ns = 0
+        self.tracer.opened(self.connection, 0)
+
+    def pass_bytes(self, direction: Direction, data: bytes, missing: int = 0) -> None:
+        self.now_ns += 1_000_000
+        cause = LossCause.RING_FULL if missing else None
+        if missing:
+            self.connection.missing[LossCause.RING_FULL] = missing
+        self.tracer.chunk(
+            Chunk(self.connection, direction, self.now_ns, 70, 0, data, missing, cause)
+        )
+
+    def end(self) -> list[Exchange]:
+        self.tracer.closed(self.connection, self.now_ns)
+        self.tracer.finish()
+        return self.sink.exchanges
+
+
+REQUEST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+def test_an_exchange_has_both_halves_and_times() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE[:-5])
+    wire.pass_bytes(READ, RESPONSE[-5:])
+    [exchange] = wire.sink.exchanges
+    assert exchange.request is not None
+    assert exchange.response is not None
+    assert (exchange.request.method, exchange.request.target) == ("POST", "/a")
+    assert (exchange.request.body.data, exchange.response.body.data) == (b"abc", b"hello")
+    times = (exchange.started_ns, exchange.first_byte_ns, exchange.ended_ns)
+    assert times == (1_000_000, 2_000_000, 3_000_000)
+    assert (exchange.protocol, exchange.stream, exchange.tid) == ("http/1.1", None, 70)
+    assert exchange.error is None
+    wire.end()
+    assert wire.sink.totals is not None
+    assert wire.sink.totals.exchanges == 1
+    assert wire.sink.totals.bytes == len(REQUEST + RESPONSE)
+
+
+def test_a_server_reads_requests() -> None:
+    wire = Wire(Side.SERVER)
+    wire.pass_bytes(READ, REQUEST)
+    wire.pass_bytes(WRITE, RESPONSE)
+    [exchange] = wire.end()
+    assert exchange.error is None
+    assert exchange.response is not None
+
+
+@pytest.mark.parametrize("first", [READ, WRITE])
+def test_an_unknown_role_is_told_by_the_bytes(first: Direction) -> None:
+    wire = Wire(None)
+    second = READ if first is WRITE else WRITE
+    wire.pass_bytes(first, REQUEST)
+    wire.pass_bytes(second, RESPONSE)
+    assert wire.connection.role is (Side.CLIENT if first is WRITE else Side.SERVER)
+    [exchange] = wire.end()
+    assert exchange.error is None
+
+
+def test_bytes_that_tell_no_role_wait_for_some_that_do() -> None:
+    wire = Wire(None)
+    wire.pass_bytes(READ, b"the rest of a body, then ")
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE)
+    assert wire.connection.role is Side.CLIENT
+    assert [exchange.error for exchange in wire.end()] == [None]
+
+
+def test_an_open_exchange_ends_with_its_connection_or_the_capture() -> None:
+    closed = Wire()
+    closed.pass_bytes(WRITE, REQUEST)
+    assert [exchange.error for exchange in closed.end()] == ["connection closed"]
+    running = Wire()
+    running.pass_bytes(WRITE, REQUEST)
+    running.tracer.finish()
+    assert [exchange.error for exchange in running.sink.exchanges] == ["capture ended"]
+
+
+def test_a_body_until_close_ends_with_the_connection_only() -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    closed = Wire()
+    closed.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
+    closed.pass_bytes(READ, head + b"all")
+    [exchange] = closed.end()
+    assert exchange.error is None
+    running = Wire()
+    running.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
+    running.pass_bytes(READ, head + b"all")
+    running.tracer.finish()
+    assert [exchange.error for exchange in running.sink.exchanges] == ["capture ended"]
+
+
+def test_a_gap_in_a_body_is_counted() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE[:-5])
+    wire.pass_bytes(READ, b"", missing=4)
+    wire.pass_bytes(READ, b"o")
+    [exchange] = wire.end()
+    assert exchange.response is not None
+    assert (exchange.response.body.size, exchange.missing_bytes) == (5, 4)
+    assert exchange.error is None
+    totals = wire.sink.totals
+    assert totals is not None
+    assert [(loss.cause, loss.events, loss.bytes) for loss in totals.losses] == [
+        (LossCause.RING_FULL, 1, 4)
+    ]
+    assert totals.lossy_connections == [wire.connection]
+
+
+def test_bodies_are_kept_up_to_a_limit() -> None:
+    wire = Wire(body_limit_bytes=4)
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE)
+    [exchange] = wire.end()
+    assert exchange.response is not None
+    assert (exchange.response.body.data, exchange.response.body.size) == (b"hell", 5)
+
+
+def test_nothing_is_decoded_for_nobody() -> None:
+    wire = Wire()
+    wire.sink.wants_messages = False
+    wire.tracer = Tracer([wire.sink])
+    wire.tracer.opened(wire.connection, 0)
+    wire.pass_bytes(WRITE, REQUEST)
+    assert wire.end() == []
+    assert wire.sink.totals is not None
+    assert wire.sink.totals.exchanges is None
+
+
+def test_informational_responses_stand_apart() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + RESPONSE)
+    [exchange] = wire.end()
+    assert [each.status for each in exchange.informational] == [103]
+    assert exchange.response is not None
+    assert exchange.response.status == 200
