@@ -49,7 +49,6 @@ class Http1:
         self._streams = 0
         self._waiting: deque[_Waiting] = deque()
         self._responses_lost = False
-        self._decided = False
         self._token: str | None = None
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
@@ -58,8 +57,8 @@ class Http1:
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
         (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
-        if self._decided:
-            self._settle(out)
+        if self._token is not None:
+            self._hand_over()
         return out
 
     def gap(self, side: Side, missing: int) -> list[Message]:
@@ -67,8 +66,6 @@ class Http1:
         out: list[Message] = []
         if missing > 0 and self.switch is None:
             (self._requests if side is Side.CLIENT else self._responses).gap(missing, out)
-            if self._decided:
-                self._settle(out)
         return out
 
     def end(self, side: Side) -> list[Message]:
@@ -97,11 +94,11 @@ class Http1:
             return State.HEAD
         return State.SWITCHED if self._token is not None else State.HEAD
 
-    def lost(self, side: Side) -> None:
+    def lost(self, side: Side, out: list[Message]) -> None:
         """Remember that responses may be missing, so that later ones are not paired wrongly."""
         if side is Side.SERVER:
             self._responses_lost = True
-            self._decided = True
+            self._decided(out)
 
     def _request(self, head: Head, out: list[Message]) -> Plan:
         if self._responses_lost:
@@ -155,7 +152,7 @@ class Http1:
             return Plan(stream, State.HEAD, final=False)
         if waiting.method == "CONNECT" and 200 <= status < 300:
             return self._switching(waiting, "connect")
-        self._decided = True
+        self._decided(out)
         if waiting.method == "HEAD" or status in (204, 304):
             return Plan(stream, State.HEAD)
         if head.chunked:
@@ -168,21 +165,19 @@ class Http1:
 
     def _switching(self, waiting: _Waiting, token: str) -> Plan:
         self._token = token
-        self._decided = True
         if token == "h2c":
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
             return Plan(waiting.stream, State.SWITCHED, final=False)
         return Plan(waiting.stream, State.HEAD)
 
-    def _settle(self, out: list[Message]) -> None:
-        """Let the client's side follow what the response decided."""
-        self._decided = False
-        if self._token is None:
-            if self.after(Side.CLIENT, self._requests.plan) is State.HEAD:
-                self._requests.resume(out)
-            return
+    def _decided(self, out: list[Message]) -> None:
+        """Read on what the client sent behind a wish to switch that came to nothing."""
+        if self.after(Side.CLIENT, self._requests.plan) is State.HEAD:
+            self._requests.resume(out)
+
+    def _hand_over(self) -> None:
         pending = {
             Side.CLIENT: self._requests.switch(),
             Side.SERVER: self._responses.switch(),
         }
-        self.switch = Switch(self._token, pending)
+        self.switch = Switch(self._token or "", pending)

@@ -75,7 +75,7 @@ class Pairing(Protocol):
     def after(self, side: Side, plan: Plan) -> State:
         """Decide what follows a complete message."""
 
-    def lost(self, side: Side) -> None:
+    def lost(self, side: Side, out: list[Message]) -> None:
         """Note that messages of ``side`` may have been lost."""
 
 
@@ -317,7 +317,7 @@ class Reader:
             self._lost.flush(out)
         self._lost.reason = reason
         self.state = State.SCAN
-        self.pairing.lost(self.side)
+        self.pairing.lost(self.side, out)
 
     def _lose_held(self, reason: str) -> None:
         self._line_seen = False

@@ -1,0 +1,489 @@
+from collections.abc import Callable
+
+import pytest
+
+from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Header,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Undecoded,
+)
+from tests.unit.decoders.wires import END, C, S, Step, run
+
+AssertDecodes = Callable[..., None]
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def request(
+    stream: int,
+    method: str = "GET",
+    target: str = "/",
+    *headers: Header,
+    authority: str | None = "a",
+    version: str = "HTTP/1.1",
+) -> RequestHead:
+    fields = [("Host", "a"), *headers] if authority == "a" else list(headers)
+    return RequestHead(stream, version, method, target, None, authority, fields)
+
+
+def get(stream: int) -> list[Message]:
+    return [request(stream), MessageEnd(stream, C)]
+
+
+def response(stream: int, status: int, reason: str, *headers: Header) -> ResponseHead:
+    return ResponseHead(stream, "HTTP/1.1", status, reason, list(headers))
+
+
+def ok(stream: int) -> list[Message]:
+    return [
+        response(stream, 200, "OK", ("Content-Length", "2")),
+        BodyData(stream, S, b"hi"),
+        MessageEnd(stream, S),
+    ]
+
+
+# The cases on which HTTP/1 readers were compared, and some more; each a wire and its messages.
+CASES: dict[str, tuple[list[Step], list[Message]]] = {
+    "basic": ([(C, GET), (S, OK)], [*get(1), *ok(1)]),
+    "chunked both ways, extension, trailer": (
+        [
+            (
+                C,
+                b"POST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"3;x=y\r\nabc\r\n0\r\n\r\n",
+            ),
+            (
+                S,
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b'4\r\nwiki\r\n5;ext="a;b"\r\npedia\r\n0\r\nX-T: 1\r\n\r\n',
+            ),
+        ],
+        [
+            request(1, "POST", "/p", ("Transfer-Encoding", "chunked")),
+            BodyData(1, C, b"abc"),
+            MessageEnd(1, C),
+            response(1, 200, "OK", ("Transfer-Encoding", "chunked")),
+            BodyData(1, S, b"wikipedia"),
+            MessageEnd(1, S, [("X-T", "1")]),
+        ],
+    ),
+    "pipelining": (
+        [(C, GET * 3), (S, OK * 3)],
+        [*get(1), *get(2), *get(3), *ok(1), *ok(2), *ok(3)],
+    ),
+    "HEAD with Content-Length": (
+        [
+            (C, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n" + GET),
+            (S, b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + OK),
+        ],
+        [
+            request(1, "HEAD"),
+            MessageEnd(1, C),
+            *get(2),
+            response(1, 200, "OK", ("Content-Length", "5000")),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "204": (
+        [(C, GET * 2), (S, b"HTTP/1.1 204 No Content\r\n\r\n" + OK)],
+        [*get(1), *get(2), response(1, 204, "No Content"), MessageEnd(1, S), *ok(2)],
+    ),
+    "304 with Content-Length": (
+        [(C, GET * 2), (S, b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n" + OK)],
+        [
+            *get(1),
+            *get(2),
+            response(1, 304, "Not Modified", ("Content-Length", "99")),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "100-continue": (
+        [
+            (
+                C,
+                b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+            ),
+            (S, b"HTTP/1.1 100 Continue\r\n\r\n"),
+            (C, b"yo"),
+            (S, OK),
+        ],
+        [
+            request(1, "POST", "/", ("Expect", "100-continue"), ("Content-Length", "2")),
+            response(1, 100, "Continue"),
+            BodyData(1, C, b"yo"),
+            MessageEnd(1, C),
+            *ok(1),
+        ],
+    ),
+    "103 early hints": (
+        [(C, GET), (S, b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK)],
+        [*get(1), response(1, 103, "Early Hints", ("Link", "x")), *ok(1)],
+    ),
+    "body until the end": (
+        [(C, GET), (S, b"HTTP/1.0 200 OK\r\n\r\nabc"), (S, b"def"), (S, END)],
+        [
+            *get(1),
+            ResponseHead(1, "HTTP/1.0", 200, "OK"),
+            BodyData(1, S, b"abcdef"),
+            MessageEnd(1, S),
+        ],
+    ),
+    "Transfer-Encoding beats Content-Length": (
+        [
+            (C, GET),
+            (
+                S,
+                b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"2\r\nhi\r\n0\r\n\r\n",
+            ),
+        ],
+        [
+            *get(1),
+            response(1, 200, "OK", ("Content-Length", "99"), ("Transfer-Encoding", "chunked")),
+            BodyData(1, S, b"hi"),
+            MessageEnd(1, S),
+        ],
+    ),
+    "bare line feeds": (
+        [(C, GET.replace(b"\r\n", b"\n")), (S, OK.replace(b"\r\n", b"\n"))],
+        [*get(1), *ok(1)],
+    ),
+    "mixed line ends": (
+        [(C, b"GET / HTTP/1.1\nHost: a\r\nX: b\nY: c\r\n\n")],
+        [request(1, "GET", "/", ("X", "b"), ("Y", "c")), MessageEnd(1, C)],
+    ),
+    "folded field": (
+        [
+            (C, GET),
+            (S, b"HTTP/1.1 200 OK\r\nX-A: one\r\n  two\r\n\tthree\r\nContent-Length: 0\r\n\r\n"),
+        ],
+        [
+            *get(1),
+            response(1, 200, "OK", ("X-A", "one two three"), ("Content-Length", "0")),
+            MessageEnd(1, S),
+        ],
+    ),
+    "leading empty lines": ([(C, b"\r\n\r\n" + GET), (S, OK)], [*get(1), *ok(1)]),
+    "no reason phrase": (
+        [(C, GET), (S, b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n")],
+        [*get(1), response(1, 200, "", ("Content-Length", "0")), MessageEnd(1, S)],
+    ),
+    "unknown method": (
+        [(C, b"FROB / HTTP/1.1\r\nHost: a\r\n\r\n"), (S, OK)],
+        [request(1, "FROB"), MessageEnd(1, C), *ok(1)],
+    ),
+    "UTF-8 and Latin-1 in fields": (
+        [(S, b"HTTP/1.1 204 \xfc\r\nX: caf\xc3\xa9\r\nY: caf\xe9\r\n\r\n")],
+        [response(1, 204, "ü", ("X", "café"), ("Y", "café")), MessageEnd(1, S)],
+    ),
+    "space before the colon": (
+        [(C, GET), (S, b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nhi")],
+        [*get(1), *ok(1)],
+    ),
+    "equal Content-Lengths": (
+        [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nhi")],
+        [
+            response(1, 200, "OK", ("Content-Length", "2, 2"), ("Content-Length", "2")),
+            BodyData(1, S, b"hi"),
+            MessageEnd(1, S),
+        ],
+    ),
+    "different Content-Lengths": (
+        [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"), (S, OK)],
+        [
+            response(1, 200, "OK", ("Content-Length", "2"), ("Content-Length", "3")),
+            Aborted(1, S, "undecodable: conflicting Content-Length"),
+            Undecoded(S, b"hi!", 3, "conflicting Content-Length"),
+            *ok(2),
+        ],
+    ),
+    "Connection: close and yet more": (
+        [
+            (C, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + GET),
+            (S, OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + OK),
+        ],
+        [
+            request(1, "GET", "/", ("Connection", "close")),
+            MessageEnd(1, C),
+            *get(2),
+            response(1, 200, "OK", ("Content-Length", "2"), ("Connection", "close")),
+            BodyData(1, S, b"hi"),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "80 kB field": (
+        [(C, b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 80000 + b"\r\n\r\n"), (S, OK)],
+        [request(1, "GET", "/", ("X", "a" * 80000)), MessageEnd(1, C), *ok(1)],
+    ),
+    "joined inside a body": (
+        [(S, b"junk body bytes"), (C, GET), (S, OK)],
+        [*get(1), Undecoded(S, b"junk body bytes", 15, "not the start of a message"), *ok(1)],
+    ),
+    "joined inside a body, no line end before the message": (
+        [(S, b"\0\1\2\n{}" + OK), (C, b'{"a": 1}' + GET)],
+        [
+            Undecoded(S, b"\0\1\2\n{}", 6, "not the start of a message"),
+            *ok(1),
+            Undecoded(C, b'{"a": 1}', 8, "not the start of a message"),
+            *get(2),
+        ],
+    ),
+    "response without its request": ([(S, OK)], ok(1)),
+    "informational response without its request": (
+        [(S, b"HTTP/1.1 100 Continue\r\n\r\n" + OK)],
+        [response(1, 100, "Continue"), *ok(1)],
+    ),
+    "body cut at the end": (
+        [(C, GET), (S, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi"), (S, END)],
+        [
+            *get(1),
+            response(1, 200, "OK", ("Content-Length", "10")),
+            BodyData(1, S, b"hi"),
+            Aborted(1, S, "connection closed"),
+        ],
+    ),
+    "no response at the end": (
+        [(C, GET), (S, END)],
+        [*get(1), Aborted(1, S, "connection closed")],
+    ),
+    "absolute form": (
+        [(C, b"GET HTTP://b:1/x?y HTTP/1.1\r\nHost: a\r\n\r\n")],
+        [
+            RequestHead(1, "HTTP/1.1", "GET", "HTTP://b:1/x?y", "http", "b:1", [("Host", "a")]),
+            MessageEnd(1, C),
+        ],
+    ),
+    "asterisk form": (
+        [(C, b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")],
+        [request(1, "OPTIONS", "*"), MessageEnd(1, C)],
+    ),
+    "no fields": (
+        [(C, b"GET / HTTP/1.0\r\n\r\n")],
+        [request(1, authority=None, version="HTTP/1.0"), MessageEnd(1, C)],
+    ),
+    "line without a colon": (
+        [(C, b"GET / HTTP/1.1\r\nHost: a\r\noops\r\n\r\n")],
+        [request(1, "GET", "/", ("oops", "")), MessageEnd(1, C)],
+    ),
+    "CONNECT refused": (
+        [
+            (C, b"CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (S, b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n"),
+            (C, GET),
+        ],
+        [
+            request(1, "CONNECT", "a"),
+            MessageEnd(1, C),
+            response(1, 407, "No", ("Content-Length", "0")),
+            MessageEnd(1, S),
+            *get(2),
+        ],
+    ),
+    "upgrade not taken up, next request sent early": (
+        [
+            (C, b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n\r\n" + GET),
+            (S, OK),
+        ],
+        [
+            request(1, "GET", "/", ("Upgrade", "h2c")),
+            MessageEnd(1, C),
+            ok(1)[0],
+            *get(2),
+            *ok(1)[1:],
+        ],
+    ),
+    "chunk size that is none": (
+        [(S, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"), (S, OK)],
+        [
+            response(1, 200, "OK", ("Transfer-Encoding", "chunked")),
+            Aborted(1, S, "undecodable: invalid chunk size"),
+            Undecoded(S, b"xyz\r\n", 5, "invalid chunk size"),
+            *ok(2),
+        ],
+    ),
+    "chunk longer than its size": (
+        [(S, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n"), (S, OK)],
+        [
+            response(1, 200, "OK", ("Transfer-Encoding", "chunked")),
+            BodyData(1, S, b"a"),
+            Aborted(1, S, "undecodable: chunk longer than its size"),
+            Undecoded(S, b"bc\r\n", 4, "chunk longer than its size"),
+            *ok(2),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str, assert_decodes: AssertDecodes) -> None:
+    wire, messages = CASES[name]
+    assert_decodes(wire, messages, Http1)
+
+
+TEN = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+TEN_HEAD = response(1, 200, "OK", ("Content-Length", "10"))
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED_HEAD = response(1, 200, "OK", ("Transfer-Encoding", "chunked"))
+LOST = Aborted(1, S, "undecodable: bytes lost")
+
+GAPS: dict[str, tuple[list[Step], list[Message]]] = {
+    "in a body of known length": (
+        [(S, TEN + b"ab"), (S, 5), (S, b"xyz" + OK)],
+        [
+            TEN_HEAD,
+            BodyData(1, S, b"ab"),
+            BodyData(1, S, b"xyz", 5),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "up to the end of a body": (
+        [(S, TEN + b"ab"), (S, 8), (S, OK)],
+        [
+            TEN_HEAD,
+            BodyData(1, S, b"ab"),
+            BodyData(1, S, b"", 8),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "beyond the end of a body": (
+        [(S, TEN + b"ab"), (S, 12), (S, b"tail" + OK)],
+        [
+            TEN_HEAD,
+            BodyData(1, S, b"ab"),
+            BodyData(1, S, b"", 8),
+            MessageEnd(1, S),
+            Undecoded(S, b"tail", 4, "bytes lost"),
+            *ok(2),
+        ],
+    ),
+    "in a chunk": (
+        [(S, CHUNKED + b"4\r\nwi"), (S, 1), (S, b"i\r\n0\r\n\r\n" + OK)],
+        [
+            CHUNKED_HEAD,
+            BodyData(1, S, b"wi"),
+            BodyData(1, S, b"i", 1),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "beyond a chunk": (
+        [(S, CHUNKED + b"4\r\nwi"), (S, 100), (S, b"rest\r\n0\r\n\r\n" + OK)],
+        [
+            CHUNKED_HEAD,
+            BodyData(1, S, b"wi"),
+            BodyData(1, S, b"", 2),
+            LOST,
+            Undecoded(S, b"rest\r\n0\r\n\r\n", 11, "bytes lost"),
+            *ok(2),
+        ],
+    ),
+    "in a head": (
+        [(S, b"HTTP/1.1 200 OK\r\nX: "), (S, 10), (S, b"y\r\n\r\nbody" + OK)],
+        [
+            Undecoded(S, b"HTTP/1.1 200 OK\r\nX: ", 20, "bytes lost"),
+            Undecoded(S, b"y\r\n\r\nbody", 9, "bytes lost"),
+            *ok(1),
+        ],
+    ),
+    "in a body until the end": (
+        [(S, b"HTTP/1.1 200 OK\r\n\r\nab"), (S, 7), (S, b"cd"), (S, END)],
+        [
+            response(1, 200, "OK"),
+            BodyData(1, S, b"ab"),
+            BodyData(1, S, b"cd", 7),
+            MessageEnd(1, S),
+        ],
+    ),
+    "a lost response is not paired with a later request": (
+        [(C, GET), (S, 40), (C, GET), (S, OK)],
+        [*get(1), Aborted(1, S, "undecodable: bytes lost"), *get(2), *ok(2)],
+    ),
+    "a lost request does not take the next one's response": (
+        [(C, 26), (S, OK), (C, GET), (S, OK)],
+        [*ok(1), *get(2), *ok(2)],
+    ),
+    "of no bytes": ([(C, 0), (C, GET)], get(1)),
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_gaps(name: str) -> None:
+    wire, messages = GAPS[name]
+
+    def joined(found: list[Message]) -> list[Message]:
+        # Two runs beside a gap are two messages; the helper that merges joins them.
+        return [m for m in found if not isinstance(m, Undecoded)]
+
+    for size in (1 << 30, 1, 3):
+        assert joined(run(Http1(), wire, size)) == joined(messages)
+    lost = sum(m.size for m in messages if isinstance(m, Undecoded))
+    assert sum(m.size for m in run(Http1(), wire) if isinstance(m, Undecoded)) == lost
+
+
+def test_websocket_switch_hands_on_the_bytes_behind_it() -> None:
+    decoder = Http1()
+    ask = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    take = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\r\n\x81\x02hi"
+    messages = run(decoder, [(C, ask + b"early"), (S, take)])
+    assert messages[2:] == [
+        response(1, 101, "Switching Protocols", ("Upgrade", "WebSocket")),
+        MessageEnd(1, S),
+    ]
+    assert decoder.switch is not None
+    assert decoder.switch.token == "websocket"
+    assert decoder.switch.pending == {C: b"early", S: b"\x81\x02hi"}
+
+
+def test_connect_switches_to_a_tunnel() -> None:
+    decoder = Http1()
+    wire: list[Step] = [
+        (C, b"CONNECT b:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01"),
+        (S, b"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03"),
+    ]
+    messages = run(decoder, wire)
+    assert messages == [
+        RequestHead(1, "HTTP/1.1", "CONNECT", "b:443", None, "b:443", [("Host", "a")]),
+        MessageEnd(1, C),
+        response(1, 200, "OK"),
+        MessageEnd(1, S),
+    ]
+    assert decoder.switch is not None
+    assert decoder.switch.pending == {C: b"\x16\x03\x01", S: b"\x16\x03\x03"}
+
+
+@pytest.mark.parametrize("size", [1 << 30, 5000])
+def test_a_head_over_the_limit_is_skipped(size: int) -> None:
+    big = b"GET /big HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 300_000 + b"\r\n\r\n"
+    messages = run(Http1(), [(C, big + GET)], size)
+    assert isinstance(messages[0], Undecoded)
+    assert messages[0].size == len(big)
+    assert len(messages[0].data) == 4096
+    assert messages[1:] == get(1)
+
+
+def test_a_long_body_is_not_kept() -> None:
+    decoder = Http1()
+    run(decoder, [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")])
+    data = bytes(100_000)
+    assert decoder.feed(S, data) == [BodyData(1, S, data)]
+
+
+def test_junk_without_end_is_not_kept() -> None:
+    decoder = Http1()
+    for _ in range(50):
+        assert decoder.feed(S, b"x" * 100_000) == []
+    (lost,) = decoder.end(S)
+    assert isinstance(lost, Undecoded)
+    assert (lost.size, len(lost.data)) == (5_000_000, 4096)

@@ -1,0 +1,87 @@
+"""Wires, which are what passed on a connection, and how to run them through a decoder."""
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded
+
+C, S = Side.CLIENT, Side.SERVER
+
+END = "end"
+Step = tuple[Side, bytes | int | str]
+"""Bytes that a side sent, a number of lost bytes, or END."""
+
+# A valid message that may follow anything: it must not change what came before it.
+TAILS = {
+    "http/1.1": {
+        C: b"TAIL /tail HTTP/1.1\r\nHost: tail\r\n\r\n",
+        S: b"HTTP/1.1 299 Tail\r\nContent-Length: 0\r\n\r\n",
+    },
+    "http/2": {side: b"\0\0\x08\x06\0\0\0\0\0trailing" for side in Side},
+}
+
+
+def merge(messages: Iterable[Message]) -> list[Message]:
+    """Join pieces of one body, and of one undecoded run, as chunking is nobody's business."""
+    merged: list[Message] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        match last, message:
+            case (BodyData(), BodyData()) if (last.stream, last.side) == (
+                message.stream,
+                message.side,
+            ) and not (last.data and message.missing):
+                merged[-1] = replace(
+                    last,
+                    data=last.data + message.data,
+                    missing=last.missing + message.missing,
+                )
+            case (Undecoded(), Undecoded()) if (last.side, last.reason) == (
+                message.side,
+                message.reason,
+            ):
+                merged[-1] = replace(
+                    last, data=last.data + message.data, size=last.size + message.size
+                )
+            case _:
+                merged.append(message)
+    return merged
+
+
+def run(decoder: Decoder, wire: Iterable[Step], size: int = 1 << 30) -> list[Message]:
+    """Feed a wire in pieces of at most ``size`` bytes; return the merged messages."""
+    out: list[Message] = []
+    for side, step in wire:
+        if isinstance(step, bytes):
+            for at in range(0, len(step), size):
+                out += decoder.feed(side, step[at : at + size])
+        elif isinstance(step, int):
+            out += decoder.gap(side, step)
+        else:
+            out += decoder.end(side)
+    return merge(out)
+
+
+def check(
+    wire: list[Step],
+    messages: list[Message],
+    make: Callable[[], Decoder],
+    *,
+    trailing: bool = True,
+) -> None:
+    """Assert what a wire decodes to: whole, byte by byte, and with a message behind it."""
+    decoder = make()
+    assert run(decoder, wire) == messages
+    assert run(make(), wire, 1) == messages, "byte by byte"
+    if trailing and wire and isinstance(wire[-1][1], bytes):
+        side, last = wire[-1]
+        tail = TAILS.get(decoder.protocol, {}).get(side, b"")
+        got = run(make(), [*wire[:-1], (side, last + tail)])
+        assert got[: len(messages)] == messages, "with trailing bytes"
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """Make an HTTP/2 frame."""
+    return struct.pack(">IBI", len(payload) << 8 | kind, flags, stream) + payload
