@@ -1,0 +1,111 @@
+"""Opening output files: plaintext of TLS traffic is for its owner's eyes only.
+
+A new file is created with mode 0600 and never through a symbolic link in its last place.
+Nothing that exists is overwritten unless asked; then a new file takes its name, so that
+other links to the old one keep the old contents. Under sudo the file belongs to who called.
+"""
+
+import contextlib
+import io
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from sslsniff.errors import OutputError
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_STANDARD_OUTPUT = ("-", "/dev/stdout")
+
+
+def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
+    """Open ``path`` for writing; ``-`` and ``/dev/stdout`` are standard output.
+
+    What exists already is refused, but a named pipe of the user's own is written to. With
+    ``force`` a regular file is replaced. Directories, devices, sockets, symbolic links and
+    named pipes of others are always refused. Raises ``OutputError``.
+    """
+    name = os.fspath(path)
+    try:
+        if name in _STANDARD_OUTPUT:
+            return _file(os.dup(1), "standard output")
+        try:
+            found = os.lstat(name)
+        except FileNotFoundError:
+            return _file(_create(name), name)
+        if stat.S_ISFIFO(found.st_mode):
+            return _file(_open_pipe(name), name)
+        _refuse(name, found.st_mode, force)
+        return _file(_replace(name), name)
+    except FileExistsError as error:
+        raise OutputError(f"{name} appeared while it was created", "try again") from error
+    except OSError as error:
+        raise OutputError(
+            f"cannot create {name}: {error.strerror}", "name a file in a folder you can write to"
+        ) from error
+
+
+def _refuse(name: str, mode: int, force: bool) -> None:
+    if stat.S_ISLNK(mode):
+        raise OutputError(f"{name} is a symbolic link", "name the file that it points to")
+    if stat.S_ISDIR(mode):
+        raise OutputError(f"{name} is a folder", "name a file in it")
+    if not stat.S_ISREG(mode):
+        raise OutputError(f"{name} is not a regular file", "name a new file, a pipe, or -")
+    if not force:
+        raise OutputError(f"{name} exists already", "name another file, or overwrite with --force")
+
+
+def _file(fd: int, name: str) -> BinaryIO:
+    raw = io.FileIO(fd, "wb")
+    raw.name = name
+    return io.BufferedWriter(raw)
+
+
+def _create(name: str) -> int:
+    fd = os.open(name, _NEW, 0o600)
+    owner = _caller()
+    if owner is not None:
+        with contextlib.suppress(OSError):  # some file systems have no owners to give
+            os.fchown(fd, *owner)
+    return fd
+
+
+def _replace(name: str) -> int:
+    """Create a file beside ``name`` and give it that name, in one step."""
+    path = Path(name)
+    beside = str(path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}"))
+    fd = _create(beside)
+    try:
+        os.replace(beside, name)
+    except OSError:
+        os.close(fd)
+        os.unlink(beside)
+        raise
+    return fd
+
+
+def _open_pipe(name: str) -> int:
+    """Open a named pipe that only the user, their sudo identity or root can have put there."""
+    fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(fd)
+    caller = _caller()
+    if stat.S_ISFIFO(found.st_mode) and found.st_uid in {
+        0,
+        os.geteuid(),
+        *([caller[0]] if caller else []),
+    }:
+        return fd
+    os.close(fd)
+    raise OutputError(f"{name} is a pipe of another user", "make your own with mkfifo")
+
+
+def _caller() -> tuple[int, int] | None:
+    """Return user and group id of who called sudo; None without sudo."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+    except (KeyError, ValueError):
+        return None
