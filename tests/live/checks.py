@@ -1,0 +1,149 @@
+"""What the ends of a connection know of their traffic, to be compared with what was captured."""
+
+import base64
+import hashlib
+import json
+import secrets
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.live import sniffer
+from tests.live.sniffer import PATIENCE_S, Captured
+
+EMPTY = hashlib.sha256().hexdigest()
+
+
+@dataclass(frozen=True, order=True)
+class Passed:
+    """One request and its answer; bodies as programs see them, without content coding."""
+
+    nonce: str
+    protocol: str
+    method: str
+    target: str
+    status: int
+    client: tuple[str, int]
+    server: tuple[str, int]
+    request_sha256: str = EMPTY
+    response_sha256: str = EMPTY
+
+
+def told(lines: str) -> list[Passed]:
+    """Return what a program under tests/programs told, a JSON object a line."""
+    objects = (json.loads(line) for line in lines.splitlines())
+    return [
+        Passed(**each | {"client": (*each["client"],), "server": (*each["server"],)})
+        for each in objects
+    ]
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def new_nonce() -> str:
+    return secrets.token_hex(12)
+
+
+def values(half: dict[str, Any], name: str) -> list[str]:
+    """Return the values of a header; the case of its name is that of the wire."""
+    return [value for key, value in half["headers"] if key.lower() == name]
+
+
+def content(body: dict[str, Any]) -> bytes:
+    """Return the bytes of a body as the JSON shows it, decoded if it was coded."""
+    shown = body.get("decoded", body)
+    data = shown["text"].encode() if "text" in shown else base64.b64decode(shown["base64"])
+    assert len(data) == shown["size"]
+    assert "truncated" not in shown
+    return data
+
+
+def seen(exchange: dict[str, Any]) -> Passed:
+    """Return what an exchange says; it must be whole, and its answer that to its request."""
+    request, response = exchange["request"], exchange["response"]
+    assert exchange["error"] is None
+    assert exchange["missing_bytes"] == 0
+    assert exchange["duration_ms"] >= exchange["first_byte_ms"] >= 0
+    [nonce] = values(request, "x-nonce")
+    assert values(response, "x-nonce") == [nonce]
+    return Passed(
+        nonce=nonce,
+        protocol=exchange["protocol"],
+        method=request["method"],
+        target=request["target"],
+        status=response["status"],
+        client=address(exchange["client"]),
+        server=address(exchange["server"]),
+        request_sha256=sha256(content(request["body"])),
+        response_sha256=sha256(content(response["body"])),
+    )
+
+
+def address(shown: dict[str, Any] | None) -> tuple[str, int]:
+    return ("unknown", 0) if shown is None else (shown["ip"], shown["port"])
+
+
+def assert_whole(captured: Captured) -> None:
+    """Nothing was lost, and nothing was left undecoded."""
+    summary = captured.summary
+    assert (summary["lost_events"], summary["lost_bytes"]) == (0, 0)
+    assert captured.of("loss") == []
+    assert captured.of("undecoded") == []
+    assert summary["exchanges"] == len(captured.exchanges)
+
+
+def assert_passed(
+    captured: Captured,
+    passed: Iterable[Passed],
+    *,
+    role: str,
+    pid: int | None = None,
+    library: str = "openssl",
+) -> None:
+    """The exchanges of ``role`` (and ``pid``, where it is given) are exactly ``passed``."""
+    exchanges = [
+        each for each in captured.exchanges if each["role"] == role and pid in {None, each["pid"]}
+    ]
+    assert sorted(map(seen, exchanges)) == sorted(passed)
+    assert {each["library"] for each in exchanges} == {library}
+
+
+def connections(captured: Captured, event: str = "opened", **facts: object) -> int:
+    """Return how many connections were opened (or closed); each has these ``facts``."""
+    events = [each for each in captured.of("connection") if each["event"] == event]
+    for each in events:
+        assert {name: each[name] for name in facts} == facts
+        assert each["missing_bytes"] == 0
+    return len(events)
+
+
+@dataclass
+class Ran:
+    """A command that ran under sslsniff, and what sslsniff captured of it."""
+
+    captured: Captured
+    stdout: bytes
+    code: int
+
+
+def run_under(
+    directory: Path, *command: str | Path, options: Iterable[str] = (), stdin: bytes = b""
+) -> Ran:
+    """Run ``sslsniff -- COMMAND``; output, error and exit code are the command's."""
+    output = directory / "captured.jsonl"
+    done = subprocess.run(
+        [sniffer.SSLSNIFF, "--json", "--force", "-o", output, *options, "--", *command],
+        input=stdin,
+        capture_output=True,
+        timeout=4 * PATIENCE_S,
+    )
+    lines = output.read_text("utf-8").splitlines() if output.exists() else []
+    captured = Captured([json.loads(line) for line in lines], done.stderr.decode(), done.returncode)
+    return Ran(captured, done.stdout, done.returncode)
+
+
+Sniff = Callable[..., Any]

@@ -1,0 +1,209 @@
+"""curl against the server of tests/programs: every request, each byte, both addresses."""
+
+import shlex
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.checks import (
+    Sniff,
+    assert_passed,
+    assert_whole,
+    connections,
+    run_under,
+    sha256,
+)
+from tests.live.conftest import Certificate, Server, python_server
+from tests.live.curl import Request, curl, gets, results
+from tests.programs.server import pattern
+
+ALPN = {"--http1.1": "http/1.1", "--http2": "h2"}
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def server6(certificate: Certificate) -> Iterator[Server]:
+    with python_server(certificate, "::1") as running:
+        yield running
+
+
+def test_keep_alive(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = gets(23)
+    ran = run_under(tmp_path, *curl(server.url, requests, certificate, tmp_path, "--http1.1"))
+    passed = results(ran.stdout.decode(), requests)
+
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    facts = {"sni": "localhost", "alpn": "http/1.1", "tls_version": "TLS 1.3", "comm": "curl"}
+    assert connections(ran.captured, **facts) == len({each.client for each in passed}) == 1
+    assert connections(ran.captured, "closed", **facts) == 1
+
+
+def test_http2_parallel(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = [*gets(39), Request("/bytes/70000")]
+    options = ("--http2", "--parallel", "--parallel-max", "40")
+    ran = run_under(tmp_path, *curl(server.url, requests, certificate, tmp_path, *options))
+    passed = results(ran.stdout.decode(), requests)
+
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    streams = [each["stream"] for each in ran.captured.exchanges]
+    assert sorted(streams) == list(range(1, 80, 2))
+    facts = {"sni": "localhost", "alpn": "h2", "tls_version": "TLS 1.3"}
+    assert connections(ran.captured, **facts) == len({each.client for each in passed}) == 1
+
+
+def test_one_connection_each(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = gets(7)
+    options = ("--http1.1", "-H", "Connection: close", "--tls-max", "1.2")
+    ran = run_under(tmp_path, *curl(server.url, requests, certificate, tmp_path, *options))
+    passed = results(ran.stdout.decode(), requests)
+
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    assert connections(ran.captured, tls_version="TLS 1.2") == 7
+    assert len({each.client for each in passed}) == 7
+
+
+@pytest.mark.parametrize("version", ALPN)
+def test_bodies(version: str, server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = [
+        Request("/echo", "POST", b"a=1&b=%20"),
+        Request("/echo", "POST", bytes(range(256))),
+        Request("/echo", "POST", pattern(MEGABYTE)),
+        Request("/echo", "PUT", pattern(MEGABYTE + 1)),
+        Request(f"/bytes/{MEGABYTE}"),
+        Request(f"/bytes/{10 * MEGABYTE}"),
+        Request(f"/bytes/{MEGABYTE}", "HEAD"),
+        Request("/bytes/0"),
+        Request("/bytes/1"),
+    ]
+    ran = run_under(tmp_path, *curl(server.url, requests, certificate, tmp_path, version))
+    passed = results(ran.stdout.decode(), requests)
+
+    assert sha256(pattern(10 * MEGABYTE)) in {each.response_sha256 for each in passed}
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    assert connections(ran.captured, alpn=ALPN[version]) == 1
+
+
+@pytest.mark.parametrize("version", ALPN)
+def test_ipv6(version: str, server6: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = gets(5)
+    origin = f"https://[::1]:{server6.port}"
+    ran = run_under(
+        tmp_path, *curl(origin, requests, certificate, tmp_path, version, "--noproxy", "*")
+    )
+    passed = results(ran.stdout.decode(), requests)
+
+    assert {each.server for each in passed} == {("::1", server6.port)}
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    assert connections(ran.captured, sni=None) == 1  # RFC 6066 section 3: no addresses there
+
+
+def test_server_side(
+    server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """Both protocols on the server, which ran before; its clients are not watched."""
+    requests = [*gets(10), Request("/echo", "POST", pattern(100_000))]
+    passed = []
+    with sniff("--pid", str(server.pid)) as sniffer:
+        for version in ALPN:
+            directory = tmp_path / version
+            directory.mkdir()
+            command = curl(server.url, requests, certificate, directory, version)
+            done = subprocess.run(command, capture_output=True, check=True, text=True)
+            passed += results(done.stdout, requests)
+        sniffer.until(22)
+        captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="server", pid=server.pid)
+    assert_whole(captured)
+    assert connections(captured, sni=None, tls_version="TLS 1.3") == 2
+
+
+def test_children_of_a_shell(
+    server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """A shell that was there before starts curl again and again."""
+    requests = gets(4)
+    command = shlex.join(curl(server.url, requests, certificate, tmp_path, "--http1.1"))
+    script = f"read word; for time in 1 2 3; do {command}; done"
+    shell = subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with sniff("--pid", str(shell.pid)) as sniffer:
+        stdout, _ = shell.communicate("go\n")
+        captured = sniffer.wait()  # its processes are gone: it ends by itself
+    lines = stdout.splitlines(keepends=True)
+    passed = [
+        each for run in (0, 4, 8) for each in results("".join(lines[run : run + 4]), requests)
+    ]
+
+    assert captured.code == 0
+    assert_passed(captured, passed, role="client")
+    assert_whole(captured)
+    assert connections(captured, comm="curl", sni="localhost") == 3
+    assert len({each["pid"] for each in captured.exchanges}) == 3
+    assert shell.pid not in {each["pid"] for each in captured.exchanges}
+
+
+def test_another_process_is_not_seen(
+    server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """The control: where the probes do not fire for curl, nothing may be found."""
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        requests = gets(5)
+        with sniff("--pid", str(bystander.pid)) as sniffer:
+            command = curl(server.url, requests, certificate, tmp_path)
+            done = subprocess.run(command, capture_output=True, check=True, text=True)
+            captured = sniffer.stop()
+    finally:
+        bystander.kill()
+        bystander.wait()
+    assert len(results(done.stdout, requests)) == 5
+    assert captured.exchanges == []
+    assert connections(captured) == 0
+    with pytest.raises(AssertionError):
+        assert_passed(captured, results(done.stdout, requests), role="client")
+
+
+def test_command_keeps_its_output(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    command = ["curl", "-q", "-sS", "--cacert", str(certificate.certificate), server.url + "/x"]
+    plain = subprocess.run(command, capture_output=True, check=True)
+    ran = run_under(tmp_path, *command)
+    assert ran.stdout == plain.stdout == b"hello from /x\n"
+    assert (ran.captured.stderr, ran.code) == ("", 0)
+    assert len(ran.captured.exchanges) == 1
+
+
+def test_command_keeps_its_input(tmp_path: Path) -> None:
+    ran = run_under(tmp_path, "cat", stdin=b"\0through\xff\n")
+    assert (ran.stdout, ran.code) == (b"\0through\xff\n", 0)
+
+
+def test_command_keeps_its_failure(certificate: Certificate, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    command = ["curl", "-q", "-sS", "--noproxy", "*", f"https://127.0.0.1:{port}/"]
+    plain = subprocess.run(command, capture_output=True)
+    ran = run_under(tmp_path, *command)
+    assert (ran.code, ran.stdout) == (plain.returncode, plain.stdout) == (7, b"")
+    assert ran.captured.exchanges == []
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 42", 42), ("kill -TERM $$", 143)])
+def test_exit_codes(script: str, code: int, tmp_path: Path) -> None:
+    assert run_under(tmp_path, "sh", "-c", script).code == code
+
+
+def test_command_that_does_not_exist(tmp_path: Path) -> None:
+    ran = run_under(tmp_path, "./there-is-no-such-command", "--option")
+    assert (ran.code, ran.stdout) == (1, b"")
+    assert ran.captured.stderr.startswith("sslsniff: cannot start ./there-is-no-such-command")
+    assert ran.captured.stderr.count("\n") == 1
