@@ -81,7 +81,8 @@ def serve_http2(connection: ssl.SSLSocket) -> None:
                         ("x-nonce", headers.get("x-nonce", "")),
                     ],
                 )
-                unsent[event.stream_id] = memoryview(reply)
+                sent = b"" if headers[":method"] == "HEAD" else reply
+                unsent[event.stream_id] = memoryview(sent)
             elif isinstance(event, h2.events.StreamReset):
                 unsent.pop(event.stream_id, None)
         for stream in list(unsent):
