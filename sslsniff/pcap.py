@@ -1,0 +1,204 @@
+"""Capture files: what all formats share, and classic pcap.
+
+Own code, not dpkt's: its pcap reader takes a cut-off packet for a whole one and allocates
+what a damaged header asks for; its writer takes times as floats, which hold no nanoseconds.
+Format: draft-ietf-opsawg-pcap.
+"""
+
+import contextlib
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+
+from sslsniff.errors import OutputError
+from sslsniff.packets import LINK_RAW
+
+Piece = bytes | memoryview
+
+BATCH_BYTES = 256 << 10
+"""Packets are written once so many bytes of them have come together."""
+
+LARGEST_PACKET_BYTES = 16 << 20
+"""A packet that claims to be longer is damage, not a packet."""
+
+
+class Packet(NamedTuple):
+    """A packet as read. ``process`` is its process and thread id where the file tells them."""
+
+    time_ns: int
+    link_type: int
+    data: bytes
+    comments: tuple[str, ...] = ()
+    process: tuple[int, int] | None = None
+
+
+class PacketReader(Protocol):
+    """A capture file being read."""
+
+    truncated: bool
+    """Whether the file ended in the middle of a packet, or went on with nonsense."""
+
+    def __iter__(self) -> Iterator[Packet]:
+        """Yield the whole packets in the order of the file."""
+
+
+class PacketWriter:
+    """A capture file being written: batches what a format's ``packet`` puts together.
+
+    ``file`` gets whole packets only. When it takes no more, it is cut back to the last
+    whole packet where it can be, ``OutputError`` is raised once, and the rest is dropped.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._name = str(getattr(file, "name", "the capture file"))
+        # Unbuffered, so that nothing is left behind in a buffer when the disk is full.
+        self._file: IO[bytes] = getattr(file, "raw", file)
+        self._parts: list[Piece] = []
+        self._batch_bytes = 0
+        self._written_bytes = 0
+        self._failed = False
+
+    def interface(self, name: str, description: str) -> int:
+        """Return the number of a new interface that packets can refer to."""
+        raise NotImplementedError
+
+    def packet(
+        self,
+        interface: int,
+        time_ns: int,
+        head: bytes,
+        data: Piece = b"",
+        tail_bytes: int = 0,
+        options: bytes = b"",
+    ) -> None:
+        """Add a packet of ``head``, ``data`` and ``tail_bytes`` zero bytes.
+
+        ``options`` were made by ``options``.
+        """
+        raise NotImplementedError
+
+    def options(self, process: tuple[int, int], inbound: bool, comment: str = "") -> bytes:
+        """Return what a packet says beside its bytes; empty where the format cannot tell it."""
+        return b""
+
+    def statistics(self, time_ns: int, comment: str) -> None:
+        """Add a remark on the whole capture, where the format can hold it."""
+
+    def flush(self) -> None:
+        """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
+        batch = b"".join(self._parts)
+        self._parts.clear()
+        self._batch_bytes = 0
+        if self._failed or not batch:
+            return
+        try:
+            _write_all(self._file, batch)
+        except OSError as error:
+            self._failed = True
+            self._cut_back()
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise OutputError(
+                f"cannot write {self._name}: {error.strerror}",
+                f"its first {self._written_bytes} bytes are whole and can be read; make room"
+                " or name a file elsewhere, and start again",
+            ) from error
+        self._written_bytes += len(batch)
+
+    def _cut_back(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                self._file.truncate(self._written_bytes)
+
+
+def _write_all(file: IO[bytes], batch: bytes) -> None:
+    written = file.write(batch)
+    while written < len(batch):  # an unbuffered file may take a part only
+        written += file.write(memoryview(batch)[written:])
+
+
+_MAGIC_US = 0xA1B2C3D4
+_MAGIC_NS = 0xA1B23C4D
+_FILE = "IHHiIII"
+_RECORD = "IIII"
+_RECORD_LE = struct.Struct("<" + _RECORD)
+
+
+class PcapWriter(PacketWriter):
+    """Writes classic pcap with microseconds, which every reader knows, and raw IP packets."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        header = struct.pack("<" + _FILE, _MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW)
+        self._parts.append(header)
+
+    def interface(self, name: str, description: str) -> int:
+        """See ``PacketWriter``: classic pcap has one interface without a name."""
+        return 0
+
+    def packet(
+        self,
+        interface: int,
+        time_ns: int,
+        head: bytes,
+        data: Piece = b"",
+        tail_bytes: int = 0,
+        options: bytes = b"",
+    ) -> None:
+        """See ``PacketWriter``."""
+        size = len(head) + len(data) + tail_bytes
+        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+        self._parts += (
+            _RECORD_LE.pack(seconds & 0xFFFFFFFF, rest_ns // 1000, size, size),
+            head,
+            data,
+            bytes(tail_bytes),
+        )
+        self._batch_bytes += 16 + size
+        if self._batch_bytes >= BATCH_BYTES:
+            self.flush()
+
+
+_FORMATS = {
+    struct.pack(order + "I", magic): (order, units)
+    for order in "<>"
+    for magic, units in ((_MAGIC_US, 1000), (_MAGIC_NS, 1))
+}
+
+
+class PcapReader:
+    """Reads classic pcap in both byte orders, with micro- or nanoseconds."""
+
+    def __init__(self, file: BinaryIO, start: bytes) -> None:
+        self.truncated = False
+        self._file = file
+        self._order, self._unit_ns = _FORMATS[start]
+        rest = file.read(20)
+        self._link_type = -1
+        if len(rest) < 20:
+            self.truncated = True
+        else:
+            fields: tuple[Any, ...] = struct.unpack(self._order + _FILE[1:], rest)
+            self._link_type = fields[-1] & 0xFFFF  # above: the length of a frame check sequence
+
+    def __iter__(self) -> Iterator[Packet]:
+        """See ``PacketReader``."""
+        record = struct.Struct(self._order + _RECORD)
+        read = self._file.read
+        while not self.truncated and (head := read(16)):
+            if len(head) < 16:
+                break
+            seconds, rest, size, _ = record.unpack(head)
+            if size > LARGEST_PACKET_BYTES or len(data := read(size)) < size:
+                break
+            yield Packet(seconds * 1_000_000_000 + rest * self._unit_ns, self._link_type, data)
+        else:
+            return
+        self.truncated = True
+
+
+def is_pcap(start: bytes) -> bool:
+    """Say whether a file that begins with these 4 bytes is classic pcap."""
+    return start in _FORMATS
