@@ -222,10 +222,10 @@ def _set_length(head: Head, value: str) -> None:
 
 
 def _set_coding(head: Head, value: str) -> None:
-    codings = [part.split(";", 1)[0].strip().lower() for part in value.split(",")]
-    for coding in codings:
-        # "identity" was a coding of RFC 2616 and changes nothing.
-        if coding and coding != "identity":
+    # "identity" was a coding of RFC 2616 and changes nothing where it stands alone.
+    for part in value.split(","):
+        coding = part.split(";", 1)[0].strip().lower()
+        if coding and (coding != "identity" or head.chunked):
             head.chunked = coding == "chunked"
             head.coded = not head.chunked
 

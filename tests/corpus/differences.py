@@ -1,4 +1,50 @@
 """Where the decoders differ from a corpus on purpose, each with the reason."""
 
-LLHTTP: dict[str, str] = {}
+_FOLDING = "a fold becomes one space (RFC 9112 section 5.2); llhttp keeps the white space"
+_BEFORE_COLON = "white space before the colon is removed, as a proxy must (RFC 9112 section 5.1)"
+_NO_LENGTH = "a request's body never lasts until the close (RFC 9112 section 6.3); reported"
+_NOT_HTTP = "another protocol, or a version of HTTP that never was, is not decoded as HTTP/1"
+_BARE_CR = (
+    "a carriage return alone ends no line (RFC 9112 section 2.2); llhttp was told to allow it"
+)
+_NO_BODY = "llhttp was told by its caller that there is no body; here nothing says so"
+
+LLHTTP: dict[str, str] = {
+    "request/connection: Multiple tokens with folding, LWS, and CRLF": _FOLDING,
+    "request/sample: Line folding in header value with CRLF": _FOLDING,
+    "request/sample: X-SSL-Nonsense": _FOLDING,
+    "response/transfer-encoding: Invalid OBS fold after chunked value": _FOLDING,
+    "request/connection: Invalid whitespace token with `Connection` header field (lenient)": (
+        _BEFORE_COLON
+    ),
+    "request/content-length: Invalid whitespace token with `Content-Length` header field"
+    " (lenient)": _BEFORE_COLON,
+    "request/content-length: Content-Length reset when no body is received": _NO_BODY,
+    "response/content-length: Content-Length reset when no body is received": _NO_BODY,
+    "request/content-length: Missing CRLF-CRLF before body (lenient)": _BARE_CR,
+    "request/invalid: Headers separated by dummy characters (lenient)": _BARE_CR,
+    "request/lenient-headers: Empty headers separated by CR (lenient)": _BARE_CR,
+    "request/transfer-encoding: Chunk header not terminated by CRLF (lenient)": _BARE_CR,
+    "response/invalid: Bare CR after response line (lenient)": _BARE_CR,
+    "request/lenient-version: Invalid HTTP version (lenient)": _NOT_HTTP,
+    "request/method: SOURCE request with ICE": _NOT_HTTP,
+    "request/method: OPTIONS request with RTSP": _NOT_HTTP,
+    "request/method: ANNOUNCE request with RTSP": _NOT_HTTP,
+    "response/sample: RTSP response": _NOT_HTTP,
+    "response/sample: ICE response": _NOT_HTTP,
+    "request/sample: No HTTP version": "HTTP/0.9 is not decoded: any word would be a request",
+    "request/transfer-encoding: POST with `Transfer-Encoding` and `Content-Length` (lenient)": (
+        "identity alone changes nothing, so Content-Length counts; llhttp reads until the close"
+    ),
+    "request/transfer-encoding: POST with `chunked` before other transfer-coding (lenient)": (
+        _NO_LENGTH
+    ),
+    "request/transfer-encoding: POST with `chunked` and duplicate transfer-encoding (lenient)": (
+        _NO_LENGTH
+    ),
+    "response/invalid: Extra space between status code and reason": (
+        "white space around the reason is no part of it; llhttp keeps it"
+    ),
+}
+
 CURL: dict[str, str] = {}

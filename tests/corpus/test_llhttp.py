@@ -28,10 +28,11 @@ FOLDER = corpus("llhttp") / "test"
 
 _CASE = re.compile(
     r"^#+ (?P<title>[^\n]+)\n(?:(?!^#)(?!^<!--).)*?"
-    r"<!-- meta=(?P<meta>\{.*?\}) -->\s*```http\n(?P<http>.*?)```\s*```log\n(?P<log>.*?)```",
+    r"<!-- meta=(?P<meta>\{.*?\}) -->\s*```http\n(?P<http>(?:(?!```).)*)```"
+    r"(?:(?!^#|^```).)*```log\n(?P<log>.*?)```",
     re.MULTILINE | re.DOTALL,
 )
-_SPAN = re.compile(r'off=\d+ len=\d+ span\[(\w+)\]="(.*)"$')
+_SPAN = re.compile(r'off=\d+ len=\d+ span\[(\w+)\]=(?:"(.*)"|(cr|lf))$')
 
 
 @dataclass
@@ -59,19 +60,15 @@ def unescape(text: str) -> bytes:
     text = re.sub(r"\r\n|\r|\n", "\r\n", text)
     for name, char in (("r", "\r"), ("n", "\n"), ("t", "\t"), ("f", "\f")):
         text = text.replace("\\" + name, char)
+    text = text.replace('\\"', '"')
     text = re.sub(r"\\x([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
     return bytes(ord(c) for c in text) if max(map(ord, text), default=0) < 256 else text.encode()
 
 
-def value_of(raw: str) -> bytes:
-    text = re.sub(
-        r"\\(x[0-9a-f]{2}|.)",
-        lambda found: {
-            "r": "\r", "n": "\n", "t": "\t", "f": "\f", "b": "\b", "v": "\v"
-        }.get(found[1], chr(int(found[1][1:], 16)) if found[1][0] == "x" else found[1]),
-        raw,
-    )  # fmt: skip
-    return text.encode("latin-1") if max(map(ord, text), default=0) < 256 else text.encode()
+def value_of(span: re.Match[str]) -> bytes:
+    if span[3]:
+        return {"cr": b"\r", "lf": b"\n"}[span[3]]
+    return unescape(span[2])
 
 
 def read_log(log: str, side: Side) -> tuple[list[Found], bool]:
@@ -84,7 +81,7 @@ def read_log(log: str, side: Side) -> tuple[list[Found], bool]:
             found.append(Found([]))
             names = {}
         elif span:
-            names[span[1]] = names.get(span[1], b"") + value_of(span[2])
+            names[span[1]] = names.get(span[1], b"") + value_of(span)
         elif line.endswith("header_field complete"):
             names["name"] = names.pop("header_field", b"")
         elif line.endswith("header_value complete") and found:
