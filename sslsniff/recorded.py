@@ -1,0 +1,242 @@
+"""One TCP connection of a capture file -> the events of the connection that it records."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sslsniff import nulltls, packets
+from sslsniff.annotations import MADE_UP, Described, Lost, Note
+from sslsniff.decoders.messages import Side
+from sslsniff.model import Address, Direction, LossCause
+from sslsniff.packets import FIN, RST, SYN, Segment
+from sslsniff.reassembly import Early, Piece, Reassembler
+from sslsniff.wire import Addresses, Closed, Data, Event, Opened
+
+_NO_UID = 0xFFFFFFFF  # (uid_t) -1, which belongs to nobody
+
+
+class Tag(NamedTuple):
+    """What is known of a segment beside its bytes."""
+
+    time_ns: int
+    tid: int
+    note: Note | None
+
+
+class Recorded:
+    """A connection as events tell it: its number, and how far each direction got.
+
+    It outlives a ``TcpConnection`` where several of them are parts of one.
+    """
+
+    def __init__(self, number: int, library: int, opened_ns: int) -> None:
+        self.number = number
+        self._library = library
+        self._opened_ns = opened_ns
+        self._is_open = False
+        self._positions = {Direction.READ: 0, Direction.WRITE: 0}
+
+    def open(
+        self, described: Described | None, role: Side | None, hello: nulltls.Hello, joined: bool
+    ) -> Iterator[Event]:
+        """Tell of the connection, unless that was done."""
+        if self._is_open:
+            return
+        self._is_open = True
+        yield Opened(
+            time_ns=self._opened_ns,
+            tid=0,
+            connection=self.number,
+            pid=described.pid if described else 0,
+            uid=_NO_UID if described is None or described.uid is None else described.uid,
+            comm=described.comm if described else "unknown",
+            library=self._library,
+            role=described.role if described else role,
+            from_start=described.from_start and described.part == 1 if described else not joined,
+            tls_version=described.tls_version if described else None,
+            alpn=described.alpn if described else hello.alpn,
+            sni=described.sni if described else hello.sni,
+            cipher=described.cipher if described else None,
+        )
+
+    def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
+        """Tell of bytes."""
+        return self._pass(direction, data, len(data), None, tag)
+
+    def lost(self, direction: Direction, missing: int, cause: LossCause | None, tag: Tag) -> Event:
+        """Tell that ``missing`` bytes are not there."""
+        return self._pass(direction, b"", missing, cause, tag)
+
+    def _pass(
+        self, direction: Direction, data: bytes, span: int, cut: LossCause | None, tag: Tag
+    ) -> Event:
+        position = self._positions[direction]
+        self._positions[direction] = position + span
+        return Data(tag.time_ns, tag.tid, self.number, direction, position, span, data, cut)
+
+    def resume(self, described: Described, tag: Tag) -> Iterator[Event]:
+        """Go on where a later part begins: tell what was lost before it."""
+        begins = {Direction.READ: described.read, Direction.WRITE: described.written}
+        for direction, position in begins.items():
+            missing = position - self._positions[direction]
+            if missing > 0:
+                lost = described.lost
+                known = lost is not None and lost.direction is direction
+                cause = lost.cause if lost is not None and known else None
+                yield self.lost(direction, missing, cause, tag)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether anything was told of it."""
+        return self._is_open
+
+    def close(self, time_ns: int) -> Iterator[Event]:
+        """Tell that it ended, if anything was told of it."""
+        if self._is_open:
+            read, written = self._positions[Direction.READ], self._positions[Direction.WRITE]
+            yield Closed(time_ns, self.number, read, written)
+
+
+class _Half:
+    """One direction: its bytes in order, and what they are wrapped in."""
+
+    def __init__(self, direction: Direction, early: Early, sequence: int | None) -> None:
+        self.direction = direction
+        self.reassembler: Reassembler[Tag] = Reassembler(early, sequence)
+        self.ended = False
+        self.hello: nulltls.Hello | None = None
+        self._undecided: bytes | None = b""
+        self._unwrapper: nulltls.Unwrapper | None = None
+
+    def plaintext(self, data: bytes) -> list[bytes]:
+        """Return the plaintext in the next bytes."""
+        if self._undecided is not None:
+            data = self._undecided + data
+            try:
+                self.hello = nulltls.read_hello(data)
+            except IndexError:
+                self._undecided = data  # at most a record
+                return []
+            self._undecided = None
+            if (self.hello is not None and self.hello.null) or nulltls.is_null_record(data):
+                self._unwrapper = nulltls.Unwrapper()
+        return self._unwrapper.feed(data) if self._unwrapper is not None else [data]
+
+    def missing(self, missing: int) -> int:
+        """Return how many bytes of plaintext are missing where ``missing`` bytes are."""
+        if self._unwrapper is None:
+            return missing
+        return self._unwrapper.gap(missing)
+
+    def rest(self) -> bytes:
+        """Return what waits for a decision that cannot come any more."""
+        rest, self._undecided = self._undecided, None
+        return rest or b""
+
+
+class TcpConnection:
+    """A TCP connection, from its first captured ``segment``; ``described`` tells if it is ours."""
+
+    def __init__(
+        self,
+        segment: Segment,
+        recorded: Recorded,
+        described: Described | None,
+        early: Early,
+    ) -> None:
+        self.recorded = recorded
+        self.described = described
+        self.goes_on = False
+        self.is_over = False
+        self._joined = not segment.flags & SYN
+        self._initial = segment.sequence
+        answers = segment.flags & packets.ACK and not self._joined
+        client = segment.destination if answers else segment.source
+        server = segment.source if answers else segment.destination
+        plays = described.plays if described else Side.CLIENT
+        local, remote = (client, server) if plays is Side.CLIENT else (server, client)
+        self._role = None if self._joined else Side.CLIENT
+        self._addresses: tuple[Address, Address] | None = None
+        if described is None or described.addresses_known:
+            self._addresses = packets.address(local), packets.address(remote)
+        self._halves = {
+            local: _Half(Direction.WRITE, early, None),
+            remote: _Half(Direction.READ, early, None),
+        }
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Say whether it began as TLS does, with a cipher that hides the plaintext."""
+        return any(half.hello is not None and not half.hello.null for half in self._halves.values())
+
+    def is_another(self, segment: Segment) -> bool:
+        """Say whether ``segment``, a SYN, begins another connection between the same ends."""
+        if segment.flags & packets.ACK:
+            return False
+        return self._joined or segment.sequence != self._initial
+
+    def begin(self, time_ns: int) -> Iterator[Event]:
+        """Tell of the connection, if its comment did; else that waits for its first bytes."""
+        described = self.described
+        if described is None:
+            return
+        if self.recorded.is_open:
+            yield from self.recorded.resume(described, Tag(time_ns, 0, None))
+        else:
+            yield from self._open(time_ns)
+
+    def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+        """Take the next segment."""
+        half = self._halves[segment.source]
+        sequence = segment.sequence
+        if segment.flags & SYN:
+            sequence = (sequence + 1) & 0xFFFFFFFF
+            half.reassembler.take(sequence, b"", 0, tag)
+        if segment.size:
+            for piece in half.reassembler.take(sequence, segment.payload, segment.size, tag):
+                yield from self._piece(half, piece)
+        if segment.flags & (FIN | RST):
+            half.ended = True
+            self.is_over = bool(segment.flags & RST) or all(
+                each.ended for each in self._halves.values()
+            )
+
+    def flush(self, time_ns: int) -> Iterator[Event]:
+        """Tell what waits for bytes that never came."""
+        tag = Tag(time_ns, 0, None)
+        for half in self._halves.values():
+            for piece in half.reassembler.flush(tag):
+                yield from self._piece(half, piece)
+            rest = half.rest()
+            if rest:
+                yield from self._open(time_ns)
+                yield self.recorded.data(half.direction, rest, tag)
+
+    def _open(self, time_ns: int) -> Iterator[Event]:
+        if self.recorded.is_open:
+            return
+        hellos = [half.hello for half in self._halves.values() if half.hello is not None]
+        hello = hellos[0] if hellos else nulltls.Hello(null=False)
+        joined = self._joined or not all(each.from_start for each in hellos)
+        yield from self.recorded.open(self.described, self._role, hello, joined)
+        if self._addresses is not None:
+            yield Addresses(time_ns, self.recorded.number, *self._addresses)
+
+    def _piece(self, half: _Half, piece: Piece[Tag]) -> Iterator[Event]:
+        tag = piece.tag
+        if piece.missing:
+            missing = half.missing(piece.missing)
+            if missing:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.lost(half.direction, missing, None, tag)
+        note = tag.note
+        if note == MADE_UP:
+            return
+        if isinstance(note, Lost):
+            if note.offset == 0:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.lost(half.direction, note.missing, note.cause, tag)
+            return
+        for plaintext in half.plaintext(piece.data) if piece.data else ():
+            if plaintext:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.data(half.direction, plaintext, tag)

@@ -1,0 +1,207 @@
+"""The recorded source: a capture file -> the events of a live capture.
+
+Our own captures are read back as they were taken: comments (see ``annotations``) tell process,
+role and loss. In other captures whoever opened the TCP connection counts as the process.
+
+Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of at most
+``MOST_CONNECTIONS`` open connections.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from sslsniff import packets, pcap, pcapng
+from sslsniff.annotations import GOES_ON, Described, parse
+from sslsniff.errors import CaptureFileError
+from sslsniff.reassembly import Early
+from sslsniff.recorded import Recorded, Tag, TcpConnection
+from sslsniff.wire import Event
+
+MOST_CONNECTIONS = 65536
+"""When more are open, the oldest counts as closed."""
+
+_EVENTS_A_POLL = 4096
+_REMEMBERED_CLOSED = 4096
+
+End = tuple[bytes, int]
+
+
+class ReplaySource:
+    """A ``source.Source`` that reads a pcap or pcapng file; also iterates over all its events.
+
+    ``truncated`` says that the file ended, or was damaged, in the middle of a packet; all
+    before it was read. ``warnings`` are sentences on what could not be read; both are complete
+    once the source has ended. Raises ``CaptureFileError`` when ``path`` is no capture.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.libraries: list[str] = ["unknown"]
+        self.warnings: list[str] = []
+        self._name = os.fspath(path)
+        self._file = _open(self._name)
+        self._reader = _reader(self._file, self._name)
+        self._ended = False
+        self._stopping = False
+        self._early = Early()
+        self._connections: dict[tuple[End, End], TcpConnection] = {}
+        self._closed: dict[tuple[End, End], None] = {}
+        self._parts: dict[str, Recorded] = {}
+        self._connections_seen = 0
+        self._unread_links: dict[int, int] = {}
+        self._encrypted = 0
+        self._events = self._read()
+
+    @property
+    def ended(self) -> bool:
+        """See ``source.Source``: the whole file was read."""
+        return self._ended
+
+    @property
+    def truncated(self) -> bool:
+        """Say whether the file was found to be cut off or damaged so far."""
+        return self._reader.truncated
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events that are left."""
+        return self._events
+
+    def poll(self, timeout_s: float) -> Iterator[Event]:
+        """See ``source.Source``: yields the next events at once."""
+        for _ in range(_EVENTS_A_POLL):
+            event = next(self._events, None)
+            if event is None:
+                return
+            yield event
+
+    def finish(self) -> Iterator[Event]:
+        """See ``source.Source``: reads no further, yields what was read."""
+        self._stopping = True
+        yield from self._events
+
+    def _read(self) -> Iterator[Event]:
+        time_ns = 0
+        try:
+            for packet in self._reader:
+                time_ns = packet.time_ns
+                yield from self._packet(packet)
+                if self._stopping:
+                    break
+        except OSError as error:
+            raise CaptureFileError(
+                f"cannot read {self._name} to its end: {error.strerror}", "check its disk"
+            ) from error
+        finally:
+            self._file.close()
+            self._ended = True
+        for connection in self._connections.values():
+            yield from connection.flush(time_ns)
+            self._encrypted += connection.is_encrypted
+        self._connections.clear()
+        self._warn()
+
+    def _packet(self, packet: pcap.Packet) -> Iterator[Event]:
+        segment = packets.parse(packet.link_type, packet.data)
+        if segment is None:
+            if not packets.is_known_link(packet.link_type):
+                seen = self._unread_links.get(packet.link_type, 0)
+                self._unread_links[packet.link_type] = seen + 1
+            return
+        source, destination = segment.source, segment.destination
+        key = (source, destination) if source < destination else (destination, source)
+        connection = self._connections.get(key)
+        note = parse(packet.comments) if packet.comments else None
+        opens = segment.flags & (packets.SYN | packets.RST) == packets.SYN
+        if opens and connection is not None and connection.is_another(segment):
+            yield from self._close(key, connection, packet.time_ns)
+            connection = None
+        if connection is None:
+            if not opens and (not segment.size or key in self._closed):
+                return  # what follows a connection's end
+            connection = self._open_connection(key, segment, packet.time_ns, note)
+            if len(self._connections) > MOST_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                yield from self._close(oldest, self._connections[oldest], packet.time_ns)
+            yield from connection.begin(packet.time_ns)
+        tid = packet.process[1] if packet.process else 0
+        yield from connection.take(segment, Tag(packet.time_ns, tid, note))
+        if note == GOES_ON:
+            connection.goes_on = True
+        if connection.is_over:
+            yield from self._close(key, connection, packet.time_ns)
+
+    def _open_connection(
+        self, key: tuple[End, End], segment: packets.Segment, time_ns: int, note: object
+    ) -> TcpConnection:
+        described = note if isinstance(note, Described) else None
+        recorded = None
+        if described is not None and described.part > 1:
+            recorded = self._parts.pop(described.connection, None)
+        if recorded is None:
+            self._connections_seen += 1
+            library = described.library if described else "unknown"
+            if library not in self.libraries:
+                self.libraries.append(library)
+            recorded = Recorded(self._connections_seen, self.libraries.index(library), time_ns)
+        self._closed.pop(key, None)
+        connection = TcpConnection(segment, recorded, described, self._early)
+        self._connections[key] = connection
+        return connection
+
+    def _close(
+        self, key: tuple[End, End], connection: TcpConnection, time_ns: int
+    ) -> Iterator[Event]:
+        del self._connections[key]
+        if len(self._closed) >= _REMEMBERED_CLOSED:
+            self._closed.pop(next(iter(self._closed)))
+        self._closed[key] = None
+        yield from connection.flush(time_ns)
+        self._encrypted += connection.is_encrypted
+        if connection.goes_on and connection.described is not None:
+            if len(self._parts) >= MOST_CONNECTIONS:
+                self._parts.pop(next(iter(self._parts)))
+            self._parts[connection.described.connection] = connection.recorded
+        else:
+            yield from connection.recorded.close(time_ns)
+
+    def _warn(self) -> None:
+        if self._reader.truncated:
+            self.warnings.append(
+                f"{self._name} is cut off or damaged in the middle of a packet:"
+                " what stands before was read"
+            )
+        for link_type, count in self._unread_links.items():
+            self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
+        if self._encrypted:
+            self.warnings.append(
+                f"{self._encrypted} connections are encrypted: a capture from the network holds"
+                " no plaintext"
+            )
+
+
+def _open(name: str) -> BinaryIO:
+    """Open a capture file; only read() is asked of what this returns."""
+    try:
+        return Path(name).open("rb", buffering=1 << 20)
+    except OSError as error:
+        raise CaptureFileError(
+            f"cannot read {name}: {error.strerror}", "name a pcap or pcapng file"
+        ) from error
+
+
+def _reader(file: BinaryIO, name: str) -> pcap.PacketReader:
+    try:
+        start = file.read(4)
+    except OSError as error:
+        file.close()
+        raise CaptureFileError(f"cannot read {name}: {error.strerror}", "check its disk") from error
+    if start == pcapng.SECTION:
+        return pcapng.PcapngReader(file)
+    if pcap.is_pcap(start):
+        return pcap.PcapReader(file, start)
+    file.close()
+    raise CaptureFileError(
+        f"{name} is {'not a capture file' if start else 'empty'}",
+        "name a pcap or pcapng file, as sslsniff --pcap or Wireshark write them",
+    )
