@@ -1,0 +1,122 @@
+import gzip
+import zlib
+from collections.abc import Callable
+
+import brotli
+import pytest
+import zstandard
+
+from sslsniff.decoders.content import Decoded, as_text, charset, codings, decode
+from sslsniff.decoders.messages import Header
+
+TEXT = "".join(f"line {n} of the text, wörld\n" for n in range(500)).encode()
+
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "x-gzip": ("X-GZIP", gzip.compress),
+    "gzip in members": ("gzip", lambda d: gzip.compress(d[:100]) + gzip.compress(d[100:])),
+    "deflate": ("deflate", zlib.compress),
+    "raw deflate": ("deflate", lambda d: zlib.compress(d)[2:-4]),
+    "br": ("br", brotli.compress),
+    "zstd": ("zstd", zstandard.compress),
+    "zstd in frames": ("zstd", lambda d: zstandard.compress(d[:9]) + zstandard.compress(d[9:])),
+    "two codings": ("gzip, br", lambda d: brotli.compress(gzip.compress(d))),
+    "identity": ("identity", lambda d: d),
+}
+
+
+def coded(value: str) -> list[Header]:
+    return [("Content-Encoding", value)]
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_whole(name: str) -> None:
+    coding, encode = ENCODERS[name]
+    assert decode(encode(TEXT), coded(coding)) == Decoded(TEXT)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_cut_gives_what_can_be_had(name: str) -> None:
+    coding, encode = ENCODERS[name]
+    text = TEXT * 30  # zstd gives nothing of a block, of up to 128 KiB, before its end
+    whole = encode(text)
+    best = 0
+    for size in range(1, len(whole), max(1, len(whole) // 50)):
+        got = decode(whole[:size], coded(coding))
+        assert got.error is None
+        assert text.startswith(got.data)
+        best = max(best, len(got.data))
+    assert best > 0
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+def test_damaged_is_told(coding: str) -> None:
+    encode = ENCODERS[coding][1]
+    whole = bytearray(encode(TEXT))
+    whole[20:40] = bytes(20)
+    got = decode(bytes(whole), coded(coding))
+    assert not got.complete or got.data != TEXT
+    assert decode(b"\xff\x00no such thing" * 9, coded(coding)).error is not None
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+def test_bombs_are_cut(coding: str) -> None:
+    encode = ENCODERS[coding][1]
+    bomb = encode(bytes(40_000_000))
+    got = decode(bomb, coded(coding), max_bytes=2_000_000)
+    assert not got.complete
+    assert got.error is not None
+    assert len(got.data) <= 2_000_000
+
+
+def test_ratio_is_limited() -> None:
+    got = decode(brotli.compress(bytes(30_000_000)), coded("br"))
+    assert got.error is not None
+    assert len(got.data) == 1024 * 1024
+
+
+def test_unknown_and_too_many_codings() -> None:
+    assert decode(b"x", coded("rot13")).error == "unknown content coding: rot13"
+    assert decode(b"x", coded(", ".join(["gzip"] * 9))).error is not None
+
+
+def test_nothing_is_nothing() -> None:
+    assert decode(b"", coded("gzip")) == Decoded(b"")
+    assert decode(b"as is", []) == Decoded(b"as is")
+
+
+def test_codings_are_listed_over_fields() -> None:
+    headers: list[Header] = [
+        ("content-encoding", "a, identity"),
+        (None, "gzip"),
+        ("Content-Encoding", " B"),
+        ("content-encoding", None),
+    ]
+    assert codings(headers) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "name", "text"),
+    [
+        (b"plain", "", "utf-8", "plain"),
+        ("wörld".encode(), "", "utf-8", "wörld"),
+        ("wörld".encode()[:2], "", "utf-8", "w"),
+        (b"w\xf6rld", "", None, None),
+        (b"w\xf6rld", "text/plain", "cp1252", "wörld"),
+        (b"w\xf6rld", "text/plain; charset=iso-8859-1", "iso-8859-1", "wörld"),
+        (b"w\xf6rld", "text/plain; charset=utf-8", "cp1252", "wörld"),
+        (b"w\xf6rld", 'application/x; Charset="Latin1"', "latin1", "wörld"),
+        (b"x", "text/plain; charset=zlib", "utf-8", "x"),
+        (b"x", "text/plain; charset=no-such", "utf-8", "x"),
+        (b"\xef\xbb\xbfx", "", "utf-8-sig", "x"),
+        (b"\xff\xfex\0", "", "utf-16", "x"),
+        (b"x\0\0\0", "text/plain", None, None),
+        (b"\x89PNG\r\n\x1a\n", "image/png", None, None),
+        (b"\x81\x8d", "application/json", "cp1252", "\ufffd\ufffd"),
+        (b"", "", "utf-8", ""),
+    ],
+)
+def test_text(data: bytes, media_type: str, name: str | None, text: str | None) -> None:
+    headers: list[Header] = [("Content-Type", media_type)] if media_type else []
+    assert charset(data, headers) == name
+    assert as_text(data, headers) == text

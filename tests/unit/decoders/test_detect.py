@@ -1,0 +1,185 @@
+from collections.abc import Callable
+
+import pytest
+
+from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+from sslsniff.decoders.http2.frames import (
+    DATA,
+    GOAWAY,
+    HEADERS,
+    PING,
+    PREFACE,
+    PUSH_PROMISE,
+    SETTINGS,
+    WINDOW_UPDATE,
+)
+from sslsniff.decoders.messages import (
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+    Undecoded,
+)
+from tests.unit.decoders.wires import END, C, S, Step, frame, run
+
+AssertDecodes = Callable[..., None]
+
+GET = b"GET / HTTP/1.1\r\n\r\n"
+NONE = b"HTTP/1.1 204 No\r\n\r\n"
+GET_1 = [RequestHead(1, "HTTP/1.1", "GET", "/"), MessageEnd(1, C)]
+NONE_1 = [ResponseHead(1, "HTTP/1.1", 204, "No"), MessageEnd(1, S)]
+ASK = frame(HEADERS, 5, 1, b"\x82\x84\x87")
+ASKED = [RequestHead(1, "HTTP/2", "GET", "/", "https"), MessageEnd(1, C)]
+ANSWER = frame(HEADERS, 5, 1, b"\x88")
+ANSWERED = [ResponseHead(1, "HTTP/2", 200), MessageEnd(1, S)]
+HELLO = PREFACE + frame(SETTINGS, 0, 0)
+UPDATE = frame(WINDOW_UPDATE, 0, 0, b"\0\0\x10\0")
+
+KNOWN: dict[str, tuple[str, list[Step], str]] = {
+    "request line": ("", [(C, GET)], "http/1.1"),
+    "request line behind an empty line": ("", [(C, b"\r\n" + GET)], "http/1.1"),
+    "status line": ("", [(S, NONE)], "http/1.1"),
+    "preface": ("", [(C, PREFACE)], "http/2"),
+    "part of the preface": ("", [(C, PREFACE[:-1])], "unknown"),
+    "a server's settings": ("", [(S, frame(SETTINGS, 0, 0))], "http/2"),
+    "a frame": ("", [(C, UPDATE)], "http/2"),
+    "nothing known": ("", [(C, b"\x10\x0e\x00\x04MQTT\x04\n")], "unknown"),
+    "ALPN h2": ("h2", [], "http/2"),
+    "ALPN http/1.1": ("http/1.1", [], "http/1.1"),
+    "ALPN of something else": ("imap", [], "unknown"),
+    "inside HTTP/1": ("", [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')], "http/1.1"),
+    "inside HTTP/2": ("", [(S, b"xyz" + ANSWER + frame(DATA, 0, 3, b"x"))], "http/2"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_protocol(name: str) -> None:
+    alpn, wire, protocol = KNOWN[name]
+    for size in (1 << 30, 1):
+        decoder = Detector(alpn or None)
+        run(decoder, wire, size)
+        assert decoder.protocol == protocol
+
+
+def test_http1_from_its_first_byte(assert_decodes: AssertDecodes) -> None:
+    assert_decodes([(C, GET), (S, NONE)], [*GET_1, *NONE_1], Detector)
+
+
+def test_http2_from_its_first_byte(assert_decodes: AssertDecodes) -> None:
+    wire = [(C, HELLO + ASK), (S, frame(SETTINGS, 0, 0) + ANSWER)]
+    assert_decodes(wire, [*ASKED, *ANSWERED], Detector)
+
+
+def test_the_other_side_may_be_unreadable_at_first() -> None:
+    wire: list[Step] = [(S, b"\0\1\2 tail of a body"), (C, GET), (S, NONE)]
+    assert run(Detector(), wire) == [
+        *GET_1,
+        Undecoded(S, b"\0\1\2 tail of a body", 18, "not the start of a message"),
+        *NONE_1,
+    ]
+
+
+def test_the_search_goes_on_behind_the_buffer() -> None:
+    decoder = Detector()
+    messages = run(decoder, [(S, b"x" * 1_000_000), (C, GET), (S, b"y" * 500 + NONE)], 16384)
+    assert decoder.protocol == "http/1.1"
+    lost = [m for m in messages if isinstance(m, Undecoded)]
+    assert sum(m.size for m in lost) == 1_000_500
+    assert messages[-2:] == [ResponseHead(1, "HTTP/1.1", 204, "No"), MessageEnd(1, S)]
+
+
+def test_an_unknown_protocol_is_told_at_the_end() -> None:
+    assert run(Detector(), [(C, b"\x10\x0eMQTT"), (C, END), (S, b"\x20\x02"), (S, END)]) == [
+        Undecoded(C, b"\x10\x0eMQTT", 6, "unknown protocol"),
+        Undecoded(S, b"\x20\x02", 2, "unknown protocol"),
+    ]
+
+
+def test_gaps_before_the_protocol_is_known() -> None:
+    wire: list[Step] = [(S, 100), (S, b"tail"), (S, 50), (S, b"xx" + NONE + NONE)]
+    messages = run(Detector(), wire)
+    assert [type(m) for m in messages if not isinstance(m, Undecoded)] == [
+        ResponseHead,
+        MessageEnd,
+    ] * 2
+
+
+UPGRADE = b"GET / HTTP/1.1\r\nUpgrade: %s\r\n\r\n"
+SWITCHING = b"HTTP/1.1 101 Switching\r\nUpgrade: %s\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [1 << 30, 1])
+def test_h2c(size: int) -> None:
+    decoder = Detector()
+    wire: list[Step] = [
+        (C, UPGRADE % b"h2c"),
+        (S, SWITCHING % b"h2c" + frame(SETTINGS, 0, 0) + ANSWER),
+        (C, HELLO + frame(HEADERS, 5, 3, b"\x82\x84\x87")),
+    ]
+    assert run(decoder, wire, size) == [
+        RequestHead(1, "HTTP/1.1", "GET", "/", headers=[("Upgrade", "h2c")]),
+        MessageEnd(1, C),
+        ResponseHead(1, "HTTP/1.1", 101, "Switching", [("Upgrade", "h2c")]),
+        *ANSWERED,
+        RequestHead(3, "HTTP/2", "GET", "/", "https"),
+        MessageEnd(3, C),
+    ]
+    assert decoder.protocol == "http/2"
+
+
+@pytest.mark.parametrize(
+    ("token", "protocol", "reason"),
+    [
+        (b"websocket", "websocket", "websocket"),
+        (b"tftp", "unknown", "upgraded to tftp"),
+    ],
+)
+def test_other_switches_are_opaque(token: bytes, protocol: str, reason: str) -> None:
+    decoder = Detector()
+    wire: list[Step] = [(C, UPGRADE % token), (S, SWITCHING % token + b"\x81\0"), (C, b"\x82")]
+    messages = run(decoder, wire)
+    assert messages[-3:] == [
+        MessageEnd(1, S),
+        Undecoded(S, b"\x81\0", 2, reason),
+        Undecoded(C, b"\x82", 1, reason),
+    ]
+    assert decoder.protocol == protocol
+
+
+SENDERS: dict[str, tuple[bytes, Side | None]] = {
+    "request": (GET, C),
+    "request of an unknown method": (b"FROB / HTTP/1.1\r\n", C),
+    "response": (NONE, S),
+    "preface": (PREFACE, C),
+    "part of the preface": (b"PRI * HT", C),
+    "server's settings": (frame(SETTINGS, 0, 0, b"\0\x03\0\0\0\x64"), S),
+    "request frame": (UPDATE + ASK, C),
+    "response frame": (ANSWER, S),
+    "response frame with a literal status": (frame(HEADERS, 4, 1, b"\x48\x03404"), S),
+    "promise": (frame(PUSH_PROMISE, 4, 1, b"\0\0\0\x02\x82\x84"), S),
+    "frames that either sends": (frame(PING, 0, 0, b"12345678"), None),
+    "goaway": (frame(GOAWAY, 0, 0, bytes(8)), None),
+    "middle of a body, then a request": (b"x=1&y=2" + GET, C),
+    "middle of a body, then a response": (b"<html>\n" + NONE, S),
+    "middle of DATA, then a response": (b"x" * 50 + ANSWER + UPDATE, S),
+    "nothing": (b"", None),
+    "noise": (b"\xde\xad\xbe\xef" * 20, None),
+}
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_guess_sender(name: str) -> None:
+    data, side = SENDERS[name]
+    assert guess_sender(data) is side
+
+
+@pytest.mark.parametrize(
+    "data", [GET, NONE, PREFACE, UPDATE, ANSWER + UPDATE, frame(DATA, 0, 1, b"x" * 900)[:100]]
+)
+def test_a_message_starts(data: bytes) -> None:
+    assert starts_message(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"}" + GET, b"\r\n", ANSWER[2:], ANSWER + b"x" * 20])
+def test_no_message_starts(data: bytes) -> None:
+    assert not starts_message(data)
