@@ -129,14 +129,23 @@ _CODINGS: dict[str, Callable[[bytes], _Inflater]] = {
     "zstd": _zstd,
 }
 
+_NO_CODING = frozenset(("", "identity", "chunked"))
+
 _ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ValueError, MemoryError)
 
 
-def codings(headers: Iterable[Header]) -> list[str]:
-    """Return the codings of a body in the order they were applied, without ``identity``."""
-    listed = [value for name, value in headers if name and name.lower() == "content-encoding"]
-    parts = (part.strip().lower() for value in listed if value for part in value.split(","))
-    return [part for part in parts if part and part != "identity"]
+def codings(headers: Sequence[Header]) -> list[str]:
+    """Return the codings of a body in the order they were applied.
+
+    Transfer codings come behind content codings (RFC 9112 section 6.1); chunked is framing,
+    which a decoder has removed.
+    """
+    found = []
+    for field in ("content-encoding", "transfer-encoding"):
+        for name, value in headers:
+            if name and value and name.lower() == field:
+                found += [part.strip().lower() for part in value.split(",")]
+    return [coding for coding in found if coding not in _NO_CODING]
 
 
 def decode(
@@ -146,7 +155,7 @@ def decode(
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,
 ) -> Decoded:
-    """Undo the Content-Encoding of a body, the last applied coding first."""
+    """Undo the codings of a body, the last applied one first."""
     applied = codings(headers)
     if len(applied) > _MAX_CODINGS:
         return Decoded(b"", False, f"more than {_MAX_CODINGS} content codings")

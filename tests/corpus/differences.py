@@ -47,4 +47,51 @@ LLHTTP: dict[str, str] = {
     ),
 }
 
-CURL: dict[str, str] = {}
+_RANGE = "curl was told to resume or to take a range and made up its output from more than the body"
+_REFUSED = "curl refuses the reply by a rule of its own, so it writes less; the body is shown"
+_UNDECODABLE = "the body's coding is damaged or unknown: curl writes nothing, the body is shown"
+_TRAILERS = "curl writes trailers behind the body; here they are with the message's end"
+_MORE = "the program that used libcurl wrote more than this one body"
+_RAW = "curl --raw writes the framing, too"
+
+CURL: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "test92",
+            "test99",
+            "test194",
+            "test1040",
+            "test1042",
+            "test1043",
+            "test1273",
+            "test1434",
+            "test1475",
+        ],
+        _RANGE,
+    ),
+    **dict.fromkeys(["test78", "test457", "test752", "test1127", "test1154", "test1618"], _REFUSED),
+    **dict.fromkeys(
+        ["test221", "test223", "test315", "test1546", "test1722", "test1723"], _UNDECODABLE
+    ),
+    **dict.fromkeys(["test1417", "test1493"], _TRAILERS),
+    **dict.fromkeys(
+        [
+            "test528",
+            "test554",
+            "test584",
+            "test585",
+            "test598",
+            "test643",
+            "test645",
+            "test653",
+            "test654",
+            "test676",
+            "test1554",
+            "test1948",
+            "test3033",
+            "test3207",
+        ],
+        _MORE,
+    ),
+    **dict.fromkeys(["test319", "test326"], _RAW),
+}

@@ -93,6 +93,7 @@ def test_codings_are_listed_over_fields() -> None:
         ("content-encoding", None),
     ]
     assert codings(headers) == ["a", "b"]
+    assert codings([("Transfer-Encoding", "gzip, chunked"), *headers]) == ["a", "b", "gzip"]
 
 
 @pytest.mark.parametrize(
