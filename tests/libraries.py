@@ -1,0 +1,145 @@
+"""Real builds of libssl to test with: Debian's, from all its suites, fetched on demand.
+
+Each library lies in ``.cache/libs/<suite>`` with what it needs to be loaded. Packages are
+checked by apt against Debian's keys; neither the system's sources nor its lists are touched.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+CACHE = Path(__file__).parent.parent / ".cache"
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_MIRROR = "http://deb.debian.org/debian"
+_PATIENCE_S = 300
+
+
+class _Package(NamedTuple):
+    """A package of a suite; ``base``: the suite with the C library that it needs beside it."""
+
+    suite: str
+    name: str
+    base: str | None = None
+
+
+_PACKAGES = {
+    "1.1.1": _Package("bullseye", "libssl1.1"),
+    "3.0": _Package("bookworm", "libssl3"),
+    "3.5": _Package("trixie", "libssl3t64", base="trixie"),
+    "3.6": _Package("sid", "libssl3t64", base="sid"),
+    "4.0": _Package("experimental", "libssl4", base="sid"),
+}
+_BASE = ("libc6", "zlib1g", "libzstd1")
+SERIES = tuple(_PACKAGES)
+
+
+class Library(NamedTuple):
+    """One libssl. ``version`` is the package's."""
+
+    series: str
+    version: str
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return next(self.folder.glob("usr/lib/x86_64-linux-gnu/libssl.so.?*"))
+
+    def run(self, *arguments: str | Path) -> str:
+        """Run Python so that it loads this libssl; return what it prints."""
+        libraries = self.path.parent
+        loader = libraries / "ld-linux-x86-64.so.2"
+        python = [sys.executable, *arguments]
+        if loader.exists():  # a C library newer than the system's needs its own loader
+            python = [loader, "--library-path", libraries, *python]
+        done = subprocess.run(
+            python,
+            env={**os.environ, "LD_LIBRARY_PATH": str(libraries)} if not loader.exists() else None,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@cache
+def library(series: str) -> Library:
+    """Return a libssl of ``series``; the test that asks fails where it cannot be had.
+
+    With SSLSNIFF_OFFLINE=1 that test is skipped instead.
+    """
+    package = _PACKAGES[series]
+    folder = CACHE / "libs" / package.suite
+    done = folder / "version"
+    if not done.exists():
+        if os.environ.get("SSLSNIFF_OFFLINE") == "1":
+            pytest.skip(f"libssl {series} is not in {CACHE} and SSLSNIFF_OFFLINE is set")
+        try:
+            version = _fetch(package, folder)
+        except (OSError, subprocess.SubprocessError) as error:
+            told = getattr(error, "stderr", None) or error
+            pytest.fail(
+                f"cannot fetch {package.name} of Debian {package.suite} (apt-get and the network "
+                f"are needed; SSLSNIFF_OFFLINE=1 does without): {told}"
+            )
+        done.write_text(version)
+    version = done.read_text()
+    if not version.startswith(series):
+        pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
+    return Library(series, version, folder)
+
+
+def _fetch(package: _Package, folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    _download(package.suite, [package.name], folder)
+    if package.base:
+        _download(package.base, _BASE, folder)
+    version = ""
+    for archive in folder.glob("*.deb"):
+        _run("dpkg-deb", "--extract", archive, folder)
+        if archive.name.startswith(f"{package.name}_"):
+            version = _run("dpkg-deb", "--field", archive, "Version").strip()
+        archive.unlink()
+    return version
+
+
+def _download(suite: str, names: Iterable[str], folder: Path) -> None:
+    apt = _private_apt(suite)
+    _run(*apt, "update")
+    _run(*apt, "download", *names, cwd=folder)
+
+
+def _private_apt(suite: str) -> list[str]:
+    """Return the start of apt-get commands that know this one suite and keep to themselves."""
+    state = CACHE / "apt" / suite
+    for name in ("lists/partial", "archives/partial"):
+        (state / name).mkdir(parents=True, exist_ok=True)
+    sources = state / "sources.list"
+    sources.write_text(f"deb [signed-by={_KEYS}] {_MIRROR} {suite} main\n")
+    options = {
+        "Dir::State": state,
+        "Dir::State::status": "/dev/null",
+        "Dir::Cache": state,
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::Etc::preferencesparts": "-",
+        "Acquire::Languages": "none",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+        "APT::Architecture": "amd64",
+        "APT::Update::Error-Mode": "any",
+        "APT::Sandbox::User": "",
+    }
+    return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, check=True, capture_output=True, text=True, timeout=_PATIENCE_S
+    )
+    return done.stdout
