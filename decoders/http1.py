@@ -85,13 +85,11 @@ class Http1:
     def after(self, side: Side, plan: Plan) -> State:
         """Hold what a client sends behind its wish to switch until the response decides."""
         if side is Side.CLIENT:
-            if self._responses_lost:
-                return State.HEAD  # the response may have been lost, too
-            for waiting in self._waiting:
-                if waiting.stream == plan.stream:
-                    wish = waiting.upgrade or waiting.method == "CONNECT"
-                    return State.WAIT if wish else State.HEAD
-            return State.HEAD
+            # Where responses are lost, that one may be lost, too.
+            if not plan.wish or self._responses_lost:
+                return State.HEAD
+            waits = any(waiting.stream == plan.stream for waiting in self._waiting)
+            return State.WAIT if waits else State.HEAD
         return State.SWITCHED if self._token is not None else State.HEAD
 
     def lost(self, side: Side, out: list[Message]) -> None:
@@ -101,6 +99,7 @@ class Http1:
             self._decided(out)
 
     def _request(self, head: Head, out: list[Message]) -> Plan:
+        fields = head.fields
         if self._responses_lost:
             # A client that does not pipeline has had the responses to its earlier requests.
             for waiting in self._waiting:
@@ -109,7 +108,7 @@ class Http1:
         elif len(self._waiting) >= _MAX_WAITING:
             self._waiting.popleft()
         self._streams = stream = self._streams + 1
-        self._waiting.append(_Waiting(stream, head.method, head.upgrade))
+        self._waiting.append(_Waiting(stream, head.method, fields.upgrade))
         out.append(
             RequestHead(
                 stream,
@@ -118,22 +117,24 @@ class Http1:
                 head.target,
                 head.scheme,
                 head.authority,
-                head.headers,
+                list(fields.headers),
             )
         )
-        if head.chunked:
-            return Plan(stream, State.CHUNK_SIZE)
-        if head.coded:
+        wish = fields.upgrade is not None or head.method == "CONNECT"
+        fault = fields.fault
+        if fields.chunked:
+            return Plan(stream, State.CHUNK_SIZE, wish=wish)
+        if fields.coded:
             # Section 6.3 rule 4.3: the end of such a request cannot be known.
-            return Plan(stream, State.UNTIL_CLOSE, fault="Transfer-Encoding without chunked")
-        if head.fault:
-            return Plan(stream, State.UNTIL_CLOSE, fault=head.fault)
+            fault = "Transfer-Encoding without chunked"
+        if fault:
+            return Plan(stream, State.UNTIL_CLOSE, fault=fault)
         # A body behind CONNECT has no meaning (RFC 9110 section 9.3.6).
-        length = 0 if head.method == "CONNECT" else head.length or 0
-        return Plan(stream, State.FIXED if length else State.HEAD, length)
+        length = 0 if head.method == "CONNECT" else fields.length or 0
+        return Plan(stream, State.FIXED if length else State.HEAD, length, wish=wish)
 
     def _response(self, head: Head, out: list[Message]) -> Plan:
-        status = head.status
+        status, fields = head.status, head.fields
         self._responses_lost = False
         waiting = self._waiting[0] if self._waiting else None
         if waiting is None:
@@ -145,9 +146,9 @@ class Http1:
         elif not 100 <= status < 200 or status == 101:
             self._waiting.popleft()
         stream = waiting.stream
-        out.append(ResponseHead(stream, head.version, status, head.reason, head.headers))
+        out.append(ResponseHead(stream, head.version, status, head.reason, list(fields.headers)))
         if status == 101:
-            return self._switching(waiting, head.upgrade or waiting.upgrade or "")
+            return self._switching(waiting, fields.upgrade or waiting.upgrade or "")
         if 100 <= status < 200:
             return Plan(stream, State.HEAD, final=False)
         if waiting.method == "CONNECT" and 200 <= status < 300:
@@ -155,13 +156,13 @@ class Http1:
         self._decided(out)
         if waiting.method == "HEAD" or status in (204, 304):
             return Plan(stream, State.HEAD)
-        if head.chunked:
+        if fields.chunked:
             return Plan(stream, State.CHUNK_SIZE)
-        if head.fault and not head.coded:
-            return Plan(stream, State.UNTIL_CLOSE, fault=head.fault)
-        if head.length is None or head.coded:
+        if fields.fault and not fields.coded:
+            return Plan(stream, State.UNTIL_CLOSE, fault=fields.fault)
+        if fields.length is None or fields.coded:
             return Plan(stream, State.UNTIL_CLOSE)
-        return Plan(stream, State.FIXED if head.length else State.HEAD, head.length)
+        return Plan(stream, State.FIXED if fields.length else State.HEAD, fields.length)
 
     def _switching(self, waiting: _Waiting, token: str) -> Plan:
         self._token = token

@@ -1,11 +1,14 @@
 """HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
 
-Parsed field lines are remembered, as nearly all of them come again: at most
-``_MEMO_LINES`` lines of ``_MEMO_LINE_BYTES`` bytes, about 3 MiB for the whole process.
+Parsed lines and sets of fields are remembered, as nearly all of them come again: at most
+``_MEMO_ENTRIES`` of each, lines up to ``_MEMO_LINE_BYTES`` and sets up to ``_MEMO_FIELDS_BYTES``
+long, about 10 MiB at worst for the whole process and not for each connection.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sslsniff.decoders.messages import Header, Side
 
@@ -14,8 +17,9 @@ MAX_HEAD = 256 * 1024
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line behind it must lie to be found by a scan."""
 
-_MEMO_LINES = 4096
+_MEMO_ENTRIES = 4096
 _MEMO_LINE_BYTES = 256
+_MEMO_FIELDS_BYTES = 1024
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 # RFC 9112 section 3 allows to be lenient about white space around the parts; a target with
@@ -37,27 +41,29 @@ _SCAN_REQUEST = re.compile(
 )
 _SCAN_TARGET = 8192
 
-_SPECIAL = frozenset({"content-length", "transfer-encoding", "upgrade", "host"})
+_VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
+_METHODS = {
+    name.encode(): name
+    for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT")
+}
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 
 _Line = tuple[Header, str]
+_Value = TypeVar("_Value")
 _memo: dict[bytes, _Line] = {}
+_fields_memo: dict[bytes, "Fields"] = {}
 _status_memo: dict[bytes, tuple[str, int, str]] = {}
 
 
-@dataclass(slots=True)
-class Head:
-    """A parsed head. ``upgrade`` is the first token of the field of that name, in lower case.
+@dataclass(slots=True, eq=False)
+class Fields:
+    """The fields of a head and what they say about framing; shared, so not to be changed.
 
     ``length`` is the Content-Length; ``coded`` tells a Transfer-Encoding that does not end
-    in chunked; ``fault`` says why the body's end cannot be known (RFC 9112 section 6.3).
+    in chunked; ``fault`` says why the body's end cannot be known (RFC 9112 section 6.3);
+    ``upgrade`` is the first token of the field of that name, in lower case.
     """
 
-    version: str
-    method: str = ""
-    target: str = ""
-    status: int = 0
-    reason: str = ""
     headers: list[Header] = field(default_factory=list)
     length: int | None = None
     chunked: bool = False
@@ -66,10 +72,25 @@ class Head:
     host: str | None = None
     fault: str | None = None
 
+
+_NO_FIELDS = Fields()
+
+
+@dataclass(slots=True)
+class Head:
+    """A parsed head: what its first line says, and its fields."""
+
+    version: str
+    method: str = ""
+    target: str = ""
+    status: int = 0
+    reason: str = ""
+    fields: Fields = _NO_FIELDS
+
     @property
     def scheme(self) -> str | None:
         """The scheme of a target in absolute form (RFC 9112 section 3.2.2)."""
-        found = _ABSOLUTE.match(self.target)
+        found = None if self.target[:1] == "/" else _ABSOLUTE.match(self.target)
         return found[1].lower() if found else None
 
     @property
@@ -78,7 +99,7 @@ class Head:
         if self.method == "CONNECT":
             return self.target
         found = None if self.target[:1] == "/" else _ABSOLUTE.match(self.target)
-        return found[2] if found else self.host
+        return found[2] if found else self.fields.host
 
 
 def text_of(raw: bytes) -> str:
@@ -91,43 +112,43 @@ def text_of(raw: bytes) -> str:
 
 def parse_head(side: Side, raw: bytes) -> Head | None:
     """Parse a head without the empty line that ends it; None if ``side`` sends no such thing."""
-    lines = raw.split(b"\r\n")
-    first = lines[0]
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
-    if b"\n" in first:
-        first = first.split(b"\n", 1)[0]
-    head = parse_start_line(side, first)
-    if head is None:
-        return None
-    if len(lines) > 1 or first is not lines[0]:
-        _add_fields(head, lines, raw)
+    eol = raw.find(b"\n")
+    if eol < 0:
+        return parse_start_line(side, raw)
+    head = parse_start_line(side, raw[: eol - 1 if raw[eol - 1] == 13 else eol])
+    if head is not None:
+        rest = raw[eol + 1 :]
+        head.fields = _fields_memo.get(rest) or _parse_all(rest)
     return head
 
 
 def parse_start_line(side: Side, line: bytes) -> Head | None:
     """Parse a request line (from a client) or a status line (from a server)."""
     if side is Side.CLIENT:
+        parts = line.split(b" ")
+        if len(parts) == 3 and (version := _VERSIONS.get(parts[2])):
+            method = _METHODS.get(parts[0])
+            if method and parts[1]:
+                return Head(version, method, text_of(parts[1]))
         found = _REQUEST_LINE.fullmatch(line)
         if found is None:
             return None
-        method, target, version = found.groups()
-        return Head(version.decode(), method=method.decode(), target=text_of(target))
+        return Head(found[3].decode(), found[1].decode(), text_of(found[2]))
     known = _status_memo.get(line)
     if known is None:
         found = _STATUS_LINE.fullmatch(line)
         if found is None:
             return None
         known = (found[1].decode(), int(found[2]), text_of(found[3] or b""))
-        if len(line) <= _MEMO_LINE_BYTES:
-            if len(_status_memo) >= _MEMO_LINES:
-                _status_memo.clear()
-            _status_memo[line] = known
-    return Head(known[0], status=known[1], reason=known[2])
+        _remember(_status_memo, line, known, _MEMO_LINE_BYTES)
+    return Head(known[0], "", "", known[1], known[2])
 
 
 def parse_fields(lines: list[bytes]) -> list[Header]:
     """Parse field lines alone, as of trailers (RFC 9112 section 7.1.2)."""
-    return [_memo_line(line)[0] for line in _unfold(lines)]
+    parsed = [_memo.get(line) or _parse_line(line) for line in _unfold(lines)]
+    return [entry[0] for entry in parsed if entry]
 
 
 def find_start(side: Side, data: bytes | bytearray, pos: int) -> tuple[int, int] | None:
@@ -155,27 +176,21 @@ def scan_rest(data: bytes | bytearray, pos: int) -> int:
     return max(pos, before + 1, len(data) - SCAN_WINDOW)
 
 
-def _add_fields(head: Head, lines: list[bytes], raw: bytes) -> None:
+def _parse_all(raw: bytes) -> Fields:
+    """Parse all field lines of a head."""
     known = _memo.get
-    parsed = []
-    for line in lines[1:]:
-        entry = known(line)
-        if entry is None:
-            if b"\n" in line or line[:1] in (b" ", b"\t", b""):
-                # Odd line ends or folding: take the careful way for the whole head.
-                every = [one.removesuffix(b"\r") for one in raw.split(b"\n")]
-                parsed = [_memo_line(one) for one in _unfold(every[1:])]
-                break
-            entry = _memo_line(line)
-        parsed.append(entry)
-    else:
-        if b"\n" in lines[0]:
-            every = [one.removesuffix(b"\r") for one in raw.split(b"\n")]
-            parsed = [_memo_line(one) for one in _unfold(every[1:])]
-    head.headers = [entry[0] for entry in parsed]
-    for (_, value), special in parsed:
-        if special:
-            _SETTERS[special](head, value or "")
+    lines = raw.split(b"\r\n")
+    parsed = [known(line) or _parse_line(line) for line in lines]
+    if None in parsed:
+        # Odd line ends or folding: take the careful way for all of them.
+        lines = [line.removesuffix(b"\r") for line in raw.split(b"\n")]
+        parsed = [known(line) or _parse_line(line) for line in _unfold(lines)]
+    fields = Fields([entry[0] for entry in parsed if entry])
+    for entry in parsed:
+        if entry and entry[1]:
+            _SETTERS[entry[1]](fields, entry[0][1] or "")
+    _remember(_fields_memo, raw, fields, _MEMO_FIELDS_BYTES)
+    return fields
 
 
 def _unfold(lines: list[bytes]) -> list[bytes]:
@@ -184,63 +199,64 @@ def _unfold(lines: list[bytes]) -> list[bytes]:
     for line in lines:
         if line[:1] in (b" ", b"\t") and whole:
             whole[-1] = whole[-1].rstrip(b" \t") + b" " + line.strip(b" \t")
-        elif line:
+        elif line := line.strip(b" \t"):
             whole.append(line)
     return whole
 
 
-def _memo_line(line: bytes) -> _Line:
-    entry = _memo.get(line)
-    if entry is None:
-        entry = _parse_line(line)
-        if len(line) <= _MEMO_LINE_BYTES:
-            if len(_memo) >= _MEMO_LINES:
-                _memo.clear()
-            _memo[line] = entry
-    return entry
-
-
-def _parse_line(line: bytes) -> _Line:
+def _parse_line(line: bytes) -> _Line | None:
+    """Parse one field line; None if it is no whole line by itself."""
+    if b"\n" in line or line[:1] in (b" ", b"\t", b""):
+        return None
     # White space before the colon is an error for a server (RFC 9112 section 5.1), but a
     # proxy has to remove it; a line without a colon is shown as a name without a value.
     name, _, value = line.partition(b":")
     shown = text_of(name.strip(b" \t"))
     lower = shown.lower()
-    return (shown, text_of(value.strip(b" \t\r"))), lower if lower in _SPECIAL else ""
+    entry = (shown, text_of(value.strip(b" \t\r"))), lower if lower in _SETTERS else ""
+    _remember(_memo, line, entry, _MEMO_LINE_BYTES)
+    return entry
 
 
-def _set_length(head: Head, value: str) -> None:
+def _remember(memo: dict[bytes, _Value], key: bytes, value: _Value, most: int) -> None:
+    if len(key) <= most:
+        if len(memo) >= _MEMO_ENTRIES:
+            memo.clear()
+        memo[key] = value
+
+
+def _set_length(fields: Fields, value: str) -> None:
     # A list of equal values counts as one (RFC 9110 section 8.6).
     for part in value.split(","):
         digits = part.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-            head.fault = "invalid Content-Length"
-        elif head.length is not None and head.length != int(digits):
-            head.fault = "conflicting Content-Length"
+            fields.fault = "invalid Content-Length"
+        elif fields.length is not None and fields.length != int(digits):
+            fields.fault = "conflicting Content-Length"
         else:
-            head.length = int(digits)
+            fields.length = int(digits)
 
 
-def _set_coding(head: Head, value: str) -> None:
+def _set_coding(fields: Fields, value: str) -> None:
     # "identity" was a coding of RFC 2616 and changes nothing where it stands alone.
     for part in value.split(","):
         coding = part.split(";", 1)[0].strip().lower()
-        if coding and (coding != "identity" or head.chunked):
-            head.chunked = coding == "chunked"
-            head.coded = not head.chunked
+        if coding and (coding != "identity" or fields.chunked):
+            fields.chunked = coding == "chunked"
+            fields.coded = not fields.chunked
 
 
-def _set_upgrade(head: Head, value: str) -> None:
-    if head.upgrade is None:
-        head.upgrade = value.split(",", 1)[0].strip().lower()
+def _set_upgrade(fields: Fields, value: str) -> None:
+    if fields.upgrade is None:
+        fields.upgrade = value.split(",", 1)[0].strip().lower()
 
 
-def _set_host(head: Head, value: str) -> None:
-    if head.host is None:
-        head.host = value
+def _set_host(fields: Fields, value: str) -> None:
+    if fields.host is None:
+        fields.host = value
 
 
-_SETTERS = {
+_SETTERS: dict[str, Callable[[Fields, str], None]] = {
     "content-length": _set_length,
     "transfer-encoding": _set_coding,
     "upgrade": _set_upgrade,

@@ -56,7 +56,8 @@ class State(Enum):
 class Plan:
     """How a message goes on behind its head; ``length`` counts for FIXED alone.
 
-    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here.
+    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here;
+    ``wish`` tells a request to switch protocols.
     """
 
     stream: int
@@ -64,6 +65,7 @@ class Plan:
     length: int = 0
     final: bool = True
     fault: str | None = None
+    wish: bool = False
 
 
 class Pairing(Protocol):
@@ -177,7 +179,8 @@ class Reader:
         return ~pos
 
     def _step_head(self, data: bytes, pos: int, out: list[Message]) -> int:
-        if data[pos] in b"\r\n":  # empty lines before a request line (RFC 9112 section 2.2)
+        first = data[pos]
+        if first == 10 or first == 13:  # empty lines before a request line (RFC 9112 section 2.2)
             found = _EOLS.match(data, pos)
             pos = found.end() if found else pos
             if pos == len(data):

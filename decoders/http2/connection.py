@@ -139,7 +139,9 @@ class Http2:
         if direction.block is not None and kind != frames.CONTINUATION:
             # Section 6.10 allows nothing else here, not even on other streams.
             self._block_lost(side, "header block interrupted", out)
-        fault = frames.payload_fault(kind, payload)
+        fault = None
+        if kind == frames.WINDOW_UPDATE:
+            fault = frames.payload_fault(kind, payload)
         act = _ACTS.get(kind)
         fields: list[Header] | None = None
         if act is not None and fault is None:
@@ -283,11 +285,14 @@ class Http2:
 
     def _is_trailers(self, side: Side, state: int, fields: list[Header], ends: bool) -> bool:
         """Tell trailers from a head (section 8.1): trailers have no pseudo-header fields."""
-        pseudo = any(name is not None and name[:1] == ":" for name, _ in fields)
-        if state & self._of(side).head:
-            return ends or not pseudo
-        # The head was not seen. An unknown field at the front may be a pseudo-header field.
-        return ends and not pseudo and bool(fields) and fields[0][0] is not None
+        first = fields[0][0] if fields else None
+        if first is not None and first[:1] == ":":
+            return False
+        if any(name is not None and name[:1] == ":" for name, _ in fields):
+            return False
+        # If the head was not seen, an unknown field at the front may be a pseudo-header field.
+        seen = state & self._of(side).head
+        return bool(seen) or (ends and first is not None)
 
     def _request(self, stream: int, fields: list[Header], out: list[Message]) -> None:
         slots, headers = _split(fields)

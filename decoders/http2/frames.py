@@ -133,6 +133,8 @@ def setting_name(identifier: int) -> str:
 
 def header_fault(kind: int, flags: int, stream: int, length: int) -> str | None:
     """Tell what is wrong with a frame by its header alone; None if nothing is."""
+    if kind <= HEADERS and stream:
+        return None  # nearly all frames
     rule = RULES.get(kind)
     if rule is None:
         return None
@@ -158,6 +160,8 @@ def strip(kind: int, flags: int, payload: bytes) -> bytes | None:
 
     None if the padding is longer than the payload (section 6.1).
     """
+    if kind != PUSH_PROMISE and not flags & (PADDED | PRIORITY_FLAG):
+        return payload
     start, stop = 0, len(payload)
     if flags & PADDED:
         if not stop:

@@ -8,13 +8,17 @@ an entry that it has evicted, so that does no harm.
 
 Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) a direction; decoded
 strings are remembered for the whole process, ``_MEMO_STRINGS`` of up to
-``_MEMO_STRING_BYTES`` coded bytes, about 3 MiB.
+``_MEMO_STRING_BYTES`` coded bytes, about 3 MiB, and so are steps of the Huffman decoder.
 """
 
 from collections import deque
 
-from hpack import HPACKDecodingError
-from hpack.huffman_table import decode_huffman
+from hpack.huffman_table import (
+    HUFFMAN_COMPLETE,
+    HUFFMAN_EMIT_SYMBOL,
+    HUFFMAN_FAIL,
+    HUFFMAN_TABLE,
+)
 from hpack.table import HeaderTable
 
 from sslsniff.decoders.messages import Header
@@ -38,6 +42,7 @@ _DYNAMIC = len(_STATIC)
 _UNKNOWN: Header = (None, None)
 
 _huffman_memo: dict[bytes, str | None] = {}
+_steps: dict[int, tuple[int, int, bytes]] = {}  # grows to what is met, at most 65,536
 
 
 class HpackError(Exception):
@@ -87,6 +92,7 @@ class HpackDecoder:
     def _decode(self, block: bytes, fields: list[Header]) -> None:
         entries = self._entries
         append = fields.append
+        known = _huffman_memo.get
         pos, end = 0, len(block)
         listed = 0
         while pos < end:
@@ -130,7 +136,16 @@ class HpackDecoder:
                 name = entries[index - _DYNAMIC][0][0]
             else:
                 name = None
-            value, pos = _string(block, pos, end)
+            # As _string does it, in place for the usual case: a string that is remembered.
+            octet = block[pos]
+            stop = pos + 1 + (octet & 0x7F)
+            value = None
+            if 0x80 <= octet < 0xFF:
+                value = known(block[pos + 1 : stop])
+            if value is None or stop > end:
+                value, pos = _string(block, pos, end)
+            else:
+                pos = stop
             entry = (name, value)
             # Text of other than ASCII counts a little short, which does no harm either.
             size = len(name or "") + len(value or "") + _ENTRY_OVERHEAD
@@ -189,17 +204,36 @@ def _string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
 
 
 def _huffman(raw: bytes) -> str | None:
-    text: str | None
+    """Decode a Huffman code (section 5.2) octet by octet; None if it is invalid."""
+    state = 0
+    flags = HUFFMAN_COMPLETE
+    out = bytearray()
+    text: str | None = None
     try:
-        decoded = decode_huffman(raw)
-        try:
-            text = decoded.decode()
-        except UnicodeDecodeError:
-            text = decoded.decode("latin-1")
-    except HPACKDecodingError:
-        text = None
+        for octet in raw:
+            state, flags, emitted = _steps.get(state << 8 | octet) or _step(state, octet)
+            out += emitted
+        if flags & HUFFMAN_COMPLETE:
+            text = out.decode()
+    except HpackError:
+        pass
+    except UnicodeDecodeError:
+        text = out.decode("latin-1")
     if len(raw) <= _MEMO_STRING_BYTES:
         if len(_huffman_memo) >= _MEMO_STRINGS:
             _huffman_memo.clear()
         _huffman_memo[raw] = text
     return text
+
+
+def _step(state: int, octet: int) -> tuple[int, int, bytes]:
+    """Make one step of the decoder's machine of two of hpack's, which go by half octets."""
+    key, emitted, flags = state << 8 | octet, b"", 0
+    for half in (octet >> 4, octet & 15):
+        state, flags, symbol = HUFFMAN_TABLE[state * 16 + half]
+        if flags & HUFFMAN_FAIL:
+            raise HpackError("invalid Huffman code")
+        if flags & HUFFMAN_EMIT_SYMBOL:
+            emitted += bytes((symbol,))
+    _steps[key] = step = state, flags, emitted
+    return step

@@ -55,43 +55,14 @@ _MORE = "the program that used libcurl wrote more than this one body"
 _RAW = "curl --raw writes the framing, too"
 
 CURL: dict[str, str] = {
-    **dict.fromkeys(
-        [
-            "test92",
-            "test99",
-            "test194",
-            "test1040",
-            "test1042",
-            "test1043",
-            "test1273",
-            "test1434",
-            "test1475",
-        ],
-        _RANGE,
-    ),
-    **dict.fromkeys(["test78", "test457", "test752", "test1127", "test1154", "test1618"], _REFUSED),
-    **dict.fromkeys(
-        ["test221", "test223", "test315", "test1546", "test1722", "test1723"], _UNDECODABLE
-    ),
-    **dict.fromkeys(["test1417", "test1493"], _TRAILERS),
-    **dict.fromkeys(
-        [
-            "test528",
-            "test554",
-            "test584",
-            "test585",
-            "test598",
-            "test643",
-            "test645",
-            "test653",
-            "test654",
-            "test676",
-            "test1554",
-            "test1948",
-            "test3033",
-            "test3207",
-        ],
-        _MORE,
-    ),
-    **dict.fromkeys(["test319", "test326"], _RAW),
+    f"test{number}": reason
+    for reason, numbers in {
+        _RANGE: (92, 99, 194, 1040, 1042, 1043, 1273, 1434, 1475),
+        _REFUSED: (78, 457, 752, 1127, 1154, 1618),
+        _UNDECODABLE: (221, 223, 315, 1546, 1722, 1723),
+        _TRAILERS: (1417, 1493),
+        _MORE: (528, 554, 584, 585, 598, 643, 645, 653, 654, 676, 1554, 1948, 3033, 3207),
+        _RAW: (319, 326),
+    }.items()
+    for number in numbers
 }
