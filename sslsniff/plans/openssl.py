@@ -1,0 +1,83 @@
+"""OpenSSL 1.0.2 to 4.0, and BoringSSL, which has its interface.
+
+``SSL_read`` and ``SSL_read_ex`` both call ``ssl_read_internal(ssl, buffer, size, size_t *count)``
+(ssl/ssl_lib.c since 1.1.1), so one place sees all reads; likewise for writes. Since 3.3, which
+brought ``SSL_write_ex2``, ``ssl_write_internal`` has the flags before the count. A compiler may
+have put the internal function into its callers: then these are probed. ``SSL_read_early_data``
+and ``SSL_write_early_data`` call ``SSL_read_ex`` and ``SSL_write_ex``; ``SSL_peek`` shows bytes
+that a read shows again and is not probed.
+"""
+
+from sslsniff.plans.rows import Passing, Plan, Row
+
+_OBJECT = ("rdi",)
+_PLAIN = ("rdi", "rsi")
+_COUNTED = ("rdi", "rsi", "rcx")
+_FLAGGED = ("rdi", "rsi", "r8")
+# SSL_read and SSL_write make a size_t of the size, and have a count of their own.
+_HANDED_ON = ("rdi", "rsi")
+_ALL_HANDED_ON = ("rdi", "rsi", "rdx", "rcx")
+
+_READ_INTERNAL = Row(
+    function=(Passing("SSL_read", _HANDED_ON), Passing("SSL_read_ex", _ALL_HANDED_ON)),
+    enter="c_read_enter",
+    leave="c_return",
+    registers=_COUNTED,
+)
+_READ_PLAIN = Row("SSL_read", "c_read_plain_enter", "c_return", _PLAIN)
+_READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED)
+
+_WRITE_INTERNAL_FLAGS = Row(
+    function=(Passing("SSL_write", _HANDED_ON), Passing("SSL_write_ex2", (*_ALL_HANDED_ON, "r8"))),
+    enter="c_write_flags_enter",
+    leave="c_return",
+    registers=_FLAGGED,
+)
+_WRITE_INTERNAL = Row(
+    function=(Passing("SSL_write", _HANDED_ON), Passing("SSL_write_ex", _ALL_HANDED_ON)),
+    enter="c_write_enter",
+    leave="c_return",
+    registers=_COUNTED,
+)
+_WRITE_PLAIN = Row("SSL_write", "c_write_plain_enter", "c_return", _PLAIN)
+_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED)
+# SSL_write_ex is a jump to it, or a call.
+_WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED)
+
+_LIFE = (
+    Row("SSL_new", leave="openssl_new_return"),
+    Row("SSL_free", "openssl_free_enter", registers=_OBJECT),
+    Row("SSL_clear", "openssl_clear_enter", registers=_OBJECT),
+    Row("SSL_ctrl", "openssl_ctrl_enter", registers=("rdi", "rsi", "rcx")),
+)
+
+OPENSSL = Plan(
+    library="openssl",
+    symbols=("SSL_read", "SSL_write", "SSL_new"),
+    marks=(),
+    file_names=("libssl.so", "libssl-"),
+    required=(
+        ((_READ_INTERNAL,), (_READ_PLAIN, _READ_EX), (_READ_PLAIN,)),
+        (
+            (_WRITE_INTERNAL_FLAGS,),
+            (_WRITE_INTERNAL,),
+            (_WRITE_PLAIN, _WRITE_EX2),
+            (_WRITE_PLAIN, _WRITE_EX),
+            (_WRITE_PLAIN,),
+        ),
+    ),
+    optional=(*_LIFE, Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT)),
+)
+# It has neither the functions that end in _ex nor SSL_sendfile.
+BORINGSSL = Plan(
+    library="boringssl",
+    symbols=OPENSSL.symbols,
+    marks=(
+        "SSL_CTX_set_grease_enabled",
+        "SSL_get_peer_signature_algorithm",
+        "SSL_get0_peer_verify_algorithms",
+    ),
+    file_names=OPENSSL.file_names,
+    required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
+    optional=_LIFE,
+)
