@@ -1,8 +1,6 @@
 """HTTP/2 connections (RFC 9113): frames of both sides to messages, stream by stream.
 
-Nothing is enforced: windows, limits and the order of states are the peers' business. Where a
-block's fields are heads and where trailers is told by the stream's state, and by the
-pseudo-header fields where that is unknown.
+Nothing is enforced: windows, limits and the order of states are the peers' business.
 
 Memory per connection: two readers and two header blocks (up to ``MAX_PAYLOAD`` each), two
 HPACK tables (64 KiB each by RFC 7541's count), ``_MAX_STREAMS`` small numbers: 2 MiB at
@@ -13,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders.http2 import frames
+from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.reader import MAX_PAYLOAD, FrameReader
 from sslsniff.decoders.messages import (
@@ -22,13 +21,9 @@ from sslsniff.decoders.messages import (
     Header,
     Message,
     MessageEnd,
-    RequestHead,
-    ResponseHead,
     Side,
     Undecoded,
 )
-
-VERSION = "HTTP/2"
 
 # What is known of a stream, as bits: a stream is one small int.
 _REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
@@ -38,8 +33,6 @@ _MAX_STREAMS = 4096
 
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
-
-_SLOTS = {":method": 0, ":scheme": 1, ":authority": 2, ":path": 3, ":status": 4}
 
 
 class _Direction:
@@ -272,7 +265,7 @@ class Http2:
         state = self._state(stream)
         if state & _CLOSED:
             return fields
-        if self._is_trailers(side, state, fields, bool(ends)):
+        if are_trailers(fields, seen=bool(state & direction.head), ends=bool(ends)):
             self._end_message(stream, side, fields, out)
         else:
             if side is _CLIENT:
@@ -283,32 +276,15 @@ class Http2:
                 self._end_message(stream, side, [], out)
         return fields
 
-    def _is_trailers(self, side: Side, state: int, fields: list[Header], ends: bool) -> bool:
-        """Tell trailers from a head (section 8.1): trailers have no pseudo-header fields."""
-        first = fields[0][0] if fields else None
-        if first is not None and first[:1] == ":":
-            return False
-        if any(name is not None and name[:1] == ":" for name, _ in fields):
-            return False
-        # If the head was not seen, an unknown field at the front may be a pseudo-header field.
-        seen = state & self._of(side).head
-        return bool(seen) or (ends and first is not None)
-
     def _request(self, stream: int, fields: list[Header], out: list[Message]) -> None:
-        slots, headers = _split(fields)
         self._note(stream, _REQUEST_HEAD)
-        method, scheme, authority, path, _ = slots
-        out.append(RequestHead(stream, VERSION, method, path, scheme, authority, headers))
+        out.append(request_head(stream, fields))
 
     def _response(self, stream: int, fields: list[Header], out: list[Message]) -> None:
-        slots, headers = _split(fields)
-        text = slots[4]
-        status = (
-            int(text) if text and len(text) == 3 and text.isascii() and text.isdigit() else None
-        )
-        if status is None or status >= 200:
+        head = response_head(stream, fields)
+        if head.status is None or head.status >= 200:
             self._note(stream, _RESPONSE_HEAD)
-        out.append(ResponseHead(stream, VERSION, status, "", headers))
+        out.append(head)
 
     def _on_reset(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
@@ -395,22 +371,3 @@ _ACTS: dict[int, Callable[..., list[Header] | None]] = {
     frames.GOAWAY: Http2._on_goaway,
     frames.CONTINUATION: Http2._on_continuation,
 }
-
-
-def _split(fields: list[Header]) -> tuple[list[str | None], list[Header]]:
-    """Part the pseudo-header fields (section 8.3) from the rest.
-
-    Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
-    """
-    slots: list[str | None] = [None, None, None, None, None]
-    headers: list[Header] = []
-    for at, field in enumerate(fields):
-        slot = _SLOTS.get(field[0] or "")
-        if slot is not None and slots[slot] is None:
-            slots[slot] = field[1]
-        elif field[0] is None or field[0][:1] == ":":
-            headers.append(field)
-        else:
-            headers += fields[at:]
-            break
-    return slots, headers

@@ -30,6 +30,7 @@ MAX_LIST = 1024 * 1024
 """The largest list of one block (RFC 9113 section 6.5.2's count); what is beyond is left out."""
 
 _ENTRY_OVERHEAD = 32
+_MANY = 64  # fields; fewer cannot be a bomb
 _MEMO_STRINGS = 8192
 _MEMO_STRING_BYTES = 128
 _MAX_INTEGER = 1 << 28
@@ -87,6 +88,8 @@ class HpackDecoder:
         except IndexError:
             self.forget()
             return fields, "header block cut short"
+        if len(fields) > _MANY:
+            _cut(fields)
         return fields, None
 
     def _decode(self, block: bytes, fields: list[Header]) -> None:
@@ -94,35 +97,29 @@ class HpackDecoder:
         append = fields.append
         known = _huffman_memo.get
         pos, end = 0, len(block)
-        listed = 0
         while pos < end:
             octet = block[pos]
             pos += 1
-            if octet & 0x80:  # indexed field, section 6.1
+            if octet >= 0x80:  # indexed field, section 6.1
                 index = octet & 0x7F
                 if index == 0x7F:
                     index, pos = _integer(block, pos, 0x7F)
-                if index < _DYNAMIC:
-                    if not index:
-                        raise HpackError("index 0 in a header block")
-                    entry = _STATIC[index]
-                    listed += 64
-                elif index - _DYNAMIC < len(entries):
-                    entry, size = entries[index - _DYNAMIC]
-                    listed += size
+                if index >= _DYNAMIC:
+                    index -= _DYNAMIC
+                    append(entries[index][0] if index < len(entries) else _UNKNOWN)
+                elif index:
+                    append(_STATIC[index])
                 else:
-                    entry = _UNKNOWN
-                    listed += 64
-                if listed <= MAX_LIST:
-                    append(entry)
+                    raise HpackError("index 0 in a header block")
                 continue
-            if octet & 0x40:  # literal with incremental indexing, section 6.2.1
+            if octet >= 0x40:  # literal with incremental indexing, section 6.2.1
                 index, mask = octet & 0x3F, 0x3F
-            elif octet & 0x20:  # size update, section 6.3
+            elif octet >= 0x20:  # size update, section 6.3
                 size = octet & 0x1F
                 if size == 0x1F:
                     size, pos = _integer(block, pos, 0x1F)
-                self._resize(size)
+                self._limit = min(size, MAX_TABLE)
+                self._evict()
                 continue
             else:  # literal without indexing or never indexed, sections 6.2.2 and 6.2.3
                 index, mask = octet & 0x0F, 0x0F
@@ -132,39 +129,44 @@ class HpackDecoder:
                 name, pos = _string(block, pos, end)
             elif index < _DYNAMIC:
                 name = _STATIC[index][0]
-            elif index - _DYNAMIC < len(entries):
-                name = entries[index - _DYNAMIC][0][0]
             else:
-                name = None
+                index -= _DYNAMIC
+                name = entries[index][0][0] if index < len(entries) else None
             # As _string does it, in place for the usual case: a string that is remembered.
             octet = block[pos]
             stop = pos + 1 + (octet & 0x7F)
-            value = None
-            if 0x80 <= octet < 0xFF:
-                value = known(block[pos + 1 : stop])
+            value = known(block[pos + 1 : stop]) if 0x80 <= octet < 0xFF else None
             if value is None or stop > end:
                 value, pos = _string(block, pos, end)
             else:
                 pos = stop
             entry = (name, value)
-            # Text of other than ASCII counts a little short, which does no harm either.
-            size = len(name or "") + len(value or "") + _ENTRY_OVERHEAD
-            listed += size
-            if listed <= MAX_LIST:
-                append(entry)
+            append(entry)
             if mask == 0x3F:
+                size = _size(entry)
                 entries.appendleft((entry, size))
                 self._size += size
                 if self._size > self._limit:
                     self._evict()
 
-    def _resize(self, size: int) -> None:
-        self._limit = min(size, MAX_TABLE)
-        self._evict()
-
     def _evict(self) -> None:
         while self._size > self._limit:
             self._size -= self._entries.pop()[1]
+
+
+def _size(entry: Header) -> int:
+    """Count an entry's size (section 4.1); text of other than ASCII counts a little short."""
+    return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_OVERHEAD
+
+
+def _cut(fields: list[Header]) -> None:
+    """Cut a list to ``MAX_LIST``: one octet can name a field of kilobytes again and again."""
+    listed = 0
+    for at, entry in enumerate(fields):
+        listed += _size(entry)
+        if listed > MAX_LIST:
+            del fields[at:]
+            return
 
 
 def _integer(block: bytes, pos: int, value: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from sslsniff.decoders.http2.frames import (
     DATA,
     DEFAULT_MAX_FRAME,
     HEADER_SIZE,
+    HEADERS,
     PADDED,
     PREFACE,
     header_fault,
@@ -144,6 +145,9 @@ class FrameReader:
                 self._length = length = kind >> 8
                 self._kind = kind & 0xFF
                 self._stream = stream & 0x7FFFFFFF
+                if size - pos >= length and self._pass_whole(data, pos, length, out):
+                    pos += length
+                    continue
                 if length > self.max_frame:
                     self._fall_out(NOT_A_FRAME, 0, out)
                     header = kind.to_bytes(4, "big") + bytes((self._flags,))
@@ -185,6 +189,23 @@ class FrameReader:
                 if not self._left:
                     self._skip_done(out)
         return None
+
+    def _pass_whole(self, data: bytes, pos: int, length: int, out: list[Message]) -> bool:
+        """Pass on the two usual frames at once, without a change of mode."""
+        kind, flags, stream = self._kind, self._flags, self._stream
+        if not stream or length > DEFAULT_MAX_FRAME:
+            return False
+        if kind == HEADERS:
+            payload = data[pos : pos + length]
+            self._sink.frame(self._side, kind, flags, stream, payload, out)
+        elif kind == DATA and not flags & PADDED:
+            if length:
+                self._sink.data(self._side, stream, data[pos : pos + length], 0, out)
+            self._sink.data_end(self._side, flags, stream, length, out)
+        else:
+            return False
+        self._faults = 0
+        return True
 
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes: inside a frame that is all, else the next frame must be found."""

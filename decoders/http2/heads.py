@@ -1,0 +1,54 @@
+"""Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3); no state."""
+
+from sslsniff.decoders.messages import Header, RequestHead, ResponseHead
+
+VERSION = "HTTP/2"
+
+_SLOTS = {":method": 0, ":scheme": 1, ":authority": 2, ":path": 3, ":status": 4}
+
+
+def request_head(stream: int, fields: list[Header]) -> RequestHead:
+    """Make a request's head of its fields."""
+    (method, scheme, authority, path, _), headers = _split(fields)
+    return RequestHead(stream, VERSION, method, path, scheme, authority, headers)
+
+
+def response_head(stream: int, fields: list[Header]) -> ResponseHead:
+    """Make a response's head of its fields; a status that is none, or unknown, is None."""
+    slots, headers = _split(fields)
+    text = slots[4] or ""
+    valid = len(text) == 3 and text.isascii() and text.isdigit()
+    return ResponseHead(stream, VERSION, int(text) if valid else None, "", headers)
+
+
+def are_trailers(fields: list[Header], *, seen: bool, ends: bool) -> bool:
+    """Tell trailers, which have no pseudo-header fields, from a head.
+
+    ``seen`` tells that the message's head passed, ``ends`` that the message ends here.
+    """
+    first = fields[0][0] if fields else None
+    if first is not None and first[:1] == ":":
+        return False
+    if any(name is not None and name[:1] == ":" for name, _ in fields):
+        return False
+    # If the head was not seen, an unknown field at the front may be a pseudo-header field.
+    return seen or (ends and first is not None)
+
+
+def _split(fields: list[Header]) -> tuple[list[str | None], list[Header]]:
+    """Part the pseudo-header fields (section 8.3) from the rest.
+
+    Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
+    """
+    slots: list[str | None] = [None, None, None, None, None]
+    headers: list[Header] = []
+    for at, field in enumerate(fields):
+        slot = _SLOTS.get(field[0] or "")
+        if slot is not None and slots[slot] is None:
+            slots[slot] = field[1]
+        elif field[0] is None or field[0][:1] == ":":
+            headers.append(field)
+        else:
+            headers += fields[at:]
+            break
+    return slots, headers
