@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import secrets
 import subprocess
 from collections.abc import Callable, Iterable
@@ -146,4 +147,19 @@ def run_under(
     return Ran(captured, done.stdout, done.returncode)
 
 
+def run(*command: str | Path, stdin: str = "", **environment: str) -> str:
+    """Run a command that must succeed in reasonable time; return its standard output."""
+    done = subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 Sniff = Callable[..., Any]
+"""The fixture ``sniff``."""

@@ -40,7 +40,15 @@ def curl(
     command = ["curl", "-q"]
     for number, request in enumerate(requests):
         command += ["--next"] if number else []
-        command += ["-sS", "--noproxy", "localhost", "--cacert", str(certificate.certificate)]
+        command += [
+            "-sS",
+            "--max-time",
+            "20",
+            "--noproxy",
+            "localhost",
+            "--cacert",
+            str(certificate.certificate),
+        ]
         command += ["-H", f"x-nonce: {request.nonce}", *options]
         command += _method(request, directory / f"{number}.sent")
         command += ["-o", str(directory / f"{number}.got"), "-w", _TOLD + r"\n"]

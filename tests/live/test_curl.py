@@ -13,11 +13,13 @@ from tests.live.checks import (
     assert_passed,
     assert_whole,
     connections,
+    run,
     run_under,
     sha256,
 )
 from tests.live.conftest import Certificate, Server, python_server
 from tests.live.curl import Request, curl, gets, results
+from tests.live.sniffer import PATIENCE_S
 from tests.programs.server import pattern
 
 ALPN = {"--http1.1": "http/1.1", "--http2": "h2"}
@@ -116,8 +118,7 @@ def test_server_side(
             directory = tmp_path / version
             directory.mkdir()
             command = curl(server.url, requests, certificate, directory, version)
-            done = subprocess.run(command, capture_output=True, check=True, text=True)
-            passed += results(done.stdout, requests)
+            passed += results(run(*command), requests)
         sniffer.until(22)
         captured = sniffer.stop()
 
@@ -137,7 +138,7 @@ def test_children_of_a_shell(
         ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with sniff("--pid", str(shell.pid)) as sniffer:
-        stdout, _ = shell.communicate("go\n")
+        stdout, _ = shell.communicate("go\n", PATIENCE_S)
         captured = sniffer.wait()  # its processes are gone: it ends by itself
     lines = stdout.splitlines(keepends=True)
     passed = [
@@ -161,16 +162,16 @@ def test_another_process_is_not_seen(
         requests = gets(5)
         with sniff("--pid", str(bystander.pid)) as sniffer:
             command = curl(server.url, requests, certificate, tmp_path)
-            done = subprocess.run(command, capture_output=True, check=True, text=True)
+            passed = results(run(*command), requests)
             captured = sniffer.stop()
     finally:
         bystander.kill()
         bystander.wait()
-    assert len(results(done.stdout, requests)) == 5
+    assert len(passed) == 5
     assert captured.exchanges == []
     assert connections(captured) == 0
     with pytest.raises(AssertionError):
-        assert_passed(captured, results(done.stdout, requests), role="client")
+        assert_passed(captured, passed, role="client")
 
 
 def test_command_keeps_its_output(server: Server, certificate: Certificate, tmp_path: Path) -> None:

@@ -1,0 +1,189 @@
+"""nginx as a server: worker processes that serve many connections on one thread each."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, seen
+from tests.live.conftest import Certificate, Server
+from tests.live.curl import Request, curl, results
+from tests.live.sniffer import PATIENCE_S, Captured
+from tests.programs.server import pattern
+
+_CONFIGURATION = """
+daemon off; user root; worker_processes 2; pid {folder}/pid;
+events {{ worker_connections 64; }}
+http {{
+    log_format told escape=json '{{"nonce": "$http_x_nonce", "protocol": "$server_protocol", '
+        '"method": "$request_method", "target": "$request_uri", "status": $status, "pid": $pid, '
+        '"client": ["$remote_addr", $remote_port], "server": ["$server_addr", $server_port]}}';
+    access_log {folder}/access.log told;
+    types {{ text/plain txt; }}
+    default_type application/octet-stream;
+    gzip on; gzip_min_length 0; gzip_types text/plain;
+    server {{
+        listen 127.0.0.1:{port} ssl http2;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_certificate {certificate.certificate};
+        ssl_certificate_key {certificate.key};
+        add_header X-Nonce $http_x_nonce always;
+        root {folder}/files;
+        location /take {{ proxy_pass http://unix:{folder}/backend; }}
+    }}
+    server {{
+        listen unix:{folder}/backend;
+        access_log off;
+        return 201 "taken\\n";
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nginx(Server):
+    """A running nginx; ``pid`` is the master's."""
+
+    folder: Path
+
+    @property
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what nginx logged: a line a request."""
+        lines = (self.folder / "access.log").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def nginx(certificate: Certificate, tmp_path: Path) -> Iterator[Nginx]:
+    folder = tmp_path / "nginx"
+    files = folder / "files"
+    files.mkdir(parents=True)
+    (files / "large").write_bytes(pattern(10_000_000))
+    (files / "text.txt").write_text("to be compressed\n" * 5000)
+    for number in range(10):
+        (files / f"{number}").write_bytes(pattern(number * 4000))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    configuration = folder / "nginx.conf"
+    configuration.write_text(
+        _CONFIGURATION.format(folder=folder, port=port, certificate=certificate)
+    )
+    with (folder / "error.log").open("w") as errors:
+        process = subprocess.Popen(
+            ["/usr/sbin/nginx", "-p", folder, "-c", configuration, "-e", "stderr"], stderr=errors
+        )
+    running = Nginx(pid=process.pid, port=port, folder=folder)
+    try:
+        wait_until(lambda: len(running.workers) == 2)
+        yield running
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def some_of_all() -> list[Request]:
+    """Return 23 requests: files of many sizes, HEAD, not found, compressed, a large body."""
+    return [
+        *(Request(f"/{number}") for number in range(10)),
+        *(Request(f"/{number}", "HEAD") for number in range(0, 10, 3)),
+        *(Request(f"/missing/{number}") for number in range(5)),
+        Request("/take", "POST", pattern(30_000)),
+        Request("/take", "POST", b"few"),
+        Request("/text.txt"),
+        Request("/large"),
+    ]
+
+
+def ask(
+    nginx: Nginx, certificate: Certificate, folder: Path, requests: list[Request], *options: str
+) -> list[Passed]:
+    folder.mkdir()
+    command = curl(nginx.url, requests, certificate, folder, "--compressed", *options)
+    return results(run(*command), requests)
+
+
+def assert_told(captured: Captured, nginx: Nginx, passed: list[Passed]) -> None:
+    """What was captured is what nginx logged, down to the worker."""
+    protocols = {"HTTP/1.1": "http/1.1", "HTTP/2.0": "http/2"}
+    nonces = {each.nonce for each in passed}
+    logged = {
+        (
+            each["nonce"],
+            protocols[each["protocol"]],
+            each["method"],
+            each["target"],
+            each["status"],
+            (*each["client"],),
+            (*each["server"],),
+            each["pid"],
+        )
+        for each in nginx.told()
+        if each["nonce"] in nonces
+    }
+    shown = set()
+    for exchange in captured.exchanges:
+        one = seen(exchange)
+        ends = (one.client, one.server, exchange["pid"])
+        shown.add((one.nonce, one.protocol, one.method, one.target, one.status, *ends))
+    assert shown == logged
+
+
+def test_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """Keep-alive HTTP/1.1 on one connection and on eight at once, and HTTP/2."""
+    pids = [option for pid in (nginx.pid, *nginx.workers) for option in ("--pid", str(pid))]
+    with sniff(*pids, "--ring-size", "64M") as sniffer:  # 30 MB in less than half a second
+        one = ask(nginx, certificate, tmp_path / "one", some_of_all(), "--http1.1")
+        parallel = ("--parallel", "--parallel-max", "8")
+        many = ask(nginx, certificate, tmp_path / "8", some_of_all(), "--http1.1", *parallel)
+        two = ask(nginx, certificate, tmp_path / "2", some_of_all(), "--http2", *parallel)
+        sniffer.until(69)
+        captured = sniffer.stop()
+
+    passed = one + many + two
+    assert_passed(captured, passed, role="server")
+    assert_told(captured, nginx, passed)
+    assert_whole(captured)
+    clients = {each.client for each in passed}
+    assert connections(captured, comm="nginx", tls_version="TLS 1.3") == len(clients)
+    assert len({each.client for each in many}) > 1
+    codings = [
+        value
+        for each in captured.exchanges
+        for name, value in each["response"]["headers"]
+        if name.lower() in {"content-encoding", "transfer-encoding"}
+    ]
+    assert sorted(codings) == ["chunked"] * 12 + ["gzip"] * 18  # the text, five times not found
+
+
+def test_new_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """Only the master is given; the workers that it starts at a reload are its children."""
+    with sniff("--pid", str(nginx.pid)) as sniffer:
+        old = set(nginx.workers)
+        os.kill(nginx.pid, signal.SIGHUP)
+        wait_until(lambda: len(nginx.workers) == 2 and old.isdisjoint(nginx.workers))
+        passed = ask(nginx, certificate, tmp_path / "new", some_of_all(), "--http2")
+        sniffer.until(23)
+        captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="server")
+    assert_told(captured, nginx, passed)
+    assert_whole(captured)
