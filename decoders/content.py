@@ -191,7 +191,7 @@ _CHARSET = re.compile(
     r"(utf|us-ascii|ascii|iso|latin|l\d|windows|cp\d|ibm|koi8|gb|big5|euc|shift|sjis|ms932|mac|tis)"
     r"[\w.:-]*"
 )
-_CHARSET_PARAMETER = re.compile(r";\s*charset\s*=\s*\"?\s*([\w.:-]+)", re.IGNORECASE)
+_CHARSET_PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),

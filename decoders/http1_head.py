@@ -22,16 +22,14 @@ _MEMO_LINE_BYTES = 256
 _MEMO_FIELDS_BYTES = 1024
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-# RFC 9112 section 3 allows to be lenient about white space around the parts; a target with
-# spaces inside is malformed but seen, so the target is all that is between.
-_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb")[ \t]+([^\r\n]*?[^\s])[ \t]+(HTTP/[01]\.\d)\s*")
-# The reason and even the space before it may be missing (RFC 9112 section 4).
-_STATUS_LINE = re.compile(rb"(HTTP/\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?\s*")
+_IS_TOKEN = re.compile(_TOKEN)
+_VERSION = re.compile(rb"HTTP/[01]\.\d")
+_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?")
 
 # A scan believes a start line only together with the whole line behind it: a field or the
 # end of the head. Its length is bounded so that SCAN_WINDOW always holds all of it.
 _LINE_BEHIND = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
-_SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,4096})?" + _LINE_BEHIND)
+_SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_BEHIND)
 _SCAN_VERSION = re.compile(rb" HTTP/1\.[01]" + _LINE_BEHIND)
 # In the middle of a body only a well-known method can be told from the bytes before it.
 _SCAN_REQUEST = re.compile(
@@ -131,18 +129,41 @@ def parse_start_line(side: Side, line: bytes) -> Head | None:
             method = _METHODS.get(parts[0])
             if method and parts[1]:
                 return Head(version, method, text_of(parts[1]))
-        found = _REQUEST_LINE.fullmatch(line)
-        if found is None:
-            return None
-        return Head(found[3].decode(), found[1].decode(), text_of(found[2]))
+        return _request_line(line)
     known = _status_memo.get(line)
     if known is None:
-        found = _STATUS_LINE.fullmatch(line)
-        if found is None:
+        known = _status_line(line)
+        if known is None:
             return None
-        known = (found[1].decode(), int(found[2]), text_of(found[3] or b""))
         _remember(_status_memo, line, known, _MEMO_LINE_BYTES)
     return Head(known[0], "", "", known[1], known[2])
+
+
+def _request_line(line: bytes) -> Head | None:
+    """Parse with any white space between the parts, as section 3 of RFC 9112 allows.
+
+    A target with spaces inside is malformed but seen: it is all that is between.
+    """
+    start, *rest = line.split(None, 1)[:2] or (b"",)
+    parts = rest[0].rsplit(None, 1) if rest else []
+    if len(parts) != 2 or line[:1].isspace():
+        return None
+    target, version = parts
+    if not _IS_TOKEN.fullmatch(start) or not _VERSION.fullmatch(version) or b"\r" in target:
+        return None
+    return Head(version.decode(), start.decode(), text_of(target.strip()))
+
+
+def _status_line(line: bytes) -> tuple[str, int, str] | None:
+    """Parse with the reason, and even the space before it, missing (RFC 9112 section 4)."""
+    parts = line.split(None, 2)
+    if len(parts) < 2 or not _STATUS.fullmatch(parts[0]) or line[:1].isspace():
+        return None
+    version, status = parts[:2]
+    reason = parts[2].strip() if len(parts) > 2 else b""
+    if len(status) != 3 or not status.isdigit() or b"\r" in reason:
+        return None
+    return version.decode(), int(status), text_of(reason)
 
 
 def parse_fields(lines: list[bytes]) -> list[Header]:
@@ -195,13 +216,14 @@ def _parse_all(raw: bytes) -> Fields:
 
 def _unfold(lines: list[bytes]) -> list[bytes]:
     """Join folded lines with one space (obs-fold, RFC 9112 section 5.2); drop empty ones."""
-    whole: list[bytes] = []
+    whole: list[list[bytes]] = []
     for line in lines:
+        stripped = line.strip(b" \t")
         if line[:1] in (b" ", b"\t") and whole:
-            whole[-1] = whole[-1].rstrip(b" \t") + b" " + line.strip(b" \t")
-        elif line := line.strip(b" \t"):
-            whole.append(line)
-    return whole
+            whole[-1].append(stripped)
+        elif stripped:
+            whole.append([stripped])
+    return [b" ".join(filter(None, parts)) for parts in whole]
 
 
 def _parse_line(line: bytes) -> _Line | None:

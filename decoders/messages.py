@@ -47,7 +47,11 @@ class RequestHead:
 
 @dataclass(slots=True)
 class ResponseHead:
-    """A status line and headers. ``status`` 100 to 199 is informational: a final head follows."""
+    """A status line and headers. ``status`` 100 to 199 is informational: a final head follows.
+
+    A 101 is the final head itself if its :class:`MessageEnd` follows: HTTP ends there. (Behind
+    an upgrade to h2c a final head follows, in HTTP/2.)
+    """
 
     stream: int
     version: str

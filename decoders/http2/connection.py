@@ -42,6 +42,7 @@ class _Direction:
         "block",
         "end",
         "flags",
+        "goaway",
         "head",
         "hpack",
         "kind",
@@ -56,6 +57,7 @@ class _Direction:
         self.head, self.end = head, end
         self.hpack = HpackDecoder()
         self.block: bytearray | None = None
+        self.goaway = 1 << 31
         self.kind = self.flags = self.stream = self.promised = 0
         self.preview = bytearray()
 
@@ -307,6 +309,10 @@ class Http2:
     ) -> None:
         """Abort the other side's streams that will not be worked on (section 6.8)."""
         last = frames.read_u31(payload, 0)
+        direction = self._of(side)
+        if last >= direction.goaway:
+            return  # section 6.8: the number never grows
+        direction.goaway = last
         theirs = 1 if side is _SERVER else 0
         error = f"goaway: {frames.read_error(payload, 4)}"
         for number in [n for n in self._streams if n > last and n & 1 == theirs]:

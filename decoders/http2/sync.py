@@ -51,6 +51,7 @@ _HEADER = re.compile(
 _SURE = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
 
 _ENOUGH = 3  # headers in a row
+_MAX_BLOCK = 4096  # bytes of a header block that are worth a trial
 _LONG = 256  # bytes of DATA: the next header is not just around the corner
 
 _Place = tuple[int, int, int]  # where its proof ends, where it is, headers seen; 0: one frame
@@ -156,6 +157,8 @@ class FrameSync:
     def _has_fields(self, at: int, stop: int) -> bool:
         kind, flags = self.held[at + 3], self.held[at + 4]
         if kind not in (HEADERS, PUSH_PROMISE) or not flags & END_HEADERS:
+            return False
+        if stop - at > _MAX_BLOCK:
             return False
         block = strip(kind, flags, bytes(self.held[at + HEADER_SIZE : stop]))
         return block is not None and looks_like_headers(block)
