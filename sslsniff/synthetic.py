@@ -65,6 +65,7 @@ class SyntheticConnection:
         "_plays",
         "_read",
         "_settled",
+        "_stray",
         "_wraps",
         "_writer",
         "_written",
@@ -91,7 +92,8 @@ class SyntheticConnection:
         self._wraps = wraps and self._addresses[1].port not in HTTP_PORTS
         self._alpn = connection.alpn
         self._part = 0
-        self._settled = False
+        self._settled = False  # whether what follows can be dissected
+        self._stray = False  # whether this part has bytes that cannot
         self._read = _End(Direction.READ)
         self._written = _End(Direction.WRITE)
 
@@ -114,10 +116,14 @@ class SyntheticConnection:
                 self._send(end, chunk.time_ns, view[start : start + _SEGMENT_BYTES], options)
         end.position = chunk.offset + size
 
-    def end(self, time_ns: int) -> None:
-        """Write the end of the connection."""
+    def begin(self) -> None:
+        """Write the handshakes of a connection on which nothing passed so far."""
         if not self._part:
             self._begin(self._connection.opened_ns)
+
+    def end(self, time_ns: int) -> None:
+        """Write the end of the connection."""
+        self.begin()
         self._finish(time_ns, "")
 
     def _send(self, end: _End, time_ns: int, data: Piece, options: bytes) -> None:
@@ -170,10 +176,11 @@ class SyntheticConnection:
         if not self._part:
             resumes = not chunk.data.startswith(_HTTP2_PREFACE)
             self._begin(self._connection.opened_ns, resumes=resumes)
-        elif starts and not self._connection.from_start:
+        elif starts and self._stray:
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
         self._settled = starts
+        self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
         """Say whether dissection can begin with ``data``; learn HTTP/2 where ALPN does not tell."""
@@ -181,9 +188,8 @@ class SyntheticConnection:
             return bool(data)
         http1 = b"HTTP/1." in data[:4096].partition(b"\n")[0]
         if self._connection.from_start and self._part <= 1:
-            known = data.startswith(_HTTP2_PREFACE)
-            if known:
-                self._alpn = self._alpn or "h2"
+            if self._alpn is None and data.startswith(_HTTP2_PREFACE):
+                self._alpn = "h2"
             return True
         if not starts_message(data) or (self._alpn is not None and not http1):
             return False
@@ -227,7 +233,7 @@ class SyntheticConnection:
         if missing > LARGEST_FILLED_GAP_BYTES:
             self._finish(time_ns, GOES_ON)
             self._begin(time_ns, Lost(missing, 0, cause, end.direction))
-            self._settled = False
+            self._settled = self._stray = False
             return
         for start in range(0, missing, _SEGMENT_BYTES):
             comment = Lost(missing, start, cause, end.direction).text()

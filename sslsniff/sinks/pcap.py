@@ -160,10 +160,10 @@ class PcapSink(Sink):
     def close(self) -> None:
         """See ``Sink``: writes all that is held back; the file itself stays open."""
         for waiting in list(self._waiting.values()):
-            self._start(waiting)
+            self._start(waiting).begin()
         self._writer.flush()
 
-    def _start(self, waiting: _Waiting) -> None:
+    def _start(self, waiting: _Waiting) -> SyntheticConnection:
         connection = waiting.connection
         del self._waiting[connection.id]
         self._held_bytes -= waiting.bytes
@@ -184,6 +184,7 @@ class PcapSink(Sink):
         self._started[connection.id] = started
         for chunk in waiting.chunks:
             started.take(chunk)
+        return started
 
     def _interface(self, process: Process) -> int:
         key = process.pid, process.comm
