@@ -34,6 +34,8 @@ _MAX_STREAMS = 4096
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
+_ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
+
 
 class _Direction:
     """What one side sends: its reader, its HPACK table, the header block at hand."""
@@ -134,6 +136,10 @@ class Http2:
         if direction.block is not None and kind != frames.CONTINUATION:
             # Section 6.10 allows nothing else here, not even on other streams.
             self._block_lost(side, "header block interrupted", out)
+        if kind == frames.HEADERS and flags & _ODD_FLAGS == frames.END_HEADERS and not self._frames:
+            direction.kind, direction.flags, direction.stream = kind, flags, stream
+            self._end_block(side, payload, out)  # nearly all header blocks, the short way
+            return
         fault = None
         if kind == frames.WINDOW_UPDATE:
             fault = frames.payload_fault(kind, payload)

@@ -75,8 +75,8 @@ def check(
     decoder = make()
     assert run(decoder, wire) == messages
     assert run(make(), wire, 1) == messages, "byte by byte"
-    if trailing and wire and isinstance(wire[-1][1], bytes):
-        side, last = wire[-1]
+    side, last = wire[-1]
+    if trailing and isinstance(last, bytes):
         tail = TAILS.get(decoder.protocol, {}).get(side, b"")
         got = run(make(), [*wire[:-1], (side, last + tail)])
         assert got[: len(messages)] == messages, "with trailing bytes"
