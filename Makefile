@@ -70,7 +70,7 @@ bpf/sslsniff.bpf.o: bpf/build.py $(wildcard bpf/*.c bpf/*.h) .cache/build-tools
 	$(BIN)/python bpf/build.py
 
 $(BIN)/sslsniff: bpf/sslsniff.bpf.o pyproject.toml
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e .
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
 
 .cache/developer: $(BIN)/sslsniff

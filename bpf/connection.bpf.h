@@ -55,16 +55,18 @@ static __always_inline u32 read_u32(u64 address)
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
 	event->library = layout->library;
+	if (layout->is_typed > 0 && read_u32(object))
+		return;
 	if (layout->server >= 0)
 		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
 	if (layout->version >= 0)
 		event->tls_version = read_u32(object + layout->version);
 	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
-		u64 size = read_pointer(object + layout->alpn_length);
+		u64 base = layout->alpn_base >= 0 ? read_pointer(object + layout->alpn_base) : object;
+		u32 size = read_u32(base + layout->alpn_length);
 		if (size > ALPN_BYTES)
 			size = ALPN_BYTES;
-		/* The length is a size_t, or an unsigned with something else behind it. */
-		u64 alpn = read_pointer(object + layout->alpn);
+		u64 alpn = read_pointer(base + layout->alpn);
 		if (alpn && !bpf_probe_read_user(event->alpn, ALPN_BYTES, (const void *)alpn))
 			event->alpn_bytes = size;
 	}

@@ -26,12 +26,14 @@ struct layout {
 	u32 library;
 	s32 server;
 	s32 version;
+	s32 alpn_base; /* a pointer to what the next two are in; -1: the object itself */
 	s32 alpn;
 	s32 alpn_length;
 	s32 session;
 	s32 session_cipher;
 	s32 cipher_name;
 	s32 references;
+	s32 is_typed; /* 1: the object begins with a type, and what is said here holds for type 0 */
 };
 
 struct comm {

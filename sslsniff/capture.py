@@ -26,7 +26,7 @@ _RECORDS_A_POLL = 20_000
 _MOST_LAYOUTS = 1024
 
 _CONFIG = struct.Struct("<IIIIQQQ")
-_LAYOUT = struct.Struct("<I8i")
+_LAYOUT = struct.Struct("<I10i")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQBB6x")
 _NO_LAYOUT = SslLayout()

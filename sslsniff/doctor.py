@@ -121,17 +121,20 @@ def _trial() -> Iterator[Finding]:
 
 def _addresses(loader: Loader) -> Finding:
     """Find out how the addresses of connections are learned."""
-    for fact, attach in (
+    for fact, attach, program, place in (
         (
             "tracepoints sock_send_length, sock_recv_length",
-            lambda: loader.attach_raw_tracepoint("socket_sent", "sock_send_length"),
+            loader.attach_raw_tracepoint,
+            "socket_sent",
+            "sock_send_length",
         ),
-        ("kprobes", lambda: loader.attach_kprobe("tcp_sent", "tcp_sendmsg")),
+        ("kprobes", loader.attach_kprobe, "tcp_sent", "tcp_sendmsg"),
     ):
         try:
-            attach()()
+            detach = attach(program, place)
         except KernelError:
             continue
+        detach()
         return Finding("addresses", True, fact)
     return Finding(
         "addresses",
@@ -153,6 +156,7 @@ def _attempt(action: Callable[[], object]) -> SslsniffError | None:
 def print_report() -> int:
     """Print the findings; return 0 where sslsniff can capture, else 1."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -163,7 +167,8 @@ def print_report() -> int:
         mark = (
             "[green]yes[/]" if finding.ok else "[red]no[/]" if finding.needed else "[yellow]no[/]"
         )
-        table.add_row(mark, finding.what, finding.fact, "" if finding.ok else finding.remedy)
+        remedy = "" if finding.ok else finding.remedy
+        table.add_row(mark, finding.what, escape(finding.fact), escape(remedy))
     Console().print(table)
     able = all(finding.ok for finding in findings if finding.needed)
     print("sslsniff can capture here." if able else "sslsniff cannot capture here.")
