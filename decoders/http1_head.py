@@ -1,8 +1,8 @@
 """HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
 
 Parsed lines and sets of fields are remembered, as nearly all of them come again: at most
-``_MEMO_ENTRIES`` of each, lines up to ``_MEMO_LINE_BYTES`` and sets up to ``_MEMO_FIELDS_BYTES``
-long, about 10 MiB at worst for the whole process and not for each connection.
+``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short sets, about 12 MiB at worst, for the whole
+process and not for each connection.
 """
 
 import re
@@ -17,9 +17,11 @@ MAX_HEAD = 256 * 1024
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line behind it must lie to be found by a scan."""
 
-_MEMO_ENTRIES = 4096
+_MEMO_LINES = 4096
 _MEMO_LINE_BYTES = 256
-_MEMO_FIELDS_BYTES = 1024
+_MEMO_SETS = 1024
+_MEMO_SET_BYTES = 1024
+_MEMO_SET_FIELDS = 32
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _IS_TOKEN = re.compile(_TOKEN)
@@ -135,7 +137,8 @@ def parse_start_line(side: Side, line: bytes) -> Head | None:
         known = _status_line(line)
         if known is None:
             return None
-        _remember(_status_memo, line, known, _MEMO_LINE_BYTES)
+        if len(line) <= _MEMO_LINE_BYTES:
+            _remember(_status_memo, line, known, _MEMO_LINES)
     return Head(known[0], "", "", known[1], known[2])
 
 
@@ -210,7 +213,8 @@ def _parse_all(raw: bytes) -> Fields:
     for entry in parsed:
         if entry and entry[1]:
             _SETTERS[entry[1]](fields, entry[0][1] or "")
-    _remember(_fields_memo, raw, fields, _MEMO_FIELDS_BYTES)
+    if len(raw) <= _MEMO_SET_BYTES and len(parsed) <= _MEMO_SET_FIELDS:
+        _remember(_fields_memo, raw, fields, _MEMO_SETS)
     return fields
 
 
@@ -236,15 +240,15 @@ def _parse_line(line: bytes) -> _Line | None:
     shown = text_of(name.strip(b" \t"))
     lower = shown.lower()
     entry = (shown, text_of(value.strip(b" \t\r"))), lower if lower in _SETTERS else ""
-    _remember(_memo, line, entry, _MEMO_LINE_BYTES)
+    if len(line) <= _MEMO_LINE_BYTES:
+        _remember(_memo, line, entry, _MEMO_LINES)
     return entry
 
 
 def _remember(memo: dict[bytes, _Value], key: bytes, value: _Value, most: int) -> None:
-    if len(key) <= most:
-        if len(memo) >= _MEMO_ENTRIES:
-            memo.clear()
-        memo[key] = value
+    if len(memo) >= most:
+        memo.clear()
+    memo[key] = value
 
 
 def _set_length(fields: Fields, value: str) -> None:
