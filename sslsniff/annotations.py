@@ -47,7 +47,8 @@ class Described:
 
     ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
     ``written`` are the positions at which this one begins. ``plays`` is the side that the
-    process plays in the packets, assumed where ``role`` is not known.
+    process plays in the packets, assumed where ``role`` is not known; ``wrapped`` says that
+    the plaintext stands in TLS records.
     """
 
     connection: str
@@ -60,6 +61,7 @@ class Described:
     plays: Side
     from_start: bool
     addresses_known: bool
+    wrapped: bool
     read: int
     written: int
     sni: str | None = None
@@ -69,7 +71,15 @@ class Described:
     lost: Lost | None = None
 
     @classmethod
-    def of(cls, connection: Connection, part: int, plays: Side, positions: tuple[int, int]) -> Self:
+    def of(
+        cls,
+        connection: Connection,
+        *,
+        part: int,
+        plays: Side,
+        wrapped: bool,
+        positions: tuple[int, int],
+    ) -> Self:
         """Return the description of ``connection``'s ``part``, read and written so far."""
         process = connection.process
         return cls(
@@ -83,6 +93,7 @@ class Described:
             plays=plays,
             from_start=connection.from_start,
             addresses_known=connection.local is not None and connection.remote is not None,
+            wrapped=wrapped,
             read=positions[0],
             written=positions[1],
             sni=connection.sni,
@@ -172,6 +183,7 @@ def _described(values: dict[str, Any]) -> Described:
         plays=Side(values["plays"]),
         from_start=_checked(values["from_start"], bool),
         addresses_known=_checked(values["addresses_known"], bool),
+        wrapped=_checked(values["wrapped"], bool),
         read=_position(values["read"]),
         written=_position(values["written"]),
         sni=_optional(values, "sni", str),

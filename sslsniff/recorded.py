@@ -99,12 +99,12 @@ class Recorded:
 class _Half:
     """One direction: its bytes in order, and what they are wrapped in."""
 
-    def __init__(self, direction: Direction, early: Early, sequence: int | None) -> None:
+    def __init__(self, direction: Direction, early: Early, *, plain: bool) -> None:
         self.direction = direction
-        self.reassembler: Reassembler[Tag] = Reassembler(early, sequence)
+        self.reassembler: Reassembler[Tag] = Reassembler(early)
         self.ended = False
         self.hello: nulltls.Hello | None = None
-        self._undecided: bytes | None = b""
+        self._undecided = None if plain else b""
         self._unwrapper: nulltls.Unwrapper | None = None
 
     def plaintext(self, data: bytes) -> list[bytes]:
@@ -128,8 +128,10 @@ class _Half:
         return self._unwrapper.gap(missing)
 
     def rest(self) -> bytes:
-        """Return what waits for a decision that cannot come any more."""
-        rest, self._undecided = self._undecided, None
+        """Return the beginning of a record that will not be whole any more."""
+        rest = self._undecided
+        if rest:
+            self._undecided = None
         return rest or b""
 
 
@@ -158,9 +160,10 @@ class TcpConnection:
         self._addresses: tuple[Address, Address] | None = None
         if described is None or described.addresses_known:
             self._addresses = packets.address(local), packets.address(remote)
+        plain = described is not None and not described.wrapped
         self._halves = {
-            local: _Half(Direction.WRITE, early, None),
-            remote: _Half(Direction.READ, early, None),
+            local: _Half(Direction.WRITE, early, plain=plain),
+            remote: _Half(Direction.READ, early, plain=plain),
         }
 
     @property
@@ -206,10 +209,14 @@ class TcpConnection:
         for half in self._halves.values():
             for piece in half.reassembler.flush(tag):
                 yield from self._piece(half, piece)
-            rest = half.rest()
-            if rest:
-                yield from self._open(time_ns)
-                yield self.recorded.data(half.direction, rest, tag)
+            yield from self._undecided(half, tag)
+
+    def _undecided(self, half: _Half, tag: Tag) -> Iterator[Event]:
+        """Tell what waited for a decision: its next bytes never came."""
+        rest = half.rest()
+        if rest:
+            yield from self._open(tag.time_ns)
+            yield self.recorded.data(half.direction, rest, tag)
 
     def _open(self, time_ns: int) -> Iterator[Event]:
         if self.recorded.is_open:
@@ -224,6 +231,7 @@ class TcpConnection:
     def _piece(self, half: _Half, piece: Piece[Tag]) -> Iterator[Event]:
         tag = piece.tag
         if piece.missing:
+            yield from self._undecided(half, tag)
             missing = half.missing(piece.missing)
             if missing:
                 yield from self._open(tag.time_ns)

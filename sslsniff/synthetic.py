@@ -207,7 +207,13 @@ class SyntheticConnection:
         client, server = self._sides()
         client.sender, server.sender = connect(*self._addresses, next(self._numbers))
         positions = self._read.position, self._written.position
-        described = Described.of(connection, self._part, self._plays, positions)
+        described = Described.of(
+            connection,
+            part=self._part,
+            plays=self._plays,
+            wrapped=self._wraps,
+            positions=positions,
+        )
         self._control(client, time_ns, SYN, described.text(lost))
         self._control(server, time_ns, SYN | ACK)
         self._control(client, time_ns, ACK)

@@ -1,0 +1,601 @@
+"""Captures read back: our own as they were taken, others as their packets tell."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap, wrpcapng
+
+from sslsniff import replay as replay_module
+from sslsniff.decoders.messages import Side
+from sslsniff.errors import CaptureFileError
+from sslsniff.model import Address, Connection, Direction, LossCause, Process
+from sslsniff.replay import ReplaySource
+from sslsniff.wire import Addresses, Closed, Data, Event, Opened
+from tests.unit.captures import (
+    READ,
+    WRITE,
+    Run,
+    Step,
+    Taker,
+    captured,
+    events_of,
+    http2_steps,
+    plaintext,
+    replay,
+)
+
+LAYOUTS = ("null-tls", "plain")
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def runs(steps: list[Step], direction: Direction) -> list[Run]:
+    """Return the steps of one direction as runs, neighbours joined."""
+    joined: list[Run] = []
+    at = 0
+    for each, what in steps:
+        if each is not direction:
+            continue
+        if isinstance(what, int):
+            joined.append((at, what, LossCause.RING_FULL))
+            at += what
+        elif joined and isinstance(last := joined[-1][1], bytes):
+            joined[-1] = (joined[-1][0], last + what, None)
+            at += len(what)
+        else:
+            joined.append((at, what, None))
+            at += len(what)
+    return joined
+
+
+TEXT = st.none() | st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=15
+)
+DATA = st.one_of(
+    st.binary(min_size=1, max_size=60),
+    st.sampled_from([REQUEST, RESPONSE, bytes(20_000), b"\x16\x03\x03", b"\x17\x03\x03\0\x20"]),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(Direction),
+        DATA | st.sampled_from([1, 16_384, 20_000, (1 << 20) + 1, 5_000_000_000]),
+    ),
+    max_size=12,
+)
+
+
+@dataclass
+class Taken:
+    """A connection to write, and what passes on it."""
+
+    steps: list[Step]
+    role: Side | None
+    from_start: bool
+    addressed: bool
+    ip: str
+    port: int
+    process: Process
+    alpn: str | None
+    others: tuple[str | None, str | None, str | None]
+
+
+TAKEN = st.builds(
+    Taken,
+    STEPS,
+    st.sampled_from([*Side, None]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["127.0.0.1", "2001:db8::1"]),
+    st.sampled_from([80, 443, 12345]),
+    st.builds(Process, st.integers(1, 2**22), st.text(max_size=15), st.none() | st.just(5)),
+    st.sampled_from([None, "h2", "http/1.1"]),
+    st.tuples(TEXT, TEXT, TEXT),
+)
+
+FACTS = (
+    "role",
+    "library",
+    "from_start",
+    "opened_ns",
+    "local",
+    "remote",
+    "sni",
+    "alpn",
+    "tls_version",
+    "cipher",
+    "bytes_read",
+    "bytes_written",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TAKEN, min_size=1, max_size=4), st.sampled_from(LAYOUTS), st.randoms())
+def test_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    taken: list[Taken],
+    layout: str,
+    random: Random,
+) -> None:
+    turns = [i for i, each in enumerate(taken) for _ in each.steps]
+    random.shuffle(turns)
+    path = tmp_path_factory.mktemp("replay") / "file.pcapng"
+    taker = Taker(path, layout=layout)
+    connections: list[Connection] = []
+    for each in taken:
+        connection = taker.open(
+            each.port,
+            ip=each.ip,
+            role=each.role,
+            from_start=each.from_start,
+            alpn=each.alpn,
+            addressed=each.addressed,
+            process=each.process,
+        )
+        connection.sni, connection.tls_version, connection.cipher = each.others
+        connections.append(connection)
+    left = [iter(each.steps) for each in taken]
+    for i in turns:
+        taker.pass_steps(connections[i], [next(left[i])])
+    for connection in connections:
+        taker.end(connection)
+    taker.close()
+
+    seen = replay(path)
+    assert len(seen) == len(taken)
+    # Connections were opened at the same time: find each again by all that is known of it.
+    for connection, each in zip(connections, taken, strict=True):
+        expected = [runs(each.steps, direction) for direction in Direction]
+        (same, *_) = [
+            one
+            for one in seen
+            if one.connection.process.pid == connection.process.pid
+            and one.connection.process.comm == connection.process.comm
+            and [one.runs[direction] for direction in Direction] == expected
+            and all(getattr(one.connection, f) == getattr(connection, f) for f in FACTS)
+        ]
+        assert same.closed_ns is not None
+        assert same.tids <= {1240, 0}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_times_threads_and_order(layout: str) -> None:
+    steps: list[Step] = [(WRITE, REQUEST), (READ, RESPONSE), (WRITE, REQUEST), (READ, 100)]
+    events, source = events_of(captured(steps, layout=layout))
+    opened, addresses, *data, closed = events
+    assert isinstance(opened, Opened)
+    assert isinstance(addresses, Addresses)
+    assert isinstance(closed, Closed)
+    start = opened.time_ns
+    assert [event.time_ns - start for event in data] == [1_000_001 * i for i in (1, 2, 3, 4)]
+    assert {event.tid for event in data if isinstance(event, Data)} == {1240}
+    assert closed == Closed(start + 5_000_005, 1, len(RESPONSE) + 100, 2 * len(REQUEST))
+    assert source.libraries == ["unknown", "libssl.so.3"]
+    assert opened.library == 1
+    assert data[-1] == Data(
+        start + 4_000_004, 1240, 1, READ, len(RESPONSE), 100, b"", LossCause.RING_FULL
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("from_start", [True, False])
+def test_classic_pcap_keeps_bytes_addresses_and_microseconds(layout: str, from_start: bool) -> None:
+    steps: list[Step] = [(WRITE, REQUEST), (READ, RESPONSE)]
+    events, _ = events_of(captured(steps, "pcap", layout, from_start=from_start))
+    opened, addresses, request, response, closed = events
+    assert isinstance(opened, Opened)
+    assert (opened.role, opened.pid, opened.comm) == (Side.CLIENT, 0, "unknown")
+    if layout == "null-tls":
+        assert (opened.sni, opened.alpn) == ("host1.example.org", "http/1.1")
+        assert opened.from_start == from_start
+    assert addresses == Addresses(
+        request.time_ns, 1, Address("127.0.0.1", 40001), Address("127.0.0.1", 8443)
+    )
+    assert isinstance(request, Data)
+    assert isinstance(response, Data)
+    assert (request.direction, request.data) == (WRITE, REQUEST)
+    assert (response.direction, response.data) == (READ, RESPONSE)
+    assert request.time_ns == 1_700_000_000_124_456_000
+    assert isinstance(closed, Closed)
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_cut(kind: str, layout: str, tmp_path: Path) -> None:
+    steps: list[Step] = [(READ, b"tail"), (WRITE, REQUEST), (READ, RESPONSE), (READ, 50), *()]
+    raw = captured(steps, kind, layout, from_start=False)
+    whole, _ = events_of(raw)
+    path = tmp_path / "cut"
+    counts = set()
+    for cut in range(0, len(raw), 3):
+        path.write_bytes(raw[:cut])
+        try:
+            source = ReplaySource(path)
+        except CaptureFileError:
+            assert cut < 4
+            continue
+        events = [event for event in source if not isinstance(event, Closed)]
+        # In classic pcap each part is a connection of its own, which ends.
+        assert events == [e for e in whole if not isinstance(e, Closed)][: len(events)]
+        assert source.ended
+        assert bool(source.warnings) == source.truncated
+        counts.add(len(events))
+    assert len(counts) > 4
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_damage(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["pcap", "pcapng"]))
+    steps: list[Step] = [(READ, b"tail"), (WRITE, REQUEST), (READ, 50), (READ, RESPONSE)]
+    raw = bytearray(captured(steps, kind, data.draw(st.sampled_from(LAYOUTS)), from_start=False))
+    for _ in range(data.draw(st.integers(1, 5))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        events, _ = events_of(bytes(raw))
+    except CaptureFileError:
+        return
+    opened = [event.connection for event in events if isinstance(event, Opened)]
+    assert len(set(opened)) == len(opened)
+    for event in events:
+        assert isinstance(event, Opened) or event.connection in opened  # type: ignore[union-attr]
+
+
+@given(st.binary(max_size=200))
+def test_any_file(raw: bytes) -> None:
+    for start in (b"", b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1"):
+        try:
+            events_of(start + raw)
+        except CaptureFileError as error:
+            assert error.remedy  # noqa: PT017
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(CaptureFileError, match="No such file"):
+        ReplaySource(path)
+    path.touch()
+    with pytest.raises(CaptureFileError, match="is empty"):
+        ReplaySource(path)
+    path.write_bytes(b"GIF89a")
+    with pytest.raises(CaptureFileError, match="is not a capture file"):
+        ReplaySource(path)
+    with pytest.raises(CaptureFileError, match="Is a directory"):
+        ReplaySource(tmp_path)
+
+
+# Captures of others.
+
+NEAR, FAR = ("192.0.2.1", 40000), ("198.51.100.2", 8080)
+
+
+class Wire:
+    """Packets of a TCP connection, as a capture on the network would hold them."""
+
+    def __init__(self) -> None:
+        self.packets: list[Ether] = []
+        self._next = {NEAR: 1000, FAR: 9000}
+        self._time = 1_700_000_000.0
+
+    def send(self, end: tuple[str, int], data: bytes = b"", flags: str = "A") -> Ether:
+        other = FAR if end is NEAR else NEAR
+        tcp = TCP(
+            sport=end[1],
+            dport=other[1],
+            seq=self._next[end] % 2**32,
+            ack=self._next[other] % 2**32,
+            flags=flags,
+        )
+        packet = Ether() / IP(src=end[0], dst=other[0]) / tcp / data
+        self._time += 0.001
+        packet.time = self._time
+        self._next[end] += len(data) + ("S" in flags) + ("F" in flags)
+        self.packets.append(packet)
+        return packet
+
+    def handshake(self) -> None:
+        self.send(NEAR, flags="S")
+        self.send(FAR, flags="SA")
+        self.send(NEAR)
+
+    def end(self) -> None:
+        self.send(NEAR, flags="FA")
+        self.send(FAR, flags="FA")
+        self.send(NEAR)
+
+    def events(self, path: Path, form: str = "pcap") -> list[Event]:
+        (wrpcap if form == "pcap" else wrpcapng)(str(path), self.packets)
+        return list(ReplaySource(path))
+
+
+def summary(events: list[Event]) -> list[object]:
+    """Return what matters of events, without times."""
+    shown: list[object] = []
+    for event in events:
+        if isinstance(event, Opened):
+            shown.append(("opened", event.role, event.from_start))
+        elif isinstance(event, Addresses):
+            shown.append((tuple(event.local), tuple(event.remote)))
+        elif isinstance(event, Data):
+            shown.append((event.direction, event.position, event.data or event.span))
+        elif isinstance(event, Closed):
+            shown.append(("closed", event.read_position, event.write_position))
+    return shown
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+def test_plaintext_tcp(tmp_path: Path, form: str) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, b"request")
+    tcp.send(FAR, b"response")
+    tcp.end()
+    assert summary(tcp.events(tmp_path / "file", form)) == [
+        ("opened", Side.CLIENT, True),
+        (NEAR, FAR),
+        (WRITE, 0, b"request"),
+        (READ, 0, b"response"),
+        ("closed", 8, 7),
+    ]
+
+
+def test_out_of_order_repeated_and_lost(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    packets = [tcp.send(FAR, data) for data in (b"aaaa", b"bbbb", b"cccc", b"dddd", b"eeee")]
+    a, b, c, d, e = packets
+    del tcp.packets[-5:]
+    tcp.packets += [a, c, b, b, a, e]  # d is nowhere
+    tcp.end()
+    assert d not in tcp.packets
+    assert summary(tcp.events(tmp_path / "file"))[2:] == [
+        (READ, 0, b"aaaa"),
+        (READ, 4, b"bbbb"),
+        (READ, 8, b"cccc"),
+        (READ, 12, 4),
+        (READ, 16, b"eeee"),
+        ("closed", 20, 0),
+    ]
+
+
+def test_joined_in_the_middle_and_never_ended(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.send(FAR, b"tail of a response")
+    tcp.send(NEAR, b"request")
+    assert summary(tcp.events(tmp_path / "file")) == [
+        ("opened", None, False),
+        (FAR, NEAR),
+        (WRITE, 0, b"tail of a response"),
+        (READ, 0, b"request"),
+    ]
+
+
+def test_one_direction_only(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, b"one")
+    tcp.send(FAR, b"unseen")
+    tcp.send(NEAR, b"two")
+    tcp.packets = [packet for packet in tcp.packets if packet[TCP].sport == NEAR[1]]
+    assert summary(tcp.events(tmp_path / "file")) == [
+        ("opened", Side.CLIENT, True),
+        (NEAR, FAR),
+        (WRITE, 0, b"one"),
+        (WRITE, 3, b"two"),
+    ]
+
+
+def test_server_handshake_only(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    del tcp.packets[0]
+    tcp.send(FAR, b"banner")
+    assert summary(tcp.events(tmp_path / "file"))[:3] == [
+        ("opened", Side.CLIENT, True),
+        (NEAR, FAR),
+        (READ, 0, b"banner"),
+    ]
+
+
+def test_ports_used_again(tmp_path: Path) -> None:
+    tcp = Wire()
+    for data in (b"first", b"second"):
+        tcp.handshake()
+        tcp.send(NEAR, data)
+    tcp.send(NEAR, flags="RA")
+    late = tcp.send(NEAR, b"late")
+    assert late in tcp.packets
+    shown = summary(tcp.events(tmp_path / "file"))
+    assert [each for each in shown if len(each) == 3] == [  # type: ignore[arg-type]
+        ("opened", Side.CLIENT, True),
+        (WRITE, 0, b"first"),
+        ("closed", 0, 5),
+        ("opened", Side.CLIENT, True),
+        (WRITE, 0, b"second"),
+        ("closed", 0, 6),
+    ]
+
+
+def test_repeated_handshake_is_one_connection(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    tcp.packets.insert(1, tcp.packets[0])
+    tcp.packets.insert(3, tcp.packets[2])
+    tcp.send(NEAR, b"data")
+    assert summary(tcp.events(tmp_path / "file"))[2:] == [(WRITE, 0, b"data")]
+
+
+def test_sequence_numbers_wrap(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp._next[NEAR] = 2**32 - 4
+    tcp.handshake()
+    tcp.send(NEAR, b"before")
+    tcp.send(NEAR, b"after")
+    assert summary(tcp.events(tmp_path / "file"))[2:] == [
+        (WRITE, 0, b"before"),
+        (WRITE, 6, b"after"),
+    ]
+
+
+def test_cut_packets_are_gaps(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    long = tcp.send(NEAR, b"0123456789")
+    tcp.send(NEAR, b"next")
+    raw = Ether(bytes(long)[:-6])
+    raw.time = long.time
+    tcp.packets[-2] = raw
+    assert summary(tcp.events(tmp_path / "file"))[2:] == [
+        (WRITE, 0, b"0123"),
+        (WRITE, 4, 6),
+        (WRITE, 10, b"next"),
+    ]
+
+
+def test_encrypted_connections_are_told(tmp_path: Path) -> None:
+    from sslsniff.nulltls import client_hello
+
+    hello = bytearray(client_hello("example.org", "h2", True))
+    hello[hello.index(b"\0\2\0\1") + 3] = 0x2F
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, bytes(hello))
+    tcp.events(tmp_path / "file")
+    source = ReplaySource(tmp_path / "file")
+    assert len(list(source)) == 3
+    assert source.warnings == [
+        "1 connections are encrypted: a capture from the network holds no plaintext"
+    ]
+
+
+def test_unknown_link_types_are_told(tmp_path: Path) -> None:
+    wrpcap(str(tmp_path / "file"), [b"x" * 40, b"y" * 40], linktype=147)
+    source = ReplaySource(tmp_path / "file")
+    assert list(source) == []
+    assert source.warnings == ["2 packets of link type 147 cannot be read"]
+
+
+def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_module, "MOST_CONNECTIONS", 3)
+    packets = [Ether() / IP() / TCP(sport=port, dport=80) / b"data" for port in range(1, 11)]
+    wrpcap(str(tmp_path / "file"), packets)
+    source = ReplaySource(tmp_path / "file")
+    events = list(source)
+    assert sum(isinstance(event, Opened) for event in events) == 10
+    assert sum(isinstance(event, Closed) for event in events) == 7
+    assert len(source._connections) == 0
+
+
+# Our captures after others had them.
+
+
+def packets_of(path: Path) -> list[tuple[int, bytes]]:
+    """Return start and bytes of each block of a pcapng file."""
+    raw, at, blocks = path.read_bytes(), 0, []
+    while at < len(raw):
+        size = int.from_bytes(raw[at + 4 : at + 8], "little")
+        blocks.append((raw[at], raw[at : at + size]))
+        at += size
+    return blocks
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_capture_without_its_handshakes(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path, layout=layout)
+    taker.take([(WRITE, REQUEST), (READ, RESPONSE), (READ, 100), (WRITE, REQUEST)])
+    taker.close()
+    kept = [
+        block
+        for kind, block in packets_of(path)
+        if kind != 6 or any(word in block for word in (b"HTTP/1.1\r\n", b"200 OK", b'"lost"'))
+    ]
+    path.write_bytes(b"".join(kept))
+    (seen,) = replay(path)
+    assert plaintext(seen, WRITE) == REQUEST * 2
+    assert plaintext(seen, READ) == RESPONSE + bytes(100)
+    assert seen.connection.missing == {LossCause.RING_FULL: 100}
+    assert not seen.connection.from_start
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_capture_without_one_packet(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path, layout=layout)
+    taker.take([(WRITE, REQUEST), (READ, RESPONSE), (WRITE, b"dropped"), (WRITE, REQUEST)])
+    taker.close()
+    path.write_bytes(b"".join(block for _, block in packets_of(path) if b"dropped" not in block))
+    (seen,) = replay(path)
+    assert seen.runs[WRITE] == [
+        (0, REQUEST, None),
+        (len(REQUEST), 7, LossCause.NOT_CAPTURED),
+        (len(REQUEST) + 7, REQUEST, None),
+    ]
+
+
+def test_second_part_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    taker.take([(READ, b"tail"), (WRITE, REQUEST), (READ, RESPONSE)], from_start=False)
+    taker.close()
+    blocks = packets_of(path)
+    second = next(i for i, (_, block) in enumerate(blocks) if b'"part": 2' in block)
+    kept = [block for i, (kind, block) in enumerate(blocks) if kind != 6 or i >= second]
+    path.write_bytes(b"".join(kept))
+    (seen,) = replay(path)
+    assert plaintext(seen, READ) == RESPONSE
+    assert seen.connection.missing == {}
+    assert seen.connection.process.comm == "curl"
+
+
+def test_two_captures_in_one_file(tmp_path: Path) -> None:
+    raw = captured([(READ, b"tail"), (WRITE, REQUEST)], from_start=False)
+    path = tmp_path / "file"
+    path.write_bytes(raw + raw)
+    seen = replay(path)
+    assert [plaintext(each, WRITE) for each in seen] == [REQUEST, REQUEST]
+
+
+# As a source.
+
+
+def test_poll_and_finish(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    connection = taker.open()
+    taker.pass_steps(connection, [(WRITE, b"x")] * 10_000)
+    taker.end(connection)
+    taker.close()
+    source = ReplaySource(path)
+    first = list(source.poll(0.1))
+    assert len(first) == 4096
+    assert not source.ended
+    rest = list(source.finish())
+    assert source.ended
+    assert len(rest) <= 1  # it reads no further
+    source = ReplaySource(path)
+    events = []
+    while not source.ended:
+        events += list(source.poll(0.1))
+    assert len(events) == 10_003
+    assert list(source.finish()) == []
+
+
+def test_http2_is_whole(tmp_path: Path) -> None:
+    steps = http2_steps(3, os.urandom(40_000))
+    for layout in LAYOUTS:
+        path = tmp_path / f"{layout}.pcapng"
+        taker = Taker(path, layout=layout)
+        taker.take(steps, alpn="h2")
+        taker.close()
+        (seen,) = replay(path)
+        for direction in Direction:
+            passed = b"".join(what for d, what in steps if d is direction)  # type: ignore[misc]
+            assert plaintext(seen, direction) == passed
