@@ -1,0 +1,247 @@
+"""ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
+
+Only ELF64 for x86-64. Many files are looked at on the way to the first probe, so the few tables
+are read with ``struct`` (pyelftools takes 40 ms to import and 3 to 70 ms a file), and symbols are
+found by a search for their names: walking 75,000 of them takes seconds. Files are read, not
+mapped: one that is cut short meanwhile must not end sslsniff with a SIGBUS.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+from sslsniff.errors import ElfError
+
+# System V ABI and elf(5)
+_MAGIC = b"\x7fELF"
+_CLASS_64 = 2
+_LITTLE_ENDIAN = 1
+_MACHINE_X86_64 = 62
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NOTE = struct.Struct("<III")
+_U32 = struct.Struct("<I")
+_PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+_PF_X = 1
+_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_STT_FUNC = 2
+_NT_GNU_BUILD_ID = 3
+_FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 183: "aarch64", 243: "RISC-V"}
+
+# .eh_frame_hdr (LSB 5.0, 10.6.2): version 1; the pointer pc-relative; the count an u32; a sorted
+# table of pairs of i32 that count from the header's own address
+_EH_FORM = b"\x01\x1b\x03\x3b"
+_EH_COUNT_AT, _EH_TABLE_AT = 8, 12
+_EH_ENTRY = struct.Struct("<ii")
+# Frame description: length, CIE pointer, start (pc-relative), size
+_FRAME = struct.Struct("<IIiI")
+_FRAME_START_AT = 8
+
+_REMEDY = "name an x86-64 program or shared library"
+
+
+class Function(NamedTuple):
+    """A function's address (as linked) and its length in bytes."""
+
+    address: int
+    size: int
+
+
+class _Part(NamedTuple):
+    """Where a segment or section stands in the file, and where in memory as linked."""
+
+    offset: int
+    address: int
+    size: int
+
+
+class Elf:
+    """An open ELF file; a context manager.
+
+    Raises ``ElfError`` where the file is not one that can be probed, or is cut off.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            # Not to wait for the other end of a FIFO.
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error
+        try:
+            status = os.fstat(self._fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise ElfError(f"{path} is not a file", _REMEDY)
+            self._size = status.st_size
+            self._read_headers()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        """Return exactly so many bytes of the file; raises ``ElfError`` where it ends before."""
+        data = b""
+        if offset + size <= self._size:
+            try:
+                data = os.pread(self._fd, size, offset)
+            except OSError as error:
+                raise ElfError(f"cannot read {self.path} ({error.strerror})", _REMEDY) from error
+        if len(data) != size:
+            raise self._damaged()
+        return data
+
+    def _read_part(self, part: "_Part") -> bytes:
+        if part not in self._parts:
+            self._parts[part] = self._read(part.offset, part.size)
+        return self._parts[part]
+
+    def _damaged(self) -> ElfError:
+        return ElfError(f"{self.path} is cut off or damaged", "install it again")
+
+    def _read_headers(self) -> None:
+        self._parts: dict[_Part, bytes] = {}
+        header = self._read(0, min(_HEADER.size, self._size))
+        if header[:4] != _MAGIC:
+            raise ElfError(f"{self.path} is not an ELF file", _REMEDY)
+        if len(header) < _HEADER.size:
+            raise self._damaged()
+        _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, _ = (
+            _HEADER.unpack(header)
+        )
+        if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine != _MACHINE_X86_64:
+            kind = _FOREIGN.get(machine, f"another machine ({machine})")
+            raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
+        self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
+        table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)
+        self._symbols = list(_symbol_tables(table))
+
+    def _read_segments(self, table: bytes) -> None:
+        self._code: list[_Part] = []
+        self._loads: list[_Part] = []
+        self._unwind: _Part | None = None
+        self.build_id: str | None = None
+        for kind, flags, offset, address, _, size, _, _ in _PROGRAM_HEADER.iter_unpack(table):
+            part = _Part(offset, address, size)
+            if kind == _PT_LOAD:
+                if offset + size > self._size:
+                    raise self._damaged()
+                self._loads.append(part)
+                if flags & _PF_X:
+                    self._code.append(part)
+            elif kind == _PT_GNU_EH_FRAME:
+                self._unwind = part
+            elif kind == _PT_NOTE and self.build_id is None:
+                self.build_id = _build_id(self._read_part(part))
+
+    def offset(self, address: int) -> int:
+        """Return the file offset of a linked address; raises ``ElfError`` outside of code."""
+        for part in self._code:
+            inside = address - part.address
+            if 0 <= inside < part.size:
+                return part.offset + inside
+        raise ElfError(f"{self.path} has no code at {address:#x}", "install it again")
+
+    def code(self, function: Function) -> bytes:
+        """Return a function's bytes; raises ``ElfError`` outside of code."""
+        return self._read(self.offset(function.address), function.size)
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name``, dynamic symbols first; None where it is not here.
+
+        A function that the file only calls, and another one has, is not here.
+        """
+        wanted = name.encode() + b"\0"
+        for table, names in self._symbols:
+            for place in _places(self._read_part(names), wanted):
+                # The name may be the end of a longer one: linkers merge them.
+                found = self._named(self._read_part(table), place)
+                if found is not None:
+                    return found
+        return None
+
+    def _named(self, table: bytes, name_at: int) -> Function | None:
+        for at in _places(table, _U32.pack(name_at)):
+            if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= len(table):
+                _, info, _, section, address, size = _SYMBOL.unpack_from(table, at)
+                if section and info & 0xF == _STT_FUNC:
+                    return Function(address, size or self._extent(address))
+        return None
+
+    def function_at(self, address: int) -> Function | None:
+        """Return the function that begins at ``address``, None if none does.
+
+        From the unwind table, which even stripped files have.
+        """
+        size = self._extent(address)
+        return Function(address, size) if size else None
+
+    def _extent(self, address: int) -> int:
+        """Return the length of the function at ``address`` by its frame description; 0 unknown."""
+        if self._unwind is None:
+            return 0
+        base, data = self._unwind.address, self._read_part(self._unwind)
+        if data[: len(_EH_FORM)] != _EH_FORM or len(data) < _EH_TABLE_AT:
+            return 0
+        (count,) = _U32.unpack_from(data, _EH_COUNT_AT)
+        low, high = 0, min(count, (len(data) - _EH_TABLE_AT) // _EH_ENTRY.size)
+        while low < high:
+            middle = (low + high) // 2
+            start, frame = _EH_ENTRY.unpack_from(data, _EH_TABLE_AT + middle * _EH_ENTRY.size)
+            if base + start == address:
+                return self._frame_size(base + frame, address)
+            if base + start < address:
+                low = middle + 1
+            else:
+                high = middle
+        return 0
+
+    def _frame_size(self, frame: int, address: int) -> int:
+        for part in self._loads:
+            inside = frame - part.address
+            if 0 <= inside <= part.size - _FRAME.size:
+                _, _, start, size = _FRAME.unpack(self._read(part.offset + inside, _FRAME.size))
+                # The encoding is the usual one only if it says where the function begins.
+                return size if frame + _FRAME_START_AT + start == address else 0
+        return 0
+
+
+def _places(data: bytes, wanted: bytes) -> Iterator[int]:
+    place = data.find(wanted)
+    while place >= 0:
+        yield place
+        place = data.find(wanted, place + 1)
+
+
+def _symbol_tables(section_headers: bytes) -> Iterator[tuple[_Part, _Part]]:
+    """Yield the symbol tables with the tables of their names, the dynamic one first."""
+    headers = list(_SECTION_HEADER.iter_unpack(section_headers))
+    for wanted in (_SHT_DYNSYM, _SHT_SYMTAB):
+        for _, kind, _, address, offset, size, link, *_ in headers:
+            if kind == wanted and link < len(headers):
+                _, _, _, names_address, names_offset, names_size, *_ = headers[link]
+                yield (
+                    _Part(offset, address, size),
+                    _Part(names_offset, names_address, names_size),
+                )
+
+
+def _build_id(notes: bytes) -> str | None:
+    at = 0
+    while at + _NOTE.size <= len(notes):
+        name_size, size, kind = _NOTE.unpack_from(notes, at)
+        name_at = at + _NOTE.size
+        content = name_at + (name_size + 3 & ~3)
+        if kind == _NT_GNU_BUILD_ID and notes[name_at:content] == b"GNU\0":
+            return notes[content : content + size].hex()
+        at = content + (size + 3 & ~3)
+    return None
