@@ -1,12 +1,13 @@
 """What the ends of a connection know of their traffic, to be compared with what was captured."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,21 @@ def run(*command: str | Path, stdin: str = "", **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextlib.contextmanager
+def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a program with pipes; it is gone at the end of the block."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            process.communicate()
 
 
 Sniff = Callable[..., Any]

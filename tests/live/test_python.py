@@ -1,0 +1,135 @@
+"""Python's ssl module: its sockets, and its memory buffers under asyncio."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.checks import (
+    Passed,
+    Sniff,
+    assert_passed,
+    assert_whole,
+    connections,
+    run_under,
+    started,
+    told,
+)
+from tests.live.conftest import PROGRAMS, Certificate, Server
+from tests.live.sniffer import PATIENCE_S
+
+
+class Client:
+    """A running tests/programs/python_client.py."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def ask(self, count: int) -> list[Passed]:
+        """Let it make ``count`` requests; return what it tells of them."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        return told("".join(iter(self.process.stdout.readline, "\n")))
+
+    def end(self) -> None:
+        self.process.communicate(timeout=PATIENCE_S)
+
+
+@contextlib.contextmanager
+def client(style: str, server: Server, certificate: Certificate) -> Iterator[Client]:
+    program = PROGRAMS / "python_client.py"
+    with started(
+        sys.executable, program, style, str(server.port), certificate.certificate
+    ) as process:
+        yield Client(process)
+
+
+@pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
+def test_joined_in_the_middle(
+    style: str, server: Server, certificate: Certificate, sniff: Sniff
+) -> None:
+    """Connections that were there before sslsniff, with requests before and under it."""
+    threads = 4 if style == "threads" else 1
+    with client(style, server, certificate) as running:
+        before = running.ask(3)
+        with sniff("--pid", str(running.pid)) as sniffer:
+            passed = running.ask(5) + running.ask(6)
+            running.end()
+            captured = sniffer.wait()  # the process is gone: it ends by itself
+
+    assert {each.client for each in before} == {each.client for each in passed}
+    assert len(passed) == 11 * threads
+    assert_passed(captured, passed, role="client", pid=running.pid)
+    assert_whole(captured)
+    # The name was set before; what was agreed still stands in the library's object.
+    alpn = "http/1.1" if style == "requests" else None
+    assert connections(captured, sni=None, alpn=alpn, tls_version="TLS 1.3") == threads
+    assert connections(captured, "closed") == threads
+
+
+@pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
+def test_from_the_start(style: str, server: Server, certificate: Certificate, sniff: Sniff) -> None:
+    """The process runs, its connections come later; the server is watched as well."""
+    threads = 4 if style == "threads" else 1
+    with client(style, server, certificate) as running:
+        pid = running.pid
+        with sniff("--pid", str(pid), "--pid", str(server.pid)) as sniffer:
+            passed = running.ask(9)
+            running.end()
+            sniffer.until(2 * 9 * threads)
+            captured = sniffer.stop()
+
+    assert len(passed) == 9 * threads
+    assert_passed(captured, passed, role="client", pid=pid)
+    assert_passed(captured, passed, role="server", pid=server.pid)
+    assert_whole(captured)
+    names = [each["sni"] for each in captured.of("connection") if each["pid"] == pid]
+    assert names == ["localhost"] * 2 * threads
+    assert connections(captured, tls_version="TLS 1.3") == 2 * threads
+
+
+def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
+    """Eight connections on one thread at each end, no socket call inside a TLS call."""
+    program = [sys.executable, PROGRAMS / "asyncio_http.py"]
+    held = ("sh", "-c", 'read word; exec "$0" "$@"')
+    with contextlib.ExitStack() as ending:
+        server = ending.enter_context(
+            started(*program, "server", certificate.certificate, certificate.key)
+        )
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        asking = ("client", certificate.certificate, port, "8", "12")
+        client = ending.enter_context(started(*held, *program, *asking))
+        with sniff("--pid", str(server.pid), "--pid", str(client.pid)) as sniffer:
+            stdout, _ = client.communicate("go\n", PATIENCE_S)
+            sniffer.until(2 * 96)
+            captured = sniffer.stop()
+
+    passed = told(stdout)
+    assert len(passed) == 96
+    assert_passed(captured, passed, role="client", pid=client.pid)
+    assert_passed(captured, passed, role="server", pid=server.pid)
+    assert_whole(captured)
+    assert len({each.client for each in passed}) == 8
+    assert connections(captured) == 16
+
+
+def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
+    """Client and server on the same thread of one process."""
+    ran = run_under(
+        tmp_path,
+        *(sys.executable, PROGRAMS / "asyncio_http.py", "both"),
+        *(certificate.certificate, certificate.key, "6", "10"),
+    )
+    passed = told(ran.stdout.decode())
+    assert len(passed) == 60
+    assert_passed(ran.captured, passed, role="client")
+    assert_passed(ran.captured, passed, role="server")
+    assert_whole(ran.captured)
+    assert connections(ran.captured) == 12
