@@ -1,0 +1,194 @@
+"""Each text sink on the same two exchanges, one of them hostile."""
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sslsniff.decoders.messages import Frame, Side, Undecoded
+from sslsniff.model import (
+    Address,
+    Body,
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Loss,
+    LossCause,
+    Process,
+    Request,
+    Response,
+    Summary,
+)
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.frames import FrameSink
+from sslsniff.sinks.hexdump import HexdumpSink, hexdump
+from sslsniff.sinks.jsonl import JsonSink
+from sslsniff.sinks.summary import SummarySink
+from sslsniff.sinks.terminal import TerminalSink
+
+START = 1_700_000_000_000_000_000
+HOSTILE = "\x1b]0;gone\x07\r\n\u202e"
+
+
+def connection() -> Connection:
+    return Connection(
+        id="7-1",
+        process=Process(7, "demo\x1b[31m"),
+        library="openssl",
+        role=Side.CLIENT,
+        from_start=True,
+        opened_ns=START,
+        local=Address("127.0.0.1", 4000),
+        remote=Address("127.0.0.1", 443),
+        alpn="h2",
+    )
+
+
+def exchange(body: bytes = b'{"a": 1}', **more: Any) -> Exchange:
+    return Exchange(
+        connection(),
+        "http/2",
+        3,
+        70,
+        START,
+        START + 1_000_000,
+        START + 2_500_000,
+        Request("GET", "/p" + HOSTILE, "https", "h", [("x", HOSTILE), ("unknown", None)]),
+        Response(200, "", [("content-type", "application/json")], Body(len(body), body)),
+        **more,
+    )
+
+
+def shown(make: Callable[[io.StringIO], Sink], use: Callable[[Sink], None]) -> str:
+    stream = io.StringIO()
+    sink = make(stream)
+    use(sink)
+    sink.flush()
+    return stream.getvalue()
+
+
+def harmless(text: str) -> bool:
+    return all(char == "\n" or char.isprintable() for char in text)
+
+
+@pytest.mark.parametrize("verbosity", [0, 1, 2])
+def test_terminal_lines(verbosity: int) -> None:
+    text = shown(lambda out: TerminalSink(out, verbosity), lambda sink: sink.exchange(exchange()))
+    assert harmless(text)
+    first, *rest = text.splitlines()
+    assert first.split("  ")[1:4] == ["demo\\x1b[31m[7]", "127.0.0.1:443", "http/2#3"]
+    assert first.endswith("200  2.5 ms  8 B")
+    assert ("  > unknown: ?" in rest) == (verbosity >= 1)
+    assert ('  <   "a": 1' in rest) == (verbosity >= 2)
+
+
+def test_terminal_tells_errors_and_losses() -> None:
+    failed = exchange(error="reset: CANCEL")
+    assert failed.response is not None
+    failed.response.body.missing = 9
+    text = shown(TerminalSink, lambda sink: sink.exchange(failed))
+    assert text.endswith("9 bytes missing  reset: CANCEL\n")
+    lost = Chunk(connection(), Direction.READ, START, 70, 5, b"", 5, LossCause.RING_FULL)
+    assert "lost 5 bytes (read): ring full" in shown(TerminalSink, lambda sink: sink.chunk(lost))
+    undecoded = Undecoded(Side.SERVER, b"??", 1234, "not HTTP" + HOSTILE)
+    text = shown(TerminalSink, lambda sink: sink.undecoded(connection(), undecoded, START))
+    assert "1.2 kB from the server not decoded: not HTTP" in text
+    assert harmless(text)
+
+
+def test_json_exchange_is_as_documented() -> None:
+    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(exchange())))
+    assert line["type"] == "exchange"
+    assert line["time"] == "2023-11-14T22:13:20.000000Z"
+    assert (line["duration_ms"], line["first_byte_ms"]) == (2.5, 1.0)
+    assert (line["pid"], line["tid"], line["connection"]) == (7, 70, "7-1")
+    assert line["client"] == {"ip": "127.0.0.1", "port": 4000}
+    assert line["server"] == {"ip": "127.0.0.1", "port": 443}
+    assert (line["protocol"], line["stream"]) == ("http/2", 3)
+    assert line["request"]["headers"] == [["x", HOSTILE], ["unknown", None]]
+    assert line["response"]["body"] == {"size": 8, "text": '{"a": 1}'}
+    assert (line["missing_bytes"], line["error"], line["informational"]) == (0, None, [])
+
+
+def test_json_bodies() -> None:
+    packed = gzip.compress(b"hello")
+    compressed = exchange(packed)
+    assert compressed.response is not None
+    compressed.response.headers.append(("content-encoding", "gzip"))
+    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(compressed)))
+    body = line["response"]["body"]
+    assert body["size"] == len(packed)
+    assert body["decoded"] == {"size": 5, "text": "hello"}
+    assert "base64" in body
+    cut = exchange(b"abc")
+    assert cut.response is not None
+    cut.response.body.size = 10
+    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(cut)))
+    assert line["response"]["body"] == {"size": 10, "text": "abc", "truncated": True}
+
+
+def test_json_chunks_only_where_asked() -> None:
+    chunk = Chunk(connection(), Direction.WRITE, START, 70, 5, b"\xff")
+    assert shown(JsonSink, lambda sink: sink.chunk(chunk)) == ""
+    line = json.loads(shown(lambda out: JsonSink(out, chunks=True), lambda sink: sink.chunk(chunk)))
+    assert (line["type"], line["direction"], line["offset"]) == ("chunk", "write", 5)
+    assert line["data"] == {"size": 1, "base64": "/w=="}
+
+
+def test_json_tells_losses_and_the_summary() -> None:
+    summary = Summary(1, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)])
+    lines = shown(JsonSink, lambda sink: sink.summary(summary)).splitlines()
+    loss, last = map(json.loads, lines)
+    assert (loss["type"], loss["cause"], loss["bytes"]) == ("loss", "ring full", 5)
+    assert last == {
+        "type": "summary",
+        "exchanges": 1,
+        "connections": 1,
+        "bytes": 10,
+        "lost_events": 2,
+        "lost_bytes": 5,
+        "duration_s": 2.0,
+    }
+
+
+def test_json_frames() -> None:
+    frame = Frame(3, Side.SERVER, "DATA", ["END_STREAM"], 2, {"data": b"hi"})
+    text = shown(JsonSink, lambda sink: sink.frame(connection(), frame, START, 70))
+    line = json.loads(text)
+    assert (line["type"], line["frame"], line["direction"]) == ("frame", "DATA", "read")
+    assert (line["stream"], line["flags"], line["length"]) == (3, ["END_STREAM"], 2)
+    assert line["data"] == {"size": 2, "text": "hi"}
+
+
+def test_frame_lines_are_harmless() -> None:
+    frame = Frame(3, Side.CLIENT, "HEADERS", ["END_HEADERS"], 9, {"headers": [("x", HOSTILE)]})
+    text = shown(FrameSink, lambda sink: sink.frame(connection(), frame, START, 70))
+    assert harmless(text)
+    assert "-> #3 HEADERS [END_HEADERS] 9 B" in text
+
+
+def test_hexdump_lines() -> None:
+    assert hexdump(b"GET / HTTP/1.1\r\n\xff", 16) == [
+        "00000010  47 45 54 20 2f 20 48 54 54 50 2f 31 2e 31 0d 0a  GET / HTTP/1.1..",
+        f"00000020  {'ff':<47}  .",
+    ]
+    chunk = Chunk(connection(), Direction.READ, START, 70, 0, b"\x1b[2J")
+    text = shown(HexdumpSink, lambda sink: sink.chunk(chunk))
+    assert harmless(text)
+    assert "read 4 bytes at 0" in text
+
+
+def test_summary_lists_lossy_connections() -> None:
+    lossy = connection()
+    lossy.missing[LossCause.RING_FULL] = 5
+    summary = Summary(3, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)], [lossy])
+    text = shown(SummarySink, lambda sink: sink.summary(summary))
+    assert text.splitlines() == [
+        "3 exchanges, 1 connections, 10 B of plaintext in 2.0 s, 5 bytes lost",
+        "lost for ring full: 2 times, 5 bytes",
+        "  7-1  demo\\x1b[31m[7]  127.0.0.1:443  bytes lost: 5 (ring full)",
+    ]

@@ -1,0 +1,60 @@
+"""What reaches a terminal, and the small forms that sinks share."""
+
+import pytest
+
+from sslsniff.model import Address, Request
+from sslsniff.sinks import text
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\r\nb", "a\\x0d\\x0ab"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202eabc", "\\u202eabc"),
+        ("caf\u00e9", "caf\u00e9"),
+        ("\ud800", "\\ud800"),
+        ("\x7f", "\\x7f"),
+    ],
+)
+def test_nothing_a_terminal_acts_on_passes(raw: str, shown: str) -> None:
+    assert text.escape(raw) == shown
+
+
+def test_lines_stay_lines() -> None:
+    assert text.escape_lines("a\r\n\tb\x1bc") == "a\n\tb\\x1bc"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (10_485_760, "10.5 MB"), (10**15, "1000.0 TB")],
+)
+def test_sizes(count: int, shown: str) -> None:
+    assert text.size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("target", "authority", "shown"),
+    [
+        ("/a?b", "h:1", "https://h:1/a?b"),
+        ("/a", None, "https://from.host/a"),
+        ("http://other/x", "h", "http://other/x"),
+        (None, "h", "https://h?"),
+    ],
+)
+def test_urls(target: str | None, authority: str | None, shown: str) -> None:
+    request = Request("GET", target, None, authority, [("Host", "from.host")])
+    assert text.url(request) == shown
+
+
+def test_addresses() -> None:
+    assert text.address(Address("::1", 443)) == "[::1]:443"
+    assert text.address(None) == "?"
+
+
+def test_times() -> None:
+    assert text.utc_time(1_700_000_000_123_456_789) == "2023-11-14T22:13:20.123456Z"
+    assert text.duration(1_234_567) == "1.2 ms"
+    assert text.duration(2_500_000_000) == "2.50 s"
