@@ -25,8 +25,9 @@ from sslsniff.decoders.messages import (
 from tests.unit.decoders.wires import END, C, S, Step, frame, merge, run
 
 MAKERS: dict[str, Callable[[], Decoder]] = {
-    "http1": Http1,
-    "http2": lambda: Http2(frames=True),
+    # Through the detector, so that a switch of protocols is followed.
+    "http1": lambda: Detector("http/1.1"),
+    "http2": lambda: Detector("h2", frames=True),
     "detector": Detector,
 }
 
