@@ -90,7 +90,7 @@ def exact(message: Message) -> bool:
     return not isinstance(message, Undecoded)
 
 
-@pytest.mark.parametrize("name", ["http1", "http2"])
+@pytest.mark.parametrize("name", MAKERS)
 @settings(deadline=None)
 @given(wire=wires, cuts=st.randoms(use_true_random=False))
 def test_any_chunking_gives_the_same_messages(name: str, wire: list[Step], cuts: Random) -> None:
