@@ -14,33 +14,34 @@ _OBJECT = ("rdi",)
 _PLAIN = ("rdi", "rsi")
 _COUNTED = ("rdi", "rsi", "rcx")
 _FLAGGED = ("rdi", "rsi", "r8")
-# SSL_read and SSL_write make a size_t of the size, and have a count of their own.
-_HANDED_ON = ("rdi", "rsi")
-_ALL_HANDED_ON = ("rdi", "rsi", "rdx", "rcx")
+_HANDED_ON = ("rdi", "rsi", "rdx", "rcx")
 
 _READ_INTERNAL = Row(
-    function=(Passing("SSL_read", _HANDED_ON), Passing("SSL_read_ex", _ALL_HANDED_ON)),
+    function=(Passing("SSL_read_ex", _HANDED_ON), Passing("SSL_read")),
     enter="c_read_enter",
     leave="c_return",
     registers=_COUNTED,
 )
 _READ_PLAIN = Row("SSL_read", "c_read_plain_enter", "c_return", _PLAIN)
+_READ_ALONE = _READ_PLAIN._replace(unless="SSL_read_ex")
 _READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED)
 
 _WRITE_INTERNAL_FLAGS = Row(
-    function=(Passing("SSL_write", _HANDED_ON), Passing("SSL_write_ex2", (*_ALL_HANDED_ON, "r8"))),
+    function=(Passing("SSL_write_ex2", (*_HANDED_ON, "r8")), Passing("SSL_write")),
     enter="c_write_flags_enter",
     leave="c_return",
     registers=_FLAGGED,
 )
 _WRITE_INTERNAL = Row(
-    function=(Passing("SSL_write", _HANDED_ON), Passing("SSL_write_ex", _ALL_HANDED_ON)),
+    function=(Passing("SSL_write_ex", _HANDED_ON), Passing("SSL_write")),
     enter="c_write_enter",
     leave="c_return",
     registers=_COUNTED,
+    unless="SSL_write_ex2",
 )
 _WRITE_PLAIN = Row("SSL_write", "c_write_plain_enter", "c_return", _PLAIN)
-_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED)
+_WRITE_ALONE = _WRITE_PLAIN._replace(unless="SSL_write_ex")
+_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED, unless="SSL_write_ex2")
 # SSL_write_ex is a jump to it, or a call.
 _WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED)
 
@@ -57,13 +58,13 @@ OPENSSL = Plan(
     marks=(),
     file_names=("libssl.so", "libssl-"),
     required=(
-        ((_READ_INTERNAL,), (_READ_PLAIN, _READ_EX), (_READ_PLAIN,)),
+        ((_READ_INTERNAL,), (_READ_PLAIN, _READ_EX), (_READ_ALONE,)),
         (
             (_WRITE_INTERNAL_FLAGS,),
             (_WRITE_INTERNAL,),
             (_WRITE_PLAIN, _WRITE_EX2),
             (_WRITE_PLAIN, _WRITE_EX),
-            (_WRITE_PLAIN,),
+            (_WRITE_ALONE,),
         ),
     ),
     optional=(*_LIFE, Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT)),

@@ -4,27 +4,30 @@ from typing import NamedTuple
 
 
 class Passing(NamedTuple):
-    """A call that hands on its caller's own arguments.
+    """A call by which a function without a symbol is known.
 
-    ``caller`` calls a function while ``registers`` still hold what the caller was given.
+    ``caller`` calls it and hands it ``registers`` as it was given them itself. The function reads
+    them all: that tells it from others that happen to be called on the way.
     """
 
     caller: str
-    registers: tuple[str, ...]
+    registers: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
     """One function to probe.
 
-    ``function`` is its symbol, or the calls by which one without a symbol is known: it is what all
-    of them call. ``enter`` and ``leave`` are BPF programs, for its entry and its return.
-    ``registers`` are those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
+    ``function`` is its symbol, or the calls by which one without a symbol is known. ``enter`` and
+    ``leave`` are BPF programs, for its entry and its return. ``registers`` are those that ``enter``
+    reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9). ``unless``: the row is for files that do not
+    define this function.
     """
 
     function: str | tuple[Passing, ...]
     enter: str | None = None
     leave: str | None = None
     registers: tuple[str, ...] = ()
+    unless: str | None = None
 
 
 Alternative = tuple[Row, ...]

@@ -1,0 +1,181 @@
+"""One file and the plans -> the probes that belong in it, or why there are none.
+
+A plan that does not fit is refused with the reason, never bent: a probe in a wrong place would
+damage the program that it watches.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from sslsniff.elf import Elf, Function
+from sslsniff.errors import ElfError
+from sslsniff.layout import SslLayout, read_layout
+from sslsniff.plans import PLANS, Alternative, Passing, Plan, Row
+from sslsniff.sites import Cost, arguments, best_site, handed_on, return_sites
+
+
+class ReturnStyle(Enum):
+    """How returns are seen: by return probes, or by probes on the return instructions."""
+
+    TRAMPOLINE = "trampoline"
+    INSTRUCTIONS = "instructions"
+
+
+class Probe(NamedTuple):
+    """A BPF program and the file offset where it is attached; ``is_return``: as a return probe."""
+
+    program: str
+    offset: int
+    is_return: bool
+    cost: Cost
+
+
+class Attachment(NamedTuple):
+    """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why."""
+
+    path: str
+    build_id: str | None
+    library: str
+    probes: tuple[Probe, ...]
+    layout: SslLayout | None
+    left_out: tuple[str, ...] = ()
+
+
+class Refusal(NamedTuple):
+    """Why nothing is attached to a file. Where not ``is_tls``, nothing was to be expected."""
+
+    reason: str
+    is_tls: bool = False
+
+
+class _Unfit(Exception):
+    """A row does not fit a file; says why."""
+
+
+def make_attachment(path: str, style: ReturnStyle) -> Attachment | Refusal:
+    """Find the plan for the file at ``path`` and where its probes belong."""
+    try:
+        with Elf(path) as elf:
+            plan = next((each for each in PLANS if _is_in(each, elf)), None)
+            if plan is None:
+                return Refusal("there is no TLS library in it that sslsniff knows")
+            return _Fitting(elf, style).fit(plan)
+    except ElfError as error:
+        return Refusal(str(error))
+
+
+def _is_in(plan: Plan, elf: Elf) -> bool:
+    return all(elf.function(each) for each in plan.symbols) and (
+        not plan.marks or any(elf.function(each) for each in plan.marks)
+    )
+
+
+class _Fitting:
+    """Fits plans to one file."""
+
+    def __init__(self, elf: Elf, style: ReturnStyle) -> None:
+        self._elf = elf
+        self._style = style
+
+    def fit(self, plan: Plan) -> Attachment | Refusal:
+        probes: list[Probe] = []
+        left_out = []
+        try:
+            for group in plan.required:
+                probes += self._cheapest(group)
+        except _Unfit as unfit:
+            return Refusal(f"no place for its probes: {unfit}", is_tls=True)
+        for row in plan.optional:
+            try:
+                probes += self._place(row)
+            except _Unfit as unfit:
+                left_out.append(str(unfit))
+        return Attachment(
+            path=self._elf.path,
+            build_id=self._elf.build_id,
+            library=plan.library,
+            probes=tuple(dict.fromkeys(probes)),
+            layout=read_layout(self._elf),
+            left_out=tuple(left_out),
+        )
+
+    def _cheapest(self, group: tuple[Alternative, ...]) -> list[Probe]:
+        found: list[list[list[Probe]]] = []
+        reasons: list[str] = []
+        for alternative in group:
+            try:
+                found.append([self._place(row) for row in alternative])
+            except _Unfit as unfit:
+                reasons.append(str(unfit))
+        if not found:
+            raise _Unfit("; ".join(dict.fromkeys(reasons)))
+        cheapest = min(found, key=lambda rows: max(map(_dear_hits, rows)))
+        return [probe for row in cheapest for probe in row]
+
+    def _place(self, row: Row) -> list[Probe]:
+        """Return a row's probes; raises ``_Unfit``."""
+        if row.unless is not None and self._elf.function(row.unless) is not None:
+            raise _Unfit(f"there is {row.unless}")
+        name, function = self._find(row.function)
+        code = self._elf.code(function)
+        trampoline = row.leave is not None and self._style is ReturnStyle.TRAMPOLINE
+        site = best_site(code, function.address, row.registers, with_return=row.leave is not None)
+        if site is None:
+            raise _Unfit(f"{name} has no place for a probe")
+        offset = self._elf.offset(site.address)
+        probes = []
+        if row.enter is not None:
+            probes.append(Probe(row.enter, offset, False, site.cost))
+        if row.leave is not None and trampoline:
+            probes.append(Probe(row.leave, offset, True, site.cost))
+        elif row.leave is not None:
+            probes += self._returns(name, function, code, row.leave)
+        return probes
+
+    def _returns(self, name: str, function: Function, code: bytes, leave: str) -> Iterator[Probe]:
+        returns = return_sites(code, function.address)
+        if returns is None:
+            raise _Unfit(f"{name} has ways out other than its return instructions")
+        for address in returns:
+            yield Probe(leave, self._elf.offset(address), False, Cost.STEPPED)
+
+    def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
+        if isinstance(wanted, str):
+            return wanted, self._named(wanted)
+        return self._passed(wanted)
+
+    def _named(self, name: str) -> Function:
+        function = self._elf.function(name)
+        if function is None:
+            raise _Unfit(f"there is no {name}")
+        if not function.size:
+            raise _Unfit(f"the length of {name} is unknown")
+        return function
+
+    def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
+        """Find the one function that all of these calls lead to."""
+        common: set[int] | None = None
+        for passing in passings:
+            caller = self._named(passing.caller)
+            calls = handed_on(self._elf.code(caller), caller.address)
+            passed = {
+                callee for callee, kept in calls.items() if kept.issuperset(passing.registers)
+            }
+            common = passed if common is None else common & passed
+        registers = {register for passing in passings for register in passing.registers}
+        functions = [
+            function
+            for callee in common or ()
+            if (function := self._elf.function_at(callee)) is not None
+            and arguments(self._elf.code(function), callee) >= registers
+        ]
+        name = "what " + " and ".join(each.caller for each in passings) + " call"
+        if len(functions) != 1:
+            raise _Unfit(f"{name} is not one function")
+        return name, functions[0]
+
+
+def _dear_hits(row: list[Probe]) -> int:
+    """Count the dear hits of one call; a return probe stands where the entry's does."""
+    return len({each.program for each in row if each.cost is Cost.STEPPED and not each.is_return})

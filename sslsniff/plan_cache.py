@@ -1,0 +1,172 @@
+"""What was found out about a file, kept on disk, so that a second start need not disassemble.
+
+An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
+of change. The build id would not do, as anyone can write one into a file of their own and so
+have wrong places remembered for a library that others use.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sslsniff import attachments, elf, layout, sites
+from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle
+from sslsniff.layout import SslLayout
+from sslsniff.plans import PLANS
+from sslsniff.sites import Cost
+
+_FORMAT = 1
+_DECIDING = (attachments, elf, layout, sites)
+_ROOT_FOLDER = Path("/var/cache/sslsniff")
+_MOST_ENTRIES = 512
+_MOST_ENTRY_BYTES = 65536
+_LARGEST_FIELD = 1 << 31
+
+
+def folder() -> Path:
+    """Return where entries are: root's own place, never one that another user names."""
+    if os.geteuid() == 0:
+        return _ROOT_FOLDER
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sslsniff"
+
+
+def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | Refusal | None:
+    """Return what is known of the file at ``path``, None where nothing is.
+
+    What is not of the right form, or not this user's alone, is as if it were not there.
+    """
+    try:
+        entry = json.loads(_read_private(folder(), _name(status, style)))
+        return _parse(entry, path, status.st_size)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def store(found: Attachment | Refusal, status: os.stat_result, style: ReturnStyle) -> None:
+    """Keep what was found. Where that cannot be, nothing is said: it only saves time."""
+    with contextlib.suppress(OSError):
+        place = folder()
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _prune(place)
+        text = json.dumps(_entry(found), separators=(",", ":"))
+        with tempfile.NamedTemporaryFile("w", dir=place, delete=False, encoding="ascii") as file:
+            try:
+                file.write(text)
+                file.flush()
+                Path(file.name).replace(place / _name(status, style))
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+
+def _name(status: os.stat_result, style: ReturnStyle) -> str:
+    """Return the entry's name; other plans or releases of sslsniff make others."""
+    facts = (
+        _FORMAT,
+        _code_times(),
+        PLANS,
+        style.value,
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32] + ".json"
+
+
+@cache
+def _code_times() -> tuple[int, ...]:
+    """Return what changes with the code that decides where probes belong."""
+    return tuple(Path(str(each.__file__)).stat().st_mtime_ns for each in _DECIDING)
+
+
+def _read_private(place: Path, name: str) -> bytes:
+    """Return an entry; raises ``OSError`` where another user could have written it."""
+    _check_private(place.lstat(), stat.S_ISDIR)
+    fd = os.open(place / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        _check_private(os.fstat(fd), stat.S_ISREG)
+        return os.read(fd, _MOST_ENTRY_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _check_private(status: os.stat_result, is_kind: Any) -> None:
+    if (
+        not is_kind(status.st_mode)
+        or status.st_uid != os.geteuid()
+        or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        raise PermissionError
+
+
+def _entry(found: Attachment | Refusal) -> dict[str, Any]:
+    if isinstance(found, Refusal):
+        return {"refusal": found.reason, "is_tls": found.is_tls}
+    return {
+        "build_id": found.build_id,
+        "library": found.library,
+        "probes": [(*probe[:3], probe.cost.value) for probe in found.probes],
+        "layout": found.layout,
+        "left_out": found.left_out,
+    }
+
+
+def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
+    """Return what an entry says; raises where it says nothing sensible."""
+    if "refusal" in entry:
+        return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]))
+    plan = next(each for each in (*PLANS, None) if each and each.library == entry["library"])
+    rows = [row for group in plan.required for each in group for row in each]
+    programs = {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
+    probes = []
+    for program, offset, is_return, cost in entry["probes"]:
+        if program not in programs or program is None or not isinstance(is_return, bool):
+            raise ValueError
+        probes.append(Probe(program, _number(offset, size), is_return, Cost(cost)))
+    if not probes:
+        raise ValueError
+    return Attachment(
+        path=path,
+        build_id=None if entry["build_id"] is None else _text(entry["build_id"]),
+        library=plan.library,
+        probes=tuple(probes),
+        layout=None if entry["layout"] is None else _parse_layout(entry["layout"]),
+        left_out=tuple(_text(each) for each in entry["left_out"]),
+    )
+
+
+def _parse_layout(fields: list[Any]) -> SslLayout:
+    return SslLayout(
+        **{
+            name: None if value is None else _number(value, _LARGEST_FIELD)
+            for name, value in zip(SslLayout._fields, fields, strict=True)
+        }
+    )
+
+
+def _number(value: Any, limit: int) -> int:
+    if type(value) is not int or not 0 <= value < limit:
+        raise ValueError
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _prune(place: Path) -> None:
+    entries = list(place.iterdir())
+    if len(entries) >= _MOST_ENTRIES:
+        for entry in sorted(entries, key=lambda each: each.stat().st_mtime)[: _MOST_ENTRIES // 4]:
+            entry.unlink(missing_ok=True)

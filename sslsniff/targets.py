@@ -1,0 +1,210 @@
+"""Which files to probe, and where in them: processes and plans -> attachments."""
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from sslsniff import plan_cache, procfs
+from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle, make_attachment
+from sslsniff.errors import TargetError
+from sslsniff.plans import PLANS
+
+__all__ = [
+    "Attachment",
+    "Probe",
+    "Refusal",
+    "ReturnStyle",
+    "Scope",
+    "Usage",
+    "candidates",
+    "is_named",
+    "plan_file",
+    "return_style",
+    "survey",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to watch: all that is given must fit; empty means any.
+
+    ``libraries`` are names or paths; ``programs`` are files to probe beside those that
+    processes map already, such as a command that is about to start.
+    """
+
+    pids: tuple[int, ...] = ()
+    uids: tuple[int, ...] = ()
+    comms: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+# On x86-64 a return probe's trampoline is a system call since 6.11 (uretprobe, number 335). A
+# seccomp filter that does not know it kills the process; since 6.14 filters do not see it
+# (commit cf6cb56ef244, "seccomp: passthrough uretprobe systemcall without filtering"), which
+# stable 6.12.14 and 6.13.3 have too, and 6.11 never got.
+_FIRST_WITH_SYSTEM_CALL = (6, 11)
+_FIRST_UNSEEN_BY_FILTERS = (6, 14)
+_FIXED_IN_STABLE = {(6, 12): 14, (6, 13): 3}
+
+
+@cache
+def return_style(release: str | None = None) -> ReturnStyle:
+    """Return the way to see returns that is safe on a kernel; None: the running one.
+
+    ``release`` is as ``uname -r`` has it. Distributions count on their own behind the first two
+    numbers: where the third is unknown the kernel counts as not fixed.
+    """
+    numbers = [int(each) for each in re.findall(r"\d+", release or platform.release())]
+    major, minor, patch = (*numbers, 0, 0, 0)[:3]
+    series = (major, minor)
+    if not _FIRST_WITH_SYSTEM_CALL <= series < _FIRST_UNSEEN_BY_FILTERS:
+        return ReturnStyle.TRAMPOLINE
+    fixed = _FIXED_IN_STABLE.get(series)
+    is_fixed = fixed is not None and patch >= fixed
+    return ReturnStyle.TRAMPOLINE if is_fixed else ReturnStyle.INSTRUCTIONS
+
+
+def plan_file(path: str) -> Attachment | Refusal:
+    """Return what to attach to the file at ``path``, or why nothing."""
+    style = return_style()
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        return Refusal(f"cannot read {path} ({error.strerror})")
+    known = plan_cache.load(path, status, style)
+    if known is not None:
+        return known
+    found = make_attachment(path, style)
+    if isinstance(found, Attachment) or found.is_tls:
+        plan_cache.store(found, status, style)
+    return found
+
+
+def candidates(scope: Scope) -> Iterator[str]:
+    """Yield the files that may be worth a probe for ``scope``, each once.
+
+    Raises ``TargetError`` where a process, program or library that it names does not exist.
+    """
+    if scope.libraries:
+        files: Iterable[str] = (each for name in scope.libraries for each in _named_files(name))
+    elif scope.programs:
+        files = (*map(_program, scope.programs), *_known_libraries())
+    else:
+        files = _mapped_files(scope)
+    seen: set[tuple[int, int]] = set()
+    for path in files:
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) not in seen:
+            seen.add((status.st_dev, status.st_ino))
+            yield path
+
+
+def is_named(path: str, names: Collection[str]) -> bool:
+    """Say whether ``path`` is one of these libraries: ``ssl``, ``libssl.so``, or a path."""
+    return any(path == name if "/" in name else _fits(Path(path).name, name) for name in names)
+
+
+def _fits(file_name: str, name: str) -> bool:
+    stem = name if name.startswith("lib") or ".so" in name else f"lib{name}"
+    return re.match(rf"{re.escape(stem)}($|\.|-\d)", file_name) is not None
+
+
+def _named_files(name: str) -> list[str]:
+    """Return the files that a library's name means; raises ``TargetError`` where there is none."""
+    if "/" in name:
+        if not Path(name).exists():
+            raise TargetError(f"there is no file {name}", "give the path of a library or program")
+        return [name]
+    found = [path for each, path in procfs.libraries() if _fits(each, name)]
+    found += [path for path in _mapped_files(Scope()) if _fits(Path(path).name, name)]
+    if not found:
+        raise TargetError(
+            f"no library {name} is installed or in use", "give its path, or see sslsniff list"
+        )
+    return found
+
+
+def _known_libraries() -> Iterator[str]:
+    """Yield the installed libraries that there are plans for: what a new process may use."""
+    beginnings = tuple({each for plan in PLANS for each in plan.file_names})
+    for name, path in procfs.libraries():
+        if name.startswith(beginnings):
+            yield path
+
+
+def _program(name: str) -> str:
+    """Return the file that is executed for a command's name: for a script, its interpreter."""
+    path = shutil.which(name)
+    if path is None:
+        raise TargetError(f"there is no program {name}", "check its name and PATH")
+    try:
+        with Path(path).open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return path
+    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return shutil.which(words[0]) or path if words else path
+
+
+def _mapped_files(scope: Scope) -> Iterator[str]:
+    seen: set[tuple[int, int]] = set()
+    for process in _processes(scope):
+        for file in procfs.mapped_files(process.pid):
+            if (file.device, file.inode) not in seen:
+                seen.add((file.device, file.inode))
+                path = procfs.file_path(process.pid, file)
+                if path is not None:
+                    yield path
+
+
+def _processes(scope: Scope) -> Iterator[procfs.Process]:
+    for pid in scope.pids or procfs.pids():
+        process = procfs.process(pid)
+        if process is None:
+            if scope.pids:
+                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
+            continue
+        if scope.uids and process.uid not in scope.uids:
+            continue
+        if scope.comms and process.comm not in scope.comms:
+            continue
+        yield process
+
+
+class Usage(NamedTuple):
+    """A process and the TLS libraries that it uses: path -> what can be attached."""
+
+    process: procfs.Process
+    files: dict[str, Attachment | Refusal]
+
+
+def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
+    """Look at processes (all, or ``pids``) for TLS libraries; yield those that use one.
+
+    A process that was asked for is told of even where it uses none. Raises ``TargetError`` where
+    one of ``pids`` does not exist.
+    """
+    known: dict[tuple[int, int], tuple[str, Attachment | Refusal]] = {}
+    for process in _processes(Scope(pids=tuple(pids))):
+        files = {}
+        for file in procfs.mapped_files(process.pid):
+            key = (file.device, file.inode)
+            if key not in known and (path := procfs.file_path(process.pid, file)) is not None:
+                known[key] = (path, plan_file(path))
+            path, plan = known.get(key, ("", Refusal("the process is gone")))
+            if isinstance(plan, Attachment) or plan.is_tls:
+                files[file.path] = plan
+        if files or pids:
+            yield Usage(process, files)
