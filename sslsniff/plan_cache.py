@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,14 +55,18 @@ def store(found: Attachment | Refusal, status: os.stat_result, style: ReturnStyl
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
         text = json.dumps(_entry(found), separators=(",", ":"))
-        with tempfile.NamedTemporaryFile("w", dir=place, delete=False, encoding="ascii") as file:
-            try:
+        entry = place / _name(status, style)
+        fresh = entry.with_suffix(f".{os.getpid()}")
+        try:
+            with open(fresh, "x", encoding="ascii", opener=_private) as file:
                 file.write(text)
-                file.flush()
-                Path(file.name).replace(place / _name(status, style))
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+            fresh.replace(entry)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _name(status: os.stat_result, style: ReturnStyle) -> str:

@@ -1,9 +1,7 @@
 """Which files to probe, and where in them: processes and plans -> attachments."""
 
 import os
-import platform
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -61,7 +59,7 @@ def return_style(release: str | None = None) -> ReturnStyle:
     ``release`` is as ``uname -r`` has it. Distributions count on their own behind the first two
     numbers: where the third is unknown the kernel counts as not fixed.
     """
-    numbers = [int(each) for each in re.findall(r"\d+", release or platform.release())]
+    numbers = [int(each) for each in re.findall(r"\d+", release or os.uname().release)]
     major, minor, patch = (*numbers, 0, 0, 0)[:3]
     series = (major, minor)
     if not _FIRST_WITH_SYSTEM_CALL <= series < _FIRST_UNSEEN_BY_FILTERS:
@@ -144,6 +142,8 @@ def _known_libraries() -> Iterator[str]:
 
 def _program(name: str) -> str:
     """Return the file that is executed for a command's name: for a script, its interpreter."""
+    import shutil  # 9 ms, and only a command of the user needs it
+
     path = shutil.which(name)
     if path is None:
         raise TargetError(f"there is no program {name}", "check its name and PATH")
