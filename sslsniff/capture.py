@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from sslsniff import procfs, targets, wire
+from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import KernelError, TargetError
 from sslsniff.kernel.bcc_loader import BccLoader
 from sslsniff.kernel.libbpf import LibbpfLoader
@@ -85,6 +86,7 @@ class LiveCapture:
         self._detaches: list[Detach] = []
         self._seen_files: set[tuple[int, int]] = set()
         self._attached_files = 0
+        self._refusal = ""
         self._open: dict[int, tuple[int, bytes]] = {}
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
         self._configure(call_limit_bytes)
@@ -213,8 +215,10 @@ class LiveCapture:
     def _nothing_yet(self) -> None:
         """No file to probe was found: an error where none can come, a note where one may."""
         if self._scope.libraries:
-            names = ", ".join(self._scope.libraries)
-            raise TargetError(f"{names} is no TLS library that can be probed", "run sslsniff list")
+            raise TargetError(
+                f"nothing to probe in {', '.join(self._scope.libraries)} ({self._refusal})",
+                "name a TLS library; sslsniff list shows those in use",
+            )
         self._note("no TLS library is in use yet; waiting for one")
 
     def _attach_file(self, path: str) -> None:
@@ -228,7 +232,8 @@ class LiveCapture:
             return
         self._seen_files.add(identity)
         plan = targets.plan_file(path)
-        if isinstance(plan, targets.Refusal):
+        if isinstance(plan, Refusal):
+            self._refusal = plan.reason
             if plan.is_tls:
                 self._note(f"{path} is not probed: {plan.reason}")
             return
@@ -248,7 +253,7 @@ class LiveCapture:
             return
         self._attached_files += 1
 
-    def _add_layout(self, plan: targets.Attachment) -> int:
+    def _add_layout(self, plan: Attachment) -> int:
         """Tell the programs the layout of a file's objects; return the index it has there.
 
         Index 0 is for programs that cannot know their file: it holds what fits all files.

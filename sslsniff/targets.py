@@ -96,6 +96,8 @@ def candidates(scope: Scope) -> Iterator[str]:
         files = (*map(_program, scope.programs), *_known_libraries())
     else:
         files = _mapped_files(scope)
+        if not scope.pids:  # those of processes to come, too
+            files = (*files, *_known_libraries())
     seen: set[tuple[int, int]] = set()
     for path in files:
         try:
