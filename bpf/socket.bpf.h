@@ -83,6 +83,21 @@ static __always_inline u64 innermost_object(const struct thread *thread)
 	return object;
 }
 
+/* TLS inside TLS: a socket call of the innermost connection carries those of the open calls around it. Indirect
+ * evidence only: a fiber that was switched away inside its call has another socket. */
+static __always_inline void bind_outer(const struct thread *thread, u64 innermost, u64 socket)
+{
+	for (int i = 0; i < CALL_SLOTS; i++) {
+		const struct call *call = &thread->calls[i];
+		if (!call->stack || call->object == innermost)
+			continue;
+		struct connection_key key = {.object = call->object, .pid = thread->pid};
+		struct connection *connection = map_lookup(connections, &key);
+		if (connection)
+			bind(thread, connection, socket, 0);
+	}
+}
+
 static __always_inline int socket_call(const struct sock *sock, int sent)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -98,6 +113,8 @@ static __always_inline int socket_call(const struct sock *sock, int sent)
 		thread->received = (u64)sock;
 		return 0;
 	}
+	if (direct)
+		bind_outer(thread, object, (u64)sock);
 	if (!direct) {
 		object = thread->written;
 		thread->written = 0;
