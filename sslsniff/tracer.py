@@ -212,7 +212,10 @@ class Tracer:
     def _request_head(
         self, conversation: _Conversation, message: RequestHead, chunk: Chunk
     ) -> None:
-        self._exchange(conversation, message.stream, chunk).exchange.request = Request(
+        exchange = self._exchange(conversation, message.stream, chunk).exchange
+        if exchange.stream is None:
+            exchange.protocol = message.version.lower()  # http/1.0, on the same decoder
+        exchange.request = Request(
             method=message.method,
             target=message.target,
             scheme=message.scheme,
