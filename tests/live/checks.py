@@ -129,13 +129,16 @@ class Ran:
 
     captured: Captured
     stdout: bytes
-    code: int
 
 
 def run_under(
-    directory: Path, *command: str | Path, options: Iterable[str] = (), stdin: bytes = b""
+    directory: Path,
+    *command: str | Path,
+    options: Iterable[str] = (),
+    stdin: bytes = b"",
+    code: int = 0,
 ) -> Ran:
-    """Run ``sslsniff -- COMMAND``; output, error and exit code are the command's."""
+    """Run ``sslsniff -- COMMAND``, which ends with ``code``."""
     output = directory / "captured.jsonl"
     done = subprocess.run(
         [sniffer.SSLSNIFF, "--json", "--force", "-o", output, *options, "--", *command],
@@ -145,7 +148,7 @@ def run_under(
     )
     lines = output.read_text("utf-8").splitlines() if output.exists() else []
     captured = Captured([json.loads(line) for line in lines], done.stderr.decode(), done.returncode)
-    return Ran(captured, done.stdout, done.returncode)
+    return Ran(captured, done.stdout)
 
 
 def run(*command: str | Path, stdin: str = "", **environment: str) -> str:
