@@ -119,7 +119,8 @@ class Elf:
             _HEADER.unpack(header)
         )
         if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine != _MACHINE_X86_64:
-            kind = _FOREIGN.get(machine, f"another machine ({machine})")
+            other = "32-bit code" if header[4] != _CLASS_64 else f"another machine ({machine})"
+            kind = _FOREIGN.get(machine, other)
             raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
         self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
         table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)

@@ -1,6 +1,6 @@
-"""Real builds of libssl to test with: Debian's, from all its suites, fetched on demand.
+"""Real TLS libraries to test with: Debian's, from all its suites, fetched on demand.
 
-Each library lies in ``.cache/libs/<suite>`` with what it needs to be loaded. Packages are
+Each lies in a folder under ``.cache/libs`` with what it needs to be loaded. Packages are
 checked by apt against Debian's keys; neither the system's sources nor its lists are touched.
 """
 
@@ -34,13 +34,16 @@ _PACKAGES = {
     "3.5": _Package("trixie", "libssl3t64", base="trixie"),
     "3.6": _Package("sid", "libssl3t64", base="sid"),
     "4.0": _Package("experimental", "libssl4", base="sid"),
+    "boringssl": _Package("trixie", "android-libboringssl"),
+    "wolfssl": _Package("bookworm", "libwolfssl35"),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
-SERIES = tuple(_PACKAGES)
+OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
+"""The series of OpenSSL, oldest first."""
 
 
 class Library(NamedTuple):
-    """One libssl. ``version`` is the package's."""
+    """One TLS library. ``version`` is the package's."""
 
     series: str
     version: str
@@ -48,7 +51,7 @@ class Library(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return next(self.folder.glob("usr/lib/x86_64-linux-gnu/libssl.so.?*"))
+        return min(self.folder.glob("usr/lib/x86_64-linux-gnu/**/lib*ssl.so.?*"))
 
     def run(self, *arguments: str | Path) -> str:
         """Run Python so that it loads this libssl; return what it prints."""
@@ -70,16 +73,16 @@ class Library(NamedTuple):
 
 @cache
 def library(series: str) -> Library:
-    """Return a libssl of ``series``; the test that asks fails where it cannot be had.
+    """Return the library called ``series``; the test that asks fails where it cannot be had.
 
     With SSLSNIFF_OFFLINE=1 that test is skipped instead.
     """
     package = _PACKAGES[series]
-    folder = CACHE / "libs" / package.suite
+    folder = CACHE / "libs" / f"{package.suite}-{package.name}"
     done = folder / "version"
     if not done.exists():
         if os.environ.get("SSLSNIFF_OFFLINE") == "1":
-            pytest.skip(f"libssl {series} is not in {CACHE} and SSLSNIFF_OFFLINE is set")
+            pytest.skip(f"{series} is not in {CACHE} and SSLSNIFF_OFFLINE is set")
         try:
             version = _fetch(package, folder)
         except (OSError, subprocess.SubprocessError) as error:
@@ -90,7 +93,7 @@ def library(series: str) -> Library:
             )
         done.write_text(version)
     version = done.read_text()
-    if not version.startswith(series):
+    if series in OPENSSL and not version.startswith(series):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
     return Library(series, version, folder)
 
