@@ -1,0 +1,48 @@
+"""Plans are data: that they name what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sslsniff.plans import PLANS, Passing, Plan, Row
+from sslsniff.sites import ARGUMENTS
+
+BPF = Path(__file__).parents[2] / "bpf"
+PROGRAMS = {
+    name
+    for source in BPF.glob("*.bpf.h")
+    for name in re.findall(r'^SEC\("uprobe"\)\nint (\w+)\(', source.read_text(), re.MULTILINE)
+}
+
+
+def rows(plan: Plan) -> list[Row]:
+    required = [row for group in plan.required for alternative in group for row in alternative]
+    return [*required, *plan.optional]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.library)
+def test_a_plan_names_what_exists(plan: Plan) -> None:
+    assert plan.symbols
+    assert plan.file_names
+    for row in rows(plan):
+        assert row.enter or row.leave
+        assert {row.enter, row.leave} - {None} <= PROGRAMS
+        assert set(row.registers) <= set(ARGUMENTS)
+        passings = row.function if isinstance(row.function, tuple) else ()
+        for passing in passings:
+            assert isinstance(passing, Passing)
+            assert set(passing.registers) <= set(ARGUMENTS)
+        if passings:
+            assert set(row.registers) <= {
+                each for passing in passings for each in passing.registers
+            }
+
+
+def test_a_plan_is_found_before_a_more_general_one() -> None:
+    names = [plan.library for plan in PLANS]
+    assert names == list(dict.fromkeys(names))
+    for index, plan in enumerate(PLANS):
+        for later in PLANS[index + 1 :]:
+            more_general = set(plan.symbols) <= set(later.symbols) and not plan.marks
+            assert not more_general, f"{plan.library} hides {later.library}"
