@@ -19,6 +19,7 @@ _COUNT_SW_DUMMY = 9
 _ATTR_BYTES = 128
 _FLAG_CLOEXEC = 8
 _BIT_MMAP = 1 << 8
+_BIT_WATERMARK = 1 << 14
 _BIT_MMAP2 = 1 << 23
 _RECORD_LOST = 2
 _RECORD_MMAP2 = 10
@@ -54,7 +55,9 @@ class Mappings:
     def _open(self, cpu: int) -> None:
         attributes = ctypes.create_string_buffer(_ATTR_BYTES)
         struct.pack_into("<IIQ", attributes, 0, _TYPE_SOFTWARE, _ATTR_BYTES, _COUNT_SW_DUMMY)
-        struct.pack_into("<QI", attributes, 40, _BIT_MMAP | _BIT_MMAP2, 1)
+        # A count of events would wake for samples only (perf_event_open(2)); there are none.
+        bits = _BIT_MMAP | _BIT_MMAP2 | _BIT_WATERMARK
+        struct.pack_into("<QI", attributes, 40, bits, 1)
         libc = ctypes.CDLL(None, use_errno=True)
         fd = libc.syscall(_SYSCALL_PERF_EVENT_OPEN, attributes, -1, cpu, -1, _FLAG_CLOEXEC)
         if fd < 0:
