@@ -91,13 +91,16 @@ def candidates(scope: Scope) -> Iterator[str]:
     Raises ``TargetError`` where a process, program or library that it names does not exist.
     """
     if scope.libraries:
-        files: Iterable[str] = (each for name in scope.libraries for each in _named_files(name))
+        files = [each for name in scope.libraries for each in _named_files(name)]
     elif scope.programs:
-        files = (*map(_program, scope.programs), *_known_libraries())
+        files = [*map(_program, scope.programs), *_known_libraries()]
     else:
-        files = _mapped_files(scope)
-        if not scope.pids:  # those of processes to come, too
-            files = (*files, *_known_libraries())
+        files = list(_mapped_files(scope))
+        # Those of processes to come, too. Where the processes use none by now (a shell), all that
+        # there will be to see is what they open or start, and the first of that may be over soon.
+        known = list(_known_libraries())
+        if not scope.pids or not _share_one(files, known):
+            files += known
     seen: set[tuple[int, int]] = set()
     for path in files:
         try:
@@ -140,6 +143,13 @@ def _known_libraries() -> Iterator[str]:
     for name, path in procfs.libraries():
         if name.startswith(beginnings):
             yield path
+
+
+def _share_one(files: Iterable[str], libraries: Iterable[str]) -> bool:
+    """Say whether any of ``files`` has the name of one of ``libraries``."""
+    return not {Path(file).name for file in files}.isdisjoint(
+        Path(library).resolve().name for library in libraries
+    )
 
 
 def _program(name: str) -> str:
