@@ -1,6 +1,7 @@
 """curl against the server of tests/programs: every request, each byte, both addresses."""
 
 import shlex
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from tests.live.checks import (
     run,
     run_under,
     sha256,
+    started,
 )
 from tests.live.conftest import Certificate, Server, python_server
 from tests.live.curl import Request, curl, gets, results
@@ -134,10 +136,10 @@ def test_children_of_a_shell(
     requests = gets(4)
     command = shlex.join(curl(server.url, requests, certificate, tmp_path, "--http1.1"))
     script = f"read word; for time in 1 2 3; do {command}; done"
-    shell = subprocess.Popen(
-        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with sniff("--pid", str(shell.pid)) as sniffer:
+    with (
+        started("sh", "-c", script) as shell,
+        sniff("--pid", str(shell.pid)) as sniffer,
+    ):
         stdout, _ = shell.communicate("go\n", PATIENCE_S)
         captured = sniffer.wait()  # its processes are gone: it ends by itself
     lines = stdout.splitlines(keepends=True)
@@ -153,20 +155,43 @@ def test_children_of_a_shell(
     assert shell.pid not in {each["pid"] for each in captured.exchanges}
 
 
+def test_library_found_later(
+    server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """A library that nobody used before is seen when a child maps it, soon enough for the next."""
+    [library] = Path("/usr/lib").glob("*/libssl.so.3")
+    shutil.copy(library, tmp_path)
+    first, second = tmp_path / "first", tmp_path / "second"
+    lines = ["read word", f"export LD_LIBRARY_PATH={tmp_path}"]
+    requests = gets(4)
+    for directory in first, second:
+        directory.mkdir()
+        command = curl(server.url, requests, certificate, directory, "--http1.1")
+        lines += [f"{shlex.join(command)} > {directory}/told", "sleep 0.5"]
+    with (
+        started("sh", "-c", "\n".join(lines)) as shell,
+        sniff("--pid", str(shell.pid)) as sniffer,
+    ):
+        shell.communicate("go\n", PATIENCE_S)
+        captured = sniffer.wait()
+    last = captured.exchanges[-1]["pid"]
+    assert_passed(
+        captured, results((second / "told").read_text(), requests), role="client", pid=last
+    )
+    assert_whole(captured)
+
+
 def test_another_process_is_not_seen(
     server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
     """The control: where the probes do not fire for curl, nothing may be found."""
-    bystander = subprocess.Popen(["sleep", "60"])
-    try:
-        requests = gets(5)
-        with sniff("--pid", str(bystander.pid)) as sniffer:
-            command = curl(server.url, requests, certificate, tmp_path)
-            passed = results(run(*command), requests)
-            captured = sniffer.stop()
-    finally:
-        bystander.kill()
-        bystander.wait()
+    requests = gets(5)
+    with (
+        started("cat") as bystander,
+        sniff("--pid", str(bystander.pid)) as sniffer,
+    ):
+        passed = results(run(*curl(server.url, requests, certificate, tmp_path)), requests)
+        captured = sniffer.stop()
     assert len(passed) == 5
     assert captured.exchanges == []
     assert connections(captured) == 0
@@ -207,5 +232,6 @@ def test_exit_codes(script: str, code: int, tmp_path: Path) -> None:
 def test_command_that_does_not_exist(tmp_path: Path) -> None:
     ran = run_under(tmp_path, "./there-is-no-such-command", "--option", code=1)
     assert ran.stdout == b""
-    assert ran.captured.stderr.startswith("sslsniff: cannot start ./there-is-no-such-command")
+    assert ran.captured.stderr.startswith("sslsniff: ")
+    assert "./there-is-no-such-command" in ran.captured.stderr
     assert ran.captured.stderr.count("\n") == 1

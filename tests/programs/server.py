@@ -45,6 +45,8 @@ class Http1Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(reply)))
         self.send_header("X-Nonce", self.headers.get("x-nonce", ""))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(reply)
