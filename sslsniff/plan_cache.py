@@ -127,7 +127,7 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
     """Return what an entry says; raises where it says nothing sensible."""
     if "refusal" in entry:
         return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]))
-    plan = next(each for each in (*PLANS, None) if each and each.library == entry["library"])
+    plan = {each.library: each for each in PLANS}[entry["library"]]
     rows = [row for group in plan.required for each in group for row in each]
     programs = {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
     probes = []
