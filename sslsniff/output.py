@@ -75,13 +75,13 @@ def _create(name: str) -> int:
 def _replace(name: str) -> int:
     """Create a file beside ``name`` and give it that name, in one step."""
     path = Path(name)
-    beside = str(path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}"))
-    fd = _create(beside)
+    beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}")
+    fd = _create(str(beside))
     try:
-        os.replace(beside, name)
+        beside.replace(path)
     except OSError:
         os.close(fd)
-        os.unlink(beside)
+        beside.unlink()
         raise
     return fd
 

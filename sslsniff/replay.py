@@ -175,8 +175,8 @@ class ReplaySource:
             self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
         if self._encrypted:
             self.warnings.append(
-                f"{self._encrypted} connections are encrypted: a capture from the network holds"
-                " no plaintext"
+                f"connections that are encrypted: {self._encrypted}; of those, a capture from the"
+                " network holds no plaintext"
             )
 
 

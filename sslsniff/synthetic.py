@@ -108,7 +108,7 @@ class SyntheticConnection:
         options = end.options.get(chunk.tid) or self._options(end, chunk.tid)
         data = chunk.data
         size = len(data)
-        if size <= _SEGMENT_BYTES:
+        if 0 < size <= _SEGMENT_BYTES:
             self._send(end, chunk.time_ns, data, options)
         else:
             view = memoryview(data)

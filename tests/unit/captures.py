@@ -3,11 +3,14 @@
 import io
 import itertools
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import h2.config
 import h2.connection
+import h2.events
 
 from sslsniff import wire
 from sslsniff.decoders.messages import Side
@@ -26,8 +29,11 @@ Step = tuple[Direction, bytes | int]
 class Taker:
     """Drives a ``PcapSink``; a millisecond and a bit pass with each step."""
 
-    def __init__(self, path: Path, kind: str = "pcapng", layout: str = "null-tls") -> None:
-        self._file = path.open("wb", buffering=0)
+    def __init__(
+        self, where: Path | BinaryIO, kind: str = "pcapng", layout: str = "null-tls"
+    ) -> None:
+        file = where.open("wb", buffering=0) if isinstance(where, Path) else where
+        self._file = file
         self.sink = PcapSink(self._file, kind, layout)
         self.now_ns = START_NS
         self._ids = itertools.count(1)
@@ -199,9 +205,10 @@ def http2_steps(requests: int, body: bytes, first_path: str = "") -> list[Step]:
             if data := server.data_to_send():
                 steps.append((READ, data))
                 for event in client.receive_data(data):
-                    flow_controlled = getattr(event, "flow_controlled_length", 0)
-                    if flow_controlled:
-                        client.acknowledge_received_data(flow_controlled, event.stream_id)
+                    if isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
+                        client.acknowledge_received_data(
+                            event.flow_controlled_length, event.stream_id
+                        )
                 moved = True
 
     client.initiate_connection()
@@ -234,8 +241,6 @@ def http2_steps(requests: int, body: bytes, first_path: str = "") -> list[Step]:
 
 def events_of(raw: bytes) -> tuple[list[wire.Event], ReplaySource]:
     """Return the events of a capture held in memory."""
-    import tempfile
-
     with tempfile.NamedTemporaryFile() as file:
         file.write(raw)
         file.flush()
@@ -247,12 +252,8 @@ def captured(
     steps: list[Step], kind: str = "pcapng", layout: str = "null-tls", **options: object
 ) -> bytes:
     """Return a capture of one connection, as bytes."""
-    taker = Taker.__new__(Taker)
     file = io.BytesIO()
-    taker._file = file  # type: ignore[assignment]
-    taker.sink = PcapSink(file, kind, layout)
-    taker.now_ns = START_NS
-    taker._ids = itertools.count(1)
+    taker = Taker(file, kind, layout)
     taker.take(steps, **options)  # type: ignore[arg-type]
     taker.sink.close()
     return file.getvalue()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 from scapy.utils import wrpcap, wrpcapng
 
 from sslsniff import replay as replay_module
@@ -471,12 +472,12 @@ def test_encrypted_connections_are_told(tmp_path: Path) -> None:
     source = ReplaySource(tmp_path / "file")
     assert len(list(source)) == 3
     assert source.warnings == [
-        "1 connections are encrypted: a capture from the network holds no plaintext"
+        "connections that are encrypted: 1; of those, a capture from the network holds no plaintext"
     ]
 
 
 def test_unknown_link_types_are_told(tmp_path: Path) -> None:
-    wrpcap(str(tmp_path / "file"), [b"x" * 40, b"y" * 40], linktype=147)
+    wrpcap(str(tmp_path / "file"), [Raw(b"x" * 40), Raw(b"y" * 40)], linktype=147)
     source = ReplaySource(tmp_path / "file")
     assert list(source) == []
     assert source.warnings == ["2 packets of link type 147 cannot be read"]
