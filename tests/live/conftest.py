@@ -42,9 +42,12 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     folder = tmp_path_factory.mktemp("certificate")
     made = Certificate(folder / "certificate.pem", folder / "key.pem")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"]
-        + ["-keyout", made.key, "-out", made.certificate],
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"),
+            *("-keyout", made.key, "-out", made.certificate),
+        ],
         check=True,
         capture_output=True,
     )

@@ -11,12 +11,17 @@ import pytest
 from tests.live.checks import (
     Passed,
     Sniff,
+    address,
     assert_passed,
     assert_whole,
     connections,
+    content,
     run_under,
+    seen,
+    sha256,
     started,
     told,
+    values,
 )
 from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.sniffer import PATIENCE_S
@@ -92,6 +97,31 @@ def test_from_the_start(style: str, server: Server, certificate: Certificate, sn
     names = [each["sni"] for each in captured.of("connection") if each["pid"] == pid]
     assert names == ["localhost"] * 2 * threads
     assert connections(captured, tls_version="TLS 1.3") == 2 * threads
+
+
+def test_server_joined_in_the_middle(
+    server: Server, certificate: Certificate, sniff: Sniff
+) -> None:
+    """A thread that waits inside SSL_read since before: that one call is not seen.
+
+    No probe saw its beginning, so that the first request is missing, but not its answer.
+    """
+    with client("http.client", server, certificate) as running:
+        running.ask(3)
+        with sniff("--pid", str(server.pid)) as sniffer:
+            first, *others = running.ask(6)
+            running.end()
+            sniffer.until(6)
+            captured = sniffer.stop()
+
+    partly, *exchanges = captured.exchanges
+    assert partly["request"] is None
+    assert values(partly["response"], "x-nonce") == [first.nonce]
+    assert sha256(content(partly["response"]["body"])) == first.response_sha256
+    assert address(partly["client"]) == first.client
+    assert sorted(map(seen, exchanges)) == sorted(others)
+    assert {each["role"] for each in captured.exchanges} == {"server"}
+    assert captured.summary["lost_bytes"] == 0
 
 
 def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
