@@ -14,6 +14,7 @@
 
 #define SEC(name)
 #define LICENSE(name)
+#define KEEP_TYPE(name)
 
 /* Debian 12's bcc attaches without cookies: every library has layout 0. */
 #define ATTACH_COOKIE(ctx) 0

@@ -22,6 +22,8 @@ typedef __s32 s32;
 
 #define SEC(name) __attribute__((section(name), used))
 #define LICENSE(name) char LICENSE[] SEC("license") = name
+/* BTF keeps only types that something global uses: a pointer that nobody reads. */
+#define KEEP_TYPE(name) const struct name *keep_##name
 #define __always_inline inline __attribute__((always_inline))
 
 /* x86-64 user registers at the probe (arch/x86/include/asm/ptrace.h): kernel ABI, not relocated. */

@@ -166,15 +166,18 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	map_delete(threads, &id);
 
-	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). */
+	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). Where it
+	 * cannot be read the first thread's end stands for the process's. */
 	const struct task_struct *task = (const struct task_struct *)ctx->args[0];
 	const struct config *config = get_config();
 	struct signal_struct *signal = 0;
-	s32 live = 1;
-	if (!config || !types_are_reliable(task))
+	s32 live = (u32)id != id >> 32;
+	if (!config)
 		return 0;
-	bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
-	bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
+	if (types_are_reliable(task)) {
+		bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
+		bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
+	}
 	if (live != 0)
 		return 0;
 	forget_process(id >> 32);

@@ -23,4 +23,11 @@
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
 
+/* For the test that compares them with sslsniff/wire.py. */
+KEEP_TYPE(event_opened);
+KEEP_TYPE(event_data);
+KEEP_TYPE(event_addresses);
+KEEP_TYPE(event_closed);
+KEEP_TYPE(event_exited);
+
 LICENSE("Dual MIT/GPL");

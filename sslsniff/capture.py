@@ -18,7 +18,6 @@ from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.layout import SslLayout
-from sslsniff.model import LossCause
 
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
@@ -34,13 +33,9 @@ _NO_LAYOUT = SslLayout()
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 
-_COUNTED = (
-    LossCause.RING_FULL,
-    LossCause.CALL_LIMIT,
-    LossCause.UNREADABLE,
-    LossCause.SENDFILE,
-)
-_UNTRACKED_CALLS = 2 * len(_COUNTED)
+# enum counter in bpf/maps.bpf.h; what stands before is told by the events' own arithmetic
+_UNTRACKED_CALLS = 8
+_UNRELIABLE_TYPES = 9
 
 _LIFE = (
     ("process_fork", "sched_process_fork"),
@@ -145,10 +140,16 @@ class LiveCapture:
                 identity, read, written, *_ = _CONNECTION.unpack(value)
                 if identity == connection:
                     yield wire.Checked(now_ns, connection, read, written)
+        self._tell_shortcomings()
 
-    def untracked_calls(self) -> int:
-        """Return how many calls passed unseen because the kernel's tables were full."""
-        return self._counter(_UNTRACKED_CALLS)
+    def _tell_shortcomings(self) -> None:
+        """Say what the events cannot: what the programs could not do."""
+        if untracked := self._counter(_UNTRACKED_CALLS):
+            self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
+        if self._counter(_UNRELIABLE_TYPES):
+            self._note(
+                "the kernel headers are not this kernel's: children of processes were not followed"
+            )
 
     def close(self) -> None:
         """Take every probe away and unload; safe to call again."""
