@@ -2,6 +2,9 @@
 
 The handshake is made up (RFC 5246 section 7.4); records carry plaintext and, in place of the
 MD5 code of TLS_RSA_WITH_NULL_MD5, 16 zero bytes, which no dissector checks.
+
+Known limit: inside TLS, Wireshark 4.0 does not dissect a response whose body lasts until the
+connection closes, and a close_notify alert does not help; plain TCP shows it.
 """
 
 import struct
