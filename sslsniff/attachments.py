@@ -12,7 +12,9 @@ from sslsniff.elf import Elf, Function
 from sslsniff.errors import ElfError
 from sslsniff.layout import SslLayout, read_layout
 from sslsniff.plans import PLANS, Alternative, Passing, Plan, Row
-from sslsniff.sites import Cost, arguments, best_site, handed_on, return_sites
+from sslsniff.sites import Cost, arguments, best_site, callees, handed_on, return_sites, stub_slot
+
+_STUB_BYTES = 16
 
 
 class ReturnStyle(Enum):
@@ -53,6 +55,10 @@ class _Unfit(Exception):
     """A row does not fit a file; says why."""
 
 
+class _Absent(_Unfit):
+    """The file has no such function."""
+
+
 def make_attachment(path: str, style: ReturnStyle) -> Attachment | Refusal:
     """Find the plan for the file at ``path`` and where its probes belong."""
     try:
@@ -81,14 +87,17 @@ class _Fitting:
     def fit(self, plan: Plan) -> Attachment | Refusal:
         probes: list[Probe] = []
         left_out = []
+        probed: set[int] = set()
         try:
             for group in plan.required:
-                probes += self._cheapest(group)
+                probes += self._cheapest(group, probed)
         except _Unfit as unfit:
             return Refusal(f"no place for its probes: {unfit}", is_tls=True)
         for row in plan.optional:
             try:
-                probes += self._place(row)
+                probes += self._place(row, probed)
+            except _Absent:
+                continue
             except _Unfit as unfit:
                 left_out.append(str(unfit))
         return Attachment(
@@ -100,24 +109,30 @@ class _Fitting:
             left_out=tuple(left_out),
         )
 
-    def _cheapest(self, group: tuple[Alternative, ...]) -> list[Probe]:
-        found: list[list[list[Probe]]] = []
+    def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
+        """Return the probes of the cheapest alternative; add its functions to ``probed``."""
+        found: list[tuple[list[list[Probe]], set[int]]] = []
         reasons: list[str] = []
         for alternative in group:
+            functions = probed.copy()
             try:
-                found.append([self._place(row) for row in alternative])
+                found.append(([self._place(row, functions) for row in alternative], functions))
             except _Unfit as unfit:
                 reasons.append(str(unfit))
         if not found:
             raise _Unfit("; ".join(dict.fromkeys(reasons)))
-        cheapest = min(found, key=lambda rows: max(map(_dear_hits, rows)))
-        return [probe for row in cheapest for probe in row]
+        rows, functions = min(found, key=lambda each: max(map(_dear_hits, each[0])))
+        probed |= functions
+        return [probe for row in rows for probe in row]
 
-    def _place(self, row: Row) -> list[Probe]:
-        """Return a row's probes; raises ``_Unfit``."""
+    def _place(self, row: Row, probed: set[int]) -> list[Probe]:
+        """Return a row's probes and add its function to ``probed``; raises ``_Unfit``."""
         if row.unless is not None and self._elf.function(row.unless) is not None:
             raise _Unfit(f"there is {row.unless}")
         name, function = self._find(row.function)
+        if row.through is not None and self._leads_to(function, probed, row.through):
+            return []
+        probed.add(function.address)
         code = self._elf.code(function)
         trampoline = row.leave is not None and self._style is ReturnStyle.TRAMPOLINE
         site = best_site(code, function.address, row.registers, with_return=row.leave is not None)
@@ -140,6 +155,28 @@ class _Fitting:
         for address in returns:
             yield Probe(leave, self._elf.offset(address), False, Cost.STEPPED)
 
+    def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
+        """Say whether a function calls one of ``wanted``, itself or through the ones named."""
+        targets = callees(self._elf.code(function), function.address)
+        called = {each for target in targets if (each := self._behind_stub(target)) is not None}
+        if any(each.address in wanted for each in called):
+            return True
+        inner = {name: self._elf.function(name) for name in through}
+        return any(
+            each in called and self._leads_to(each, wanted, tuple({*through} - {name}))
+            for name, each in inner.items()
+            if each is not None
+        )
+
+    def _behind_stub(self, address: int) -> Function | None:
+        try:
+            code = self._elf.code(Function(address, _STUB_BYTES))
+        except ElfError:
+            return None
+        slot = stub_slot(code, address)
+        name = None if slot is None else self._elf.name_in(slot)
+        return self._elf.function_at(address) if name is None else self._elf.function(name)
+
     def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
         if isinstance(wanted, str):
             return wanted, self._named(wanted)
@@ -148,7 +185,7 @@ class _Fitting:
     def _named(self, name: str) -> Function:
         function = self._elf.function(name)
         if function is None:
-            raise _Unfit(f"there is no {name}")
+            raise _Absent(f"there is no {name}")
         if not function.size:
             raise _Unfit(f"the length of {name} is unknown")
         return function

@@ -27,7 +27,8 @@ _NOTE = struct.Struct("<III")
 _U32 = struct.Struct("<I")
 _PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
 _PF_X = 1
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
+_RELOCATION = struct.Struct("<QQq")
+_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM = 2, 4, 11
 _STT_FUNC = 2
 _NT_GNU_BUILD_ID = 3
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 183: "aarch64", 243: "RISC-V"}
@@ -124,7 +125,8 @@ class Elf:
             raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
         self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
         table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)
-        self._symbols = list(_symbol_tables(table))
+        self._symbols = list(_linked_tables(table, _SHT_DYNSYM, _SHT_SYMTAB))
+        self._relocations = list(_linked_tables(table, _SHT_RELA))
 
     def _read_segments(self, table: bytes) -> None:
         self._code: list[_Part] = []
@@ -178,6 +180,24 @@ class Elf:
                     return Function(address, size or self._extent(address))
         return None
 
+    def name_in(self, slot: int) -> str | None:
+        """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
+        for table, symbols in self._relocations:
+            entries = self._read_part(table)
+            for at in _places(entries, struct.pack("<Q", slot)):
+                if at % _RELOCATION.size == 0 and at + _RELOCATION.size <= len(entries):
+                    _, info, _ = _RELOCATION.unpack_from(entries, at)
+                    return self._name(symbols, info >> 32)
+        return None
+
+    def _name(self, symbols: _Part, index: int) -> str | None:
+        names = next((names for table, names in self._symbols if table == symbols), None)
+        table = self._read_part(symbols)
+        if names is None or not 0 < index < len(table) // _SYMBOL.size:
+            return None
+        name_at, *_ = _SYMBOL.unpack_from(table, index * _SYMBOL.size)
+        return self._read_part(names)[name_at:].split(b"\0", 1)[0].decode("ascii", "replace")
+
     def function_at(self, address: int) -> Function | None:
         """Return the function that begins at ``address``, None if none does.
 
@@ -223,16 +243,16 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
         place = data.find(wanted, place + 1)
 
 
-def _symbol_tables(section_headers: bytes) -> Iterator[tuple[_Part, _Part]]:
-    """Yield the symbol tables with the tables of their names, the dynamic one first."""
+def _linked_tables(section_headers: bytes, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
+    """Yield the tables of these kinds, in this order, each with the table that it refers to."""
     headers = list(_SECTION_HEADER.iter_unpack(section_headers))
-    for wanted in (_SHT_DYNSYM, _SHT_SYMTAB):
+    for wanted in kinds:
         for _, kind, _, address, offset, size, link, *_ in headers:
             if kind == wanted and link < len(headers):
-                _, _, _, names_address, names_offset, names_size, *_ = headers[link]
+                _, _, _, other_address, other_offset, other_size, *_ = headers[link]
                 yield (
                     _Part(offset, address, size),
-                    _Part(names_offset, names_address, names_size),
+                    _Part(other_offset, other_address, other_size),
                 )
 
 

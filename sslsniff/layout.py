@@ -98,9 +98,14 @@ def read_layout(elf: Elf) -> SslLayout:
         session=cipher_field[0] if cipher_field else None,
         session_cipher=cipher_field[1] if cipher_field else None,
         cipher_name=_single(_field(name.results)),
-        references=_single(_field(free.added_to)),
+        # SSL_free may also count down what hangs on the object.
+        references=_single(_field({each for each in free.added_to if _is_own(each)})),
         is_typed=1 if _Load(_Argument(0), 0) in server.tested else None,
     )
+
+
+def _is_own(value: _Value) -> bool:
+    return isinstance(value, _Load) and value.base == _Argument(0)
 
 
 def _single(offsets: tuple[int, ...] | None) -> int | None:

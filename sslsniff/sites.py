@@ -6,6 +6,7 @@ virtual machines. So a probe stands on the first emulated instruction of the str
 which everything the probe needs is still as it was at the call.
 """
 
+import re
 from collections.abc import Collection
 from enum import Enum
 from functools import cache
@@ -79,7 +80,7 @@ def best_site(
     """
     needed = {*registers, "rsp"} if with_return else {*registers}
     instructions = disassemble(code, address, _FURTHEST_INSTRUCTIONS)
-    targets = _jump_targets(code, address)
+    targets = _targets(code, address, ("j",))
     if not instructions or address in targets:
         return None  # a loop to the entry would count as calls
     for instruction in instructions:
@@ -132,6 +133,27 @@ def handed_on(code: bytes, address: int) -> dict[int, frozenset[str]]:
     return found
 
 
+def callees(code: bytes, address: int) -> set[int]:
+    """Return where direct calls and jumps lead out of a function, wherever they stand in it."""
+    end = address + len(code)
+    leads = _targets(code, address, ("j", "call"))
+    return {each for each in leads if not address <= each < end}
+
+
+def stub_slot(code: bytes, address: int) -> int | None:
+    """Return the address of the pointer through which ``code`` jumps at once; None if it does not.
+
+    So look the stubs (procedure linkage table) by which a library calls functions that another
+    may have in its place, its own exported ones included.
+    """
+    for instruction in disassemble(code, address, 2):
+        if instruction.mnemonic in {"jmp", "bnd jmp", "notrack jmp"}:
+            match = re.fullmatch(r"qword ptr \[rip \+ (\w+)\]", instruction.op_str)
+            behind = instruction.address + instruction.size
+            return behind + int(match[1], 0) if match else None
+    return None
+
+
 def arguments(code: bytes, address: int) -> frozenset[str]:
     """Return the argument registers that a function reads before it changes or hands them on."""
     instructions = {each.address: each for each in disassemble(code, address)}
@@ -177,12 +199,12 @@ def _is_branch(instruction: "capstone.CsInsn") -> bool:
     return instruction.mnemonic == "call" or _is_jump(instruction) or _is_return(instruction)
 
 
-def _jump_targets(code: bytes, address: int) -> set[int]:
-    """Return where the direct jumps lead; without what takes capstone its time."""
+def _targets(code: bytes, address: int, mnemonics: tuple[str, ...]) -> set[int]:
+    """Return where direct jumps or calls lead; without what takes capstone its time."""
     return {
         int(operand, 16)
         for _, _, mnemonic, operand in _disassembler().disasm_lite(code, address)
-        if mnemonic.startswith("j") and operand.startswith("0x")
+        if mnemonic.startswith(mnemonics) and operand.startswith("0x")
     }
 
 

@@ -3,9 +3,11 @@
 ``SSL_read`` and ``SSL_read_ex`` both call ``ssl_read_internal(ssl, buffer, size, size_t *count)``
 (ssl/ssl_lib.c since 1.1.1), so one place sees all reads; likewise for writes. Since 3.3, which
 brought ``SSL_write_ex2``, ``ssl_write_internal`` has the flags before the count. A compiler may
-have put the internal function into its callers: then these are probed. ``SSL_read_early_data``
-and ``SSL_write_early_data`` call ``SSL_read_ex`` and ``SSL_write_ex``; ``SSL_peek`` shows bytes
-that a read shows again and is not probed.
+have put the internal function into its callers (Node.js): then these are probed.
+``SSL_write_ex`` calls ``SSL_write_ex2``, ``SSL_read_early_data`` and ``SSL_write_early_data`` call
+``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler did the same there. (In LibreSSL
+``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` shows bytes that a read shows again and is not
+probed.
 """
 
 from sslsniff.plans.rows import Passing, Plan, Row
@@ -24,7 +26,7 @@ _READ_INTERNAL = Row(
 )
 _READ_PLAIN = Row("SSL_read", "c_read_plain_enter", "c_return", _PLAIN)
 _READ_ALONE = _READ_PLAIN._replace(unless="SSL_read_ex")
-_READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED)
+_READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED, through=())
 
 _WRITE_INTERNAL_FLAGS = Row(
     function=(Passing("SSL_write_ex2", (*_HANDED_ON, "r8")), Passing("SSL_write")),
@@ -41,10 +43,13 @@ _WRITE_INTERNAL = Row(
 )
 _WRITE_PLAIN = Row("SSL_write", "c_write_plain_enter", "c_return", _PLAIN)
 _WRITE_ALONE = _WRITE_PLAIN._replace(unless="SSL_write_ex")
-_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED, unless="SSL_write_ex2")
-# SSL_write_ex is a jump to it, or a call.
-_WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED)
+_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED, through=())
+_WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED, through=())
 
+_EARLY_DATA = (
+    _READ_EX._replace(function="SSL_read_early_data", through=("SSL_read_ex",)),
+    _WRITE_EX._replace(function="SSL_write_early_data", through=("SSL_write_ex", "SSL_write_ex2")),
+)
 _LIFE = (
     Row("SSL_new", leave="openssl_new_return"),
     Row("SSL_free", "openssl_free_enter", registers=_OBJECT),
@@ -62,12 +67,16 @@ OPENSSL = Plan(
         (
             (_WRITE_INTERNAL_FLAGS,),
             (_WRITE_INTERNAL,),
-            (_WRITE_PLAIN, _WRITE_EX2),
-            (_WRITE_PLAIN, _WRITE_EX),
+            (_WRITE_PLAIN, _WRITE_EX2, _WRITE_EX),
+            (_WRITE_PLAIN, _WRITE_EX._replace(unless="SSL_write_ex2")),
             (_WRITE_ALONE,),
         ),
     ),
-    optional=(*_LIFE, Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT)),
+    optional=(
+        *_EARLY_DATA,
+        *_LIFE,
+        Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
+    ),
 )
 # It has neither the functions that end in _ex nor SSL_sendfile.
 BORINGSSL = Plan(

@@ -20,7 +20,9 @@ class Row(NamedTuple):
     ``function`` is its symbol, or the calls by which one without a symbol is known. ``enter`` and
     ``leave`` are BPF programs, for its entry and its return. ``registers`` are those that ``enter``
     reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9). ``unless``: the row is for files that do not
-    define this function.
+    define this function. ``through``: the function usually calls one that is probed already, itself
+    or through these; the row is needed only where it does not, as a compiler may have put the
+    called one into it.
     """
 
     function: str | tuple[Passing, ...]
@@ -28,6 +30,7 @@ class Row(NamedTuple):
     leave: str | None = None
     registers: tuple[str, ...] = ()
     unless: str | None = None
+    through: tuple[str, ...] | None = None
 
 
 Alternative = tuple[Row, ...]

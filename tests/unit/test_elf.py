@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from sslsniff.elf import Elf, Function
 from sslsniff.errors import ElfError
+from sslsniff.sites import stub_slot
 from tests import libraries
 
 NAMES = [*libraries.OPENSSL, "boringssl", "wolfssl"]
@@ -80,6 +82,21 @@ def test_functions_without_symbols_have_their_unwind_length(library: Path) -> No
             start = each["initial_location"]
             assert elf.function_at(start) == Function(start, each["address_range"])
             assert elf.function_at(start + 1) is None
+
+
+def test_stubs_lead_where_objdump_says(library: Path) -> None:
+    shown = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+    ).stdout
+    calls = set(re.findall(r"call +([0-9a-f]+) <(\w+)@plt>", shown))
+    assert len(calls) > 50
+    with Elf(str(library)) as elf:
+        for address, name in calls:
+            at = int(address, 16)
+            slot = stub_slot(elf.code(Function(at, 16)), at)
+            assert slot is not None
+            assert elf.name_in(slot) == name
+            assert elf.name_in(slot + 1) is None
 
 
 def test_a_name_that_ends_a_longer_one_is_found(tmp_path: Path) -> None:

