@@ -59,16 +59,12 @@ class _Absent(_Unfit):
     """The file has no such function."""
 
 
-def make_attachment(path: str, style: ReturnStyle) -> Attachment | Refusal:
-    """Find the plan for the file at ``path`` and where its probes belong."""
-    try:
-        with Elf(path) as elf:
-            plan = next((each for each in PLANS if _is_in(each, elf)), None)
-            if plan is None:
-                return Refusal("there is no TLS library in it that sslsniff knows")
-            return _Fitting(elf, style).fit(plan)
-    except ElfError as error:
-        return Refusal(str(error))
+def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
+    """Find the plan for a file and where its probes belong; raises ``ElfError`` if damaged."""
+    plan = next((each for each in PLANS if _is_in(each, elf)), None)
+    if plan is None:
+        return Refusal("there is no TLS library in it that sslsniff knows")
+    return _Fitting(elf, style).fit(plan)
 
 
 def _is_in(plan: Plan, elf: Elf) -> bool:

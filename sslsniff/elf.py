@@ -61,7 +61,7 @@ class _Part(NamedTuple):
 
 
 class Elf:
-    """An open ELF file; a context manager.
+    """An open ELF file; a context manager. ``status`` is what fstat says of it.
 
     Raises ``ElfError`` where the file is not one that can be probed, or is cut off.
     """
@@ -74,10 +74,10 @@ class Elf:
         except OSError as error:
             raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error
         try:
-            status = os.fstat(self._fd)
-            if not stat.S_ISREG(status.st_mode):
+            self.status = os.fstat(self._fd)
+            if not stat.S_ISREG(self.status.st_mode):
                 raise ElfError(f"{path} is not a file", _REMEDY)
-            self._size = status.st_size
+            self._size = self.status.st_size
             self._read_headers()
         except BaseException:
             os.close(self._fd)

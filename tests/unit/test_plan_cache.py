@@ -1,0 +1,166 @@
+"""What is remembered of files, and what is not believed of it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sslsniff import plan_cache, targets
+from sslsniff.attachments import Attachment, Refusal, ReturnStyle
+from tests import libraries
+
+TRAMPOLINE = ReturnStyle.TRAMPOLINE
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted(cache.glob("*.json"))
+
+
+def test_a_second_look_needs_no_disassembler(tmp_path: Path) -> None:
+    path = libraries.library("3.0").path
+    first = targets.plan_file(str(path))
+    [entry] = entries(tmp_path / "cache")
+    assert entry.stat().st_mode & 0o777 == 0o600
+    code = (
+        "import sys; from pathlib import Path; from sslsniff import plan_cache, targets; "
+        "plan_cache.folder = lambda: Path(sys.argv[2]); found = targets.plan_file(sys.argv[1]); "
+        "assert not {'capstone', 'elftools'} & set(sys.modules); print(repr(found))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, path, tmp_path / "cache"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == repr(first)
+
+
+def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "libssl.so"
+    shutil.copy(libraries.library("3.0").path, path)
+    first = targets.plan_file(str(path))
+    shutil.copy(libraries.library("3.5").path, path)
+    second = targets.plan_file(str(path))
+    assert isinstance(first, Attachment)
+    assert isinstance(second, Attachment)
+    assert first.probes != second.probes
+    assert len(entries(tmp_path / "cache")) == 2
+
+
+def test_another_file_with_the_same_build_id_is_not_believed(tmp_path: Path) -> None:
+    """Else a file made for it could put probes into the middle of instructions of a library."""
+    real, made = libraries.library("3.0").path, tmp_path / "made"
+    first = targets.plan_file(str(real))
+    assert isinstance(first, Attachment)
+    data = bytearray(real.read_bytes())
+    offset = next(each.offset for each in first.probes if each.program == "openssl_new_return")
+    data[offset : offset + 3] = b"\x48\x89\xc0"  # mov, in place of the first instructions
+    made.write_bytes(data)
+    second = targets.plan_file(str(made))
+    assert isinstance(second, Attachment)
+    assert second.build_id == first.build_id
+    assert second.probes != first.probes
+
+
+def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
+    path = libraries.library("3.0").path
+    status = path.stat()
+    cache = tmp_path / "cache"
+    targets.plan_file(str(path))
+    [entry] = entries(cache)
+
+    def load() -> object:
+        return plan_cache.load(str(path), status, TRAMPOLINE)
+
+    assert load()
+    entry.chmod(0o620)
+    assert load() is None
+    entry.chmod(0o600)
+    cache.chmod(0o777)
+    assert load() is None
+    cache.chmod(0o700)
+    entry.rename(cache / "aside")
+    entry.symlink_to(cache / "aside")
+    assert load() is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"library": "another"},
+        {"probes": []},
+        {"probes": [["openssl_free_enter", -1, False, "emulated"]]},
+        {"probes": [["openssl_free_enter", 1 << 40, False, "emulated"]]},
+        {"probes": [["openssl_free_enter", 1.5, False, "emulated"]]},
+        {"probes": [["openssl_free_enter", True, False, "emulated"]]},
+        {"probes": [["openssl_free_enter", 16, 0, "emulated"]]},
+        {"probes": [["openssl_free_enter", 16, False, "free"]]},
+        {"probes": [["process_exit", 16, False, "emulated"]]},
+        {"probes": [[None, 16, False, "emulated"]]},
+        {"probes": [["openssl_free_enter", 16]]},
+        {"probes": 3},
+        {"layout": [1, 2]},
+        {"layout": ["1"] * 10},
+        {"layout": [-1] * 10},
+        {"left_out": [1]},
+        {"build_id": 7},
+        {"refusal": 3},
+    ],
+)
+def test_entries_of_a_wrong_form_are_not_believed(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    path = str(libraries.library("3.0").path)
+    first = targets.plan_file(path)
+    [entry] = entries(tmp_path / "cache")
+    entry.write_text(json.dumps(json.loads(entry.read_text()) | change))
+    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
+    assert targets.plan_file(path) == first
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(data=st.binary(max_size=200))
+def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None:
+    path = str(libraries.library("3.0").path)
+    targets.plan_file(path)
+    [entry] = entries(tmp_path / "cache")
+    entry.write_bytes(data)
+    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    assert isinstance(targets.plan_file(str(libraries.library("3.0").path)), Attachment)
+
+
+def test_the_cache_does_not_grow_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_cache, "_MOST_ENTRIES", 8)
+    status = (tmp_path / "file").write_text("x") and (tmp_path / "file").stat()
+    for index in range(40):
+        os.utime(tmp_path / "file", ns=(index, index))
+        status = (tmp_path / "file").stat()
+        plan_cache.store(Refusal("no", is_tls=True), status, TRAMPOLINE)
+    assert len(entries(tmp_path / "cache")) <= 8
+    assert plan_cache.load("file", status, TRAMPOLINE) == Refusal("no", is_tls=True)
+
+
+def test_a_warm_look_is_fast() -> None:
+    path = str(libraries.library("3.0").path)
+    targets.plan_file(path)
+    start = time.perf_counter()
+    targets.plan_file(path)
+    assert time.perf_counter() - start < 0.02
