@@ -107,6 +107,8 @@ def _read(given: list[str]) -> int:
         source = ReplaySource(options.file)
         sinks = open_sinks(options, sys.stdout, closing)
         _pump(source, sinks, options, _stop_on_signals())
+    for warning in source.warnings:
+        _note(warning)
     return _EXIT_OK
 
 

@@ -1,12 +1,13 @@
 """The CO-RE loader: the prebuilt object through ``libbpf.so.1`` (1.0 or newer), by ctypes."""
 
 import ctypes
+import errno
 import os
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import KernelError, LoaderError
+from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel.loader import Detach
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
@@ -171,9 +172,14 @@ class LibbpfLoader:
         self._lib.bpf_object__close(self._object)
 
 
-def _load_error(errno: int) -> KernelError:
-    reason = os.strerror(errno)
+def _load_error(number: int) -> SslsniffError:
+    reason = os.strerror(number)
+    if number in (errno.EPERM, errno.EACCES):
+        return PrivilegeError(
+            f"no right to load BPF programs as user {os.geteuid()} ({reason})",
+            "run sslsniff as root, or see sslsniff doctor for what is missing",
+        )
     return KernelError(
         f"the kernel did not load the BPF programs ({reason})",
-        "run as root on kernel 5.8 or newer with BTF, or try --loader bcc; see sslsniff doctor",
+        "use kernel 5.8 or newer with BTF, or try --loader bcc; see sslsniff doctor",
     )

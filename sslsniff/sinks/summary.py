@@ -30,7 +30,7 @@ def summary_lines(summary: Summary) -> list[str]:
     """Return the lines that tell a capture's figures, with its losses by cause and connection."""
     figures = [
         f"{summary.connections} connections",
-        f"{text.size(summary.bytes)} of plaintext in {summary.duration_ns / 1e9:.1f} s",
+        f"{text.size(summary.bytes)} of plaintext in {text.duration(summary.duration_ns)}",
         f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
     ]
     if summary.exchanges is not None:
