@@ -30,7 +30,7 @@ lint: .cache/developer
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h
 
 unit: .cache/test-packages .cache/developer

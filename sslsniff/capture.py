@@ -223,27 +223,37 @@ class LiveCapture:
         self._note("no TLS library is in use yet; waiting for one")
 
     def _attach_file(self, path: str) -> None:
-        """Place the probes that fit the file at ``path``, if they do not stand already."""
+        """Place the probes that fit the file at ``path``, if they do not stand already.
+
+        The file stays open meanwhile and is named by its descriptor: a container could put
+        another one in its place between two looks at its path.
+        """
         try:
-            status = Path(path).stat()
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # its process is gone
             return
+        try:
+            self._attach_open_file(path, f"/proc/self/fd/{file}", os.fstat(file))
+        finally:
+            os.close(file)
+
+    def _attach_open_file(self, path: str, handle: str, status: os.stat_result) -> None:
         identity = (status.st_dev, status.st_ino)
         if identity in self._seen_files:
             return
         self._seen_files.add(identity)
-        plan = targets.plan_file(path)
+        plan = targets.plan_file(handle)
         if isinstance(plan, Refusal):
-            self._refusal = plan.reason
+            self._refusal = plan.reason.replace(handle, path)
             if plan.is_tls:
-                self._note(f"{path} is not probed: {plan.reason}")
+                self._note(f"{path} is not probed: {self._refusal}")
             return
         cookie = self._add_layout(plan)
         try:
             for probe in plan.probes:
                 detach = self._loader.attach_uprobe(
                     probe.program,
-                    path,
+                    handle,
                     probe.offset,
                     is_return=probe.is_return,
                     cookie=cookie,

@@ -46,7 +46,7 @@ class Scope:
 
 # On x86-64 a return probe's trampoline is a system call since 6.11 (uretprobe, number 335). A
 # seccomp filter that does not know it kills the process; since 6.14 filters do not see it
-# (commit cf6cb56ef244, "seccomp: passthrough uretprobe systemcall without filtering"), which
+# ("seccomp: passthrough uretprobe systemcall without filtering"), which
 # stable 6.12.14 and 6.13.3 have too, and 6.11 never got.
 _FIRST_WITH_SYSTEM_CALL = (6, 11)
 _FIRST_UNSEEN_BY_FILTERS = (6, 14)
