@@ -1,8 +1,10 @@
 """Certificates, servers and the sniffer for the live tests."""
 
 import contextlib
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff import procfs
+from tests.live.load import Load
 from tests.live.sniffer import Sniffer, sniffing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -80,3 +84,22 @@ def server(certificate: Certificate) -> Iterator[Server]:
 def sniff(tmp_path: Path) -> Callable[..., AbstractContextManager[Sniffer]]:
     """Return a function that runs sslsniff with the given arguments, in this test's folder."""
     return partial(sniffing, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    """Return tests/programs/load.c, ready to run."""
+    program = tmp_path_factory.mktemp("load") / "load"
+    subprocess.run(
+        ["gcc", "-O2", "-Wall", "-Werror", "-o", program, PROGRAMS / "load.c", "-lssl", "-lcrypto"],
+        check=True,
+    )
+    return Load(program)
+
+
+@pytest.fixture(scope="session")
+def own_library() -> Iterator[Path]:
+    """Return a copy of libssl.so.3, readable for all: only who is told to uses it."""
+    with tempfile.TemporaryDirectory(prefix="sslsniff-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(shutil.copy(dict(procfs.libraries())["libssl.so.3"], folder))

@@ -1,0 +1,39 @@
+"""Where breakpoints stand: a process's memory compared with the files that it maps."""
+
+import re
+import time
+from pathlib import Path
+
+from sslsniff.attachments import Attachment
+from sslsniff.targets import plan_file
+from tests.live.sniffer import PATIENCE_S
+
+_TEXT = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ +(\S+)$", re.MULTILINE)
+
+
+def breakpoints(pid: int, library: Path) -> set[int]:
+    """Return the file offsets at which a process's copy of the library's code differs from it."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    places = [match for match in _TEXT.findall(maps) if match[3] == str(library)]
+    assert places, f"{library} is not mapped by process {pid}"
+    contents = library.read_bytes()
+    found = set()
+    for start, end, offset, _ in places:
+        first, size = int(offset, 16), int(end, 16) - int(start, 16)
+        with Path(f"/proc/{pid}/mem").open("rb") as memory:
+            memory.seek(int(start, 16))
+            code = memory.read(size)
+        pairs = zip(code, contents[first : first + size], strict=False)  # the last page is padded
+        found |= {first + index for index, (here, there) in enumerate(pairs) if here != there}
+    return found
+
+
+def wait_probed(pid: int, library: Path) -> None:
+    """Wait until all probes stand in a process's copy of the library."""
+    plan = plan_file(str(library))
+    assert isinstance(plan, Attachment)
+    wanted = {probe.offset for probe in plan.probes}
+    deadline = time.monotonic() + PATIENCE_S
+    while breakpoints(pid, library) != wanted:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,325 @@
+"""Which processes are seen: before and after, children, filters, exec, libraries to come, ends."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live import checks
+from tests.live.checks import (
+    Passed,
+    Sniff,
+    assert_passed,
+    assert_whole,
+    connections,
+    run,
+    started,
+)
+from tests.live.conftest import PROGRAMS, Certificate, Server
+from tests.live.curl import curl, gets, results
+from tests.live.load import Load, held
+from tests.live.load import told as told_line
+from tests.live.memory import wait_probed
+from tests.live.sniffer import PATIENCE_S
+
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def python_client(
+    server: Server, certificate: Certificate, **environment: str
+) -> Iterator["subprocess.Popen[str]"]:
+    program = (sys.executable, PROGRAMS / "python_client.py", "http.client")
+    command = (*program, str(server.port), certificate.certificate)
+    with started(*command, env={**os.environ, **environment}) as process:
+        yield process
+
+
+def ask(client: "subprocess.Popen[str]", count: int) -> list[Passed]:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write(f"{count}\n")
+    client.stdin.flush()
+    return checks.told("".join(iter(client.stdout.readline, "\n")))
+
+
+def loading(library: Path) -> dict[str, str]:
+    """Return the environment in which programs use ``library``."""
+    return {"LD_LIBRARY_PATH": str(library.parent)}
+
+
+def test_before_and_after(
+    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    """One process had its connection before sslsniff came, one starts later."""
+    with contextlib.ExitStack() as ending:
+        client = python_client(server, certificate, **loading(own_library))
+        before = ending.enter_context(client)
+        ask(before, 2)
+        sniffer = ending.enter_context(sniff("--lib", str(own_library)))
+        client = python_client(server, certificate, **loading(own_library))
+        after = ending.enter_context(client)
+        passed = {each.pid: ask(each, count) for each, count in ((before, 5), (after, 7))}
+        sniffer.until(12)
+        captured = sniffer.stop()
+
+    assert len(captured.exchanges) == 12
+    for pid, each in passed.items():
+        assert_passed(captured, each, role="client", pid=pid)
+    assert_whole(captured)
+    assert connections(captured) == 2
+
+
+def test_forked_servers(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """Children and grandchildren of a --pid use TLS at once, without an exec."""
+    requests = gets(28)
+    program = (sys.executable, PROGRAMS / "prefork.py")
+    with started(*program, certificate.certificate, certificate.key, "4") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        origin = f"https://localhost:{server.stdout.readline().strip()}"
+        command = curl(origin, requests, certificate, tmp_path, "--http1.1")
+        with sniff("--pid", str(server.pid)) as sniffer:
+            server.stdin.write("go\n")
+            server.stdin.flush()
+            passed = results(run(*command), requests)
+            captured = sniffer.wait()
+
+    assert captured.code == 0
+    assert_passed(captured, passed, role="server")
+    assert_whole(captured)
+    served = [int(checks.content(each["response"]["body"])) for each in captured.exchanges]
+    assert served == [each["pid"] for each in captured.exchanges]
+    assert sorted(map(served.count, set(served))) == [4] * 7
+    assert server.pid in served
+    assert connections(captured) == connections(captured, "closed") == 28
+
+
+def test_equal_pointers(
+    load: Load, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    """Two processes at once whose objects have the same address: they stay apart."""
+    with contextlib.ExitStack() as ending:
+        sniffer = ending.enter_context(sniff("--lib", str(own_library)))
+        told = []
+        for seed in (1, 2):
+            receiver = load.receiver(certificate.certificate, certificate.key)
+            port = ending.enter_context(receiver).port
+            command = ("setarch", "-R", *load.waiter(port, seed))
+            waiter = ending.enter_context(
+                started(*command, env={**os.environ, **loading(own_library)})
+            )
+            assert waiter.stdout is not None
+            told.append(told_line(waiter.stdout.readline()))
+        captured = sniffer.stop()
+
+    assert told[0].object_address == told[1].object_address
+    opened = captured.of("connection")
+    assert [(each["pid"], each["client"]) for each in opened] == [(each.pid, None) for each in told]
+    asked = {
+        (each["pid"], each["client"]["port"], each["request"]["target"])
+        for each in captured.exchanges
+    }
+    assert asked == {(told[0].pid, told[0].port, "/1"), (told[1].pid, told[1].port, "/2")}
+    assert_whole(captured)
+
+
+@pytest.mark.parametrize("way", ["library", "parent"])
+def test_a_hundred_curls(
+    way: str,
+    server: Server,
+    certificate: Certificate,
+    own_library: Path,
+    tmp_path: Path,
+    sniff: Sniff,
+) -> None:
+    """One after the other, each a short process: none is missed."""
+    requests = gets(100)
+    commands = []
+    for number, request in enumerate(requests):
+        folder = tmp_path / f"curl-{number}"
+        folder.mkdir()
+        commands.append(shlex.join(curl(server.url, [request], certificate, folder)))
+    by_library = way == "library"
+    script = ["sh", "-c", "\n".join(commands)]
+    shell = held(script, **(loading(own_library) if by_library else {}))
+    options = ("--lib", str(own_library)) if by_library else ("--pid", str(shell.pid))
+    with sniff(*options) as sniffer:
+        stdout, _ = shell.communicate("go\n", 2 * PATIENCE_S)
+        if by_library:
+            sniffer.until(100)
+            captured = sniffer.stop()
+        else:
+            captured = sniffer.wait()
+
+    lines = stdout.splitlines()
+    passed = [
+        each
+        for line, request in zip(lines, requests, strict=True)
+        for each in results(line, [request])
+    ]
+    assert_passed(captured, passed, role="client")
+    assert_whole(captured)
+    assert len({each["pid"] for each in captured.exchanges}) == 100
+    assert connections(captured, comm="curl") == connections(captured, "closed") == 100
+
+
+def test_pid_shows_no_other(
+    load: Load, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """Another process sends through the same library at the same time: not a byte of it."""
+    with contextlib.ExitStack() as ending:
+        receivers = [
+            ending.enter_context(load.receiver(certificate.certificate, certificate.key))
+            for _ in range(2)
+        ]
+        senders = [
+            held(load.sender(receiver.port, seed, (3000, 700)))
+            for seed, receiver in enumerate(receivers)
+        ]
+        with sniff("--chunks", "--pid", str(senders[0].pid)) as sniffer:
+            for sender in senders:
+                assert sender.stdin is not None
+                sender.stdin.write("go\n")
+                sender.stdin.flush()
+            told = [told_line(sender.communicate()[0]) for sender in senders]
+            captured = sniffer.wait()
+
+    assert told[0].bytes == told[1].bytes == 2_100_000
+    assert {each["pid"] for each in captured.objects[:-1]} == {senders[0].pid}
+    data = b"".join(checks.content(each["data"]) for each in captured.of("chunk"))
+    assert checks.sha256(data) == told[0].sha256 != told[1].sha256
+    assert captured.summary["bytes"] == 2_100_000
+    assert connections(captured, comm="load") == 1
+
+
+def test_uid(server: Server, certificate: Certificate, own_library: Path, sniff: Sniff) -> None:
+    """The same program as two users: only the one that was asked for."""
+    command = ["curl", "-q", "-sSk", "--noproxy", "*", server.url + "/of/", "-H"]
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    with sniff("--lib", str(own_library), "--uid", str(NOBODY)) as sniffer:
+        for number in range(6):
+            before = as_nobody if number % 2 else []
+            run(*before, *command, f"x-nonce: {number}", **loading(own_library))
+        sniffer.until(3)
+        captured = sniffer.stop()
+
+    nonces = [checks.seen(each).nonce for each in captured.exchanges]
+    assert nonces == ["1", "3", "5"]
+    assert connections(captured, comm="curl") == 3
+
+
+def test_comm(
+    server: Server, certificate: Certificate, own_library: Path, tmp_path: Path, sniff: Sniff
+) -> None:
+    """By name: the kernel keeps 15 bytes of it."""
+    agent = tmp_path / "a-name-of-more-than-15-bytes"
+    shutil.copy(shutil.which("curl") or "", agent)
+    arguments = ("-q", "-sSk", "--noproxy", "*", server.url + "/of/", "-H")
+    with sniff("--lib", str(own_library), "--comm", agent.name) as sniffer:
+        for number in range(6):
+            program = agent if number % 2 else "curl"
+            run(program, *arguments, f"x-nonce: {number}", **loading(own_library))
+        sniffer.until(3)
+        captured = sniffer.stop()
+
+    nonces = [checks.seen(each).nonce for each in captured.exchanges]
+    assert nonces == ["1", "3", "5"]
+    assert connections(captured, comm=agent.name[:15]) == 3
+
+
+def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """A watched process becomes another program: the same number, other connections."""
+    requests = gets(3)
+    become = curl(server.url, requests, certificate, tmp_path)
+    script = (
+        "import http.client, os, ssl, sys\n"
+        "context = ssl.create_default_context(cafile=sys.argv[2])\n"
+        "client = http.client.HTTPSConnection('localhost', int(sys.argv[1]), context=context)\n"
+        "client.request('GET', '/before', headers={'x-nonce': 'before'})\n"
+        "client.getresponse().read()\n"
+        "os.execvp('curl', sys.argv[3:])\n"
+    )
+    arguments = [str(server.port), str(certificate.certificate), *become]
+    process = held([sys.executable, "-c", script, *arguments])
+    with sniff("--pid", str(process.pid)) as sniffer:
+        stdout, _ = process.communicate("go\n", PATIENCE_S)
+        captured = sniffer.wait()
+
+    passed = results(stdout, requests)
+    before, *after = captured.exchanges
+    assert before["comm"].startswith("python")
+    assert before["request"]["target"] == "/before"
+    assert sorted(map(checks.seen, after)) == sorted(passed)
+    assert {each["comm"] for each in after} == {"curl"}
+    assert {each["pid"] for each in captured.exchanges} == {process.pid}
+    assert before["connection"] not in {each["connection"] for each in after}
+    assert connections(captured) == connections(captured, "closed") == 2
+    assert_whole(captured)
+
+
+def test_library_loaded_later(
+    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    """Python imports ssl, and so opens the library, only when sslsniff is there."""
+    script = (
+        "import runpy, sys\n"
+        "print(flush=True)\n"
+        "sys.stdin.readline()\n"
+        "import ssl\n"
+        "print(flush=True)\n"
+        "sys.argv = sys.argv[1:]\n"
+        "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    program = (PROGRAMS / "python_client.py", "http.client", str(server.port))
+    environment = {**os.environ, **loading(own_library)}
+    command = (sys.executable, "-c", script, *program, certificate.certificate)
+    with started(*command, env=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert "libssl" not in Path(f"/proc/{process.pid}/maps").read_text()
+        with sniff("--pid", str(process.pid)) as sniffer:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            wait_probed(process.pid, own_library)
+            passed = ask(process, 6)
+            sniffer.until(6)
+            captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="client", pid=process.pid)
+    assert_whole(captured)
+    assert connections(captured) == 1
+
+
+def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) -> None:
+    """The only watched process is killed while it waits inside SSL_read: sslsniff ends."""
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        waiter = held(load.waiter(receiver.port, 7))
+        with sniff("--pid", str(waiter.pid)) as sniffer:
+            assert waiter.stdin is not None
+            assert waiter.stdout is not None
+            waiter.stdin.write("go\n")
+            waiter.stdin.flush()
+            told = told_line(waiter.stdout.readline())
+            waiter.kill()
+            captured = sniffer.wait()
+        waiter.communicate()
+
+    assert captured.code == 0
+    assert captured.stderr.count("\n") == 1
+    [exchange] = captured.exchanges
+    assert exchange["request"]["target"] == "/7"
+    assert exchange["response"] is None
+    assert exchange["error"] == "connection closed"
+    assert exchange["client"]["port"] == told.port
+    assert captured.summary["bytes"] == told.bytes
+    assert connections(captured) == connections(captured, "closed") == 1
