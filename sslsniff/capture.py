@@ -295,6 +295,8 @@ class LiveCapture:
                 self._attach_file(procfs.host_path(mapped.pid, mapped.path))
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
+        if not mapped.is_visible:
+            return False
         if self._scope.libraries:
             return targets.is_named(mapped.path, self._scope.libraries)
         if self._scope.pids:

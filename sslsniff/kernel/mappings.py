@@ -21,6 +21,7 @@ _FLAG_CLOEXEC = 8
 _BIT_MMAP = 1 << 8
 _BIT_WATERMARK = 1 << 14
 _BIT_MMAP2 = 1 << 23
+_GONE = 0xFFFFFFFF
 _RECORD_LOST = 2
 _RECORD_MMAP2 = 10
 _DATA_PAGES = 64
@@ -36,6 +37,15 @@ class Mapped(NamedTuple):
     path: str
     device: tuple[int, int]
     inode: int
+
+    @property
+    def is_visible(self) -> bool:
+        """Say whether the process lives, and in a PID namespace that this process sees.
+
+        The kernel tells of the others' mappings all the same (kernel/events/core.c,
+        perf_event_pid_type): as those of process 0, or -1 where it is gone.
+        """
+        return self.pid not in (0, _GONE)
 
 
 class Mappings:
