@@ -1,0 +1,134 @@
+"""Watching everything: done in a PID and mount namespace, so that everything is little."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live import checks
+from tests.live.checks import Passed, assert_passed, assert_whole, run, started
+from tests.live.conftest import PROGRAMS, Certificate, Server
+from tests.live.curl import curl, gets, results
+from tests.live.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
+from tests.live.memory import breakpoints, wait_probed
+from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosure]:
+    with enclosure(tmp_path_factory.mktemp("libraries")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server_inside(inside: Enclosure, certificate: Certificate) -> Iterator[Server]:
+    program = (sys.executable, PROGRAMS / "server.py", certificate.certificate, certificate.key)
+    with inside.started(*program) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield Server(inner_pid(outer_pid(process.pid)), port)
+
+
+def test_everything(
+    inside: Enclosure,
+    server_inside: Server,
+    certificate: Certificate,
+    own_library: Path,
+    tmp_path: Path,
+) -> None:
+    """A server from before, clients from later, one with a library of its own; none outside."""
+    output = tmp_path / "captured.jsonl"
+    library_outside = Path(shutil.copy(own_library, tmp_path / "libssl.so.3"))
+    requests = [gets(4), gets(3), gets(5)]
+    passed: list[list[Passed]] = []
+    with contextlib.ExitStack() as ending:
+        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--json", "-o", output))
+        assert sniffer.stderr is not None
+        assert sniffer.stderr.readline().startswith(READY)
+
+        # outside: with the installed library, and with one that nobody has mapped before
+        for number, library in enumerate((None, library_outside)):
+            folder = tmp_path / f"outside-{number}"
+            folder.mkdir()
+            command = curl(server_inside.url, requests[number], certificate, folder)
+            environment = {"LD_LIBRARY_PATH": str(library.parent)} if library else {}
+            passed.append(results(run(*command, **environment), requests[number]))
+
+        # inside: with the installed library at once
+        folder = tmp_path / "inside"
+        folder.mkdir()
+        command = curl(server_inside.url, requests[2], certificate, folder)
+        done = inside.run(*command)
+        assert done.stderr == ""
+        passed.append(results(done.stdout, requests[2]))
+
+        # inside: with a library that nobody has mapped before, as soon as it is probed
+        client = ending.enter_context(
+            inside.started(
+                *(sys.executable, PROGRAMS / "python_client.py", "http.client"),
+                *(str(server_inside.port), certificate.certificate),
+                LD_LIBRARY_PATH=str(own_library.parent),
+            )
+        )
+        client_pid = outer_pid(client.pid)
+        assert client.stdin is not None
+        assert client.stdout is not None
+        client.stdin.write("0\n")  # answered when its modules are loaded
+        client.stdin.flush()
+        client.stdout.readline()
+        wait_probed(client_pid, own_library)
+        client.stdin.write("6\n")
+        client.stdin.flush()
+        passed.append(checks.told("".join(iter(client.stdout.readline, "\n"))))
+        client_inside = inner_pid(client_pid)
+
+        # outside, what is mapped there bears no probe
+        bystander = (sys.executable, "-c", "import ssl; print(flush=True); input()")
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(library_outside.parent)}
+        process = ending.enter_context(started(*bystander, env=environment))
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert breakpoints(process.pid, library_outside) == set()
+
+        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        _, stderr = sniffer.communicate(timeout=PATIENCE_S)
+    lines = output.read_text("utf-8").splitlines()
+    captured = Captured([json.loads(line) for line in lines], stderr, sniffer.returncode)
+
+    assert (captured.code, captured.stderr) == (0, "")
+    assert_whole(captured)
+    every = [each for some in passed for each in some]
+    assert_passed(captured, every, role="server", pid=server_inside.pid)
+    assert_passed(captured, [*passed[2], *passed[3]], role="client")
+    assert_passed(captured, passed[3], role="client", pid=client_inside)
+    assert len(captured.exchanges) == 18 + 11
+
+
+def test_list(inside: Enclosure, server_inside: Server) -> None:
+    """The one process that uses TLS, and the probes that fit its library."""
+    done = inside.run(SSLSNIFF, "list")
+    assert (done.returncode, done.stderr) == (0, "")
+    heading, row = done.stdout.splitlines()
+    assert heading.split()[:4] == ["pid", "process", "library", "probes"]
+    assert row.split()[0] == str(server_inside.pid)
+    assert row.split()[2] == "openssl"
+    assert Path(row.split()[-1]).resolve() in installed()
+
+    asked = inside.run(SSLSNIFF, "list", "--pid", "1")
+    assert (asked.returncode, asked.stderr) == (1, "")
+    assert "no TLS library" in asked.stdout
+
+
+def test_doctor(inside: Enclosure) -> None:
+    done = inside.run(SSLSNIFF, "doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "sslsniff can capture here."
+    findings = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
+    assert ["yes", "programs"] in findings
+    assert ["yes", "addresses"] in findings
