@@ -266,8 +266,13 @@ class Tracer:
             self._finish(conversation, message.stream, chunk.time_ns, None)
 
     def _aborted(self, conversation: _Conversation, message: Aborted, chunk: Chunk) -> None:
-        if message.stream in conversation.open:
-            self._finish(conversation, message.stream, chunk.time_ns, message.error)
+        opened = conversation.open.get(message.stream)
+        if opened is None:
+            return
+        # Behind a whole response it only spares the rest of the request (RFC 9113, 8.1).
+        spared = message.error == "reset: NO_ERROR" and Side.SERVER in opened.ended
+        error = None if spared else message.error
+        self._finish(conversation, message.stream, chunk.time_ns, error)
 
     def _frame(self, conversation: _Conversation, message: Frame, chunk: Chunk) -> None:
         for sink in self._sinks:

@@ -1,6 +1,8 @@
 """Chunks -> exchanges, with the real decoders."""
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
 from sslsniff.decoders.messages import Frame, Side
 from sslsniff.model import (
@@ -184,3 +186,19 @@ def test_informational_responses_stand_apart() -> None:
     assert [each.status for each in exchange.informational] == [103]
     assert exchange.response is not None
     assert exchange.response.status == 200
+
+
+def test_a_reset_without_error_behind_a_response_is_none() -> None:
+    client = H2Connection(H2Configuration(header_encoding=None))
+    server = H2Connection(H2Configuration(client_side=False))
+    client.initiate_connection()
+    server.initiate_connection()
+    client.send_headers(1, [(":method", "POST"), (":path", "/"), (":scheme", "https")])
+    wire = Wire()
+    sent = client.data_to_send()
+    wire.pass_bytes(WRITE, sent)
+    server.receive_data(sent)
+    server.send_headers(1, [(":status", "201")], end_stream=True)
+    server.reset_stream(1, error_code=0)
+    wire.pass_bytes(READ, server.data_to_send())
+    assert [exchange.error for exchange in wire.sink.exchanges] == [None]
