@@ -193,7 +193,9 @@ def test_a_reset_without_error_behind_a_response_is_none() -> None:
     server = H2Connection(H2Configuration(client_side=False))
     client.initiate_connection()
     server.initiate_connection()
-    client.send_headers(1, [(":method", "POST"), (":path", "/"), (":scheme", "https")])
+    client.send_headers(
+        1, [(":method", "POST"), (":path", "/"), (":scheme", "https"), (":authority", "x")]
+    )
     wire = Wire()
     sent = client.data_to_send()
     wire.pass_bytes(WRITE, sent)
