@@ -7,14 +7,16 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from sslsniff import options as grammar
 from sslsniff.errors import SslsniffError
-from sslsniff.flows import Flows
 from sslsniff.outputs import open_sinks
 from sslsniff.sinks.base import Sink
 from sslsniff.source import Source
-from sslsniff.tracer import Tracer
+
+if TYPE_CHECKING:
+    from sslsniff.flows import Flows
 
 _POLL_S = 0.1
 
@@ -59,13 +61,11 @@ def _note(line: str) -> None:
 
 
 def _live(given: list[str]) -> int:
-    command: list[str] = []
-    if "--" in given:
-        at = given.index("--")
-        given, command = given[:at], given[at + 1 :]
+    at = given.index("--") if "--" in given else len(given)
+    command = given[at + 1 :]
     parser = grammar.live_parser()
-    options = parser.parse_args(given)
-    if "--" in given and not command:
+    options = parser.parse_args(given[:at])
+    if at < len(given) and not command:
         parser.error("there is no command behind --")
     from sslsniff.capture import LiveCapture, make_loader
     from sslsniff.command import HeldCommand
@@ -135,6 +135,9 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: Stop) -> None:
     """Move everything from the source to the sinks, until one of them ends or the user does."""
+    from sslsniff.flows import Flows
+    from sslsniff.tracer import Tracer  # with the decoders: 30 ms that no probe should wait for
+
     tracer = Tracer(sinks, frames=options.frames, body_limit_bytes=options.max_body)
     flows = Flows(source.libraries, tracer)
     try:
@@ -150,7 +153,7 @@ def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _move(source: Source, flows: Flows, sinks: list[Sink]) -> None:
+def _move(source: Source, flows: "Flows", sinks: list[Sink]) -> None:
     for event in source.poll(_POLL_S):
         flows.take(event)
     for sink in sinks:

@@ -1,9 +1,15 @@
 """The command line's grammar."""
 
 import argparse
-from importlib.metadata import version
+
+from sslsniff import __version__
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
+
+SMALLEST_RING_BYTES = 4 << 20
+"""A ring has room for some of the largest records."""
+_LARGEST_RING_BYTES = 1 << 30
+_MOST_CALL_BYTES = 16 << 20  # less than the programs emit of a call: bpf/data.bpf.h
 
 COMMANDS = ("read", "list", "doctor")
 
@@ -25,6 +31,22 @@ def size(text: str) -> int:
     return int(number) << shift
 
 
+def ring_size(text: str) -> int:
+    """Return the size of a ring buffer that ``text`` says."""
+    number = size(text)
+    if number & (number - 1) or not SMALLEST_RING_BYTES <= number <= _LARGEST_RING_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a power of two from 4M to 1G")
+    return number
+
+
+def call_limit(text: str) -> int:
+    """Return how many bytes of a call are kept, as ``text`` says."""
+    number = size(text)
+    if not 0 < number <= _MOST_CALL_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1 to 16M")
+    return number
+
+
 def positive(text: str) -> int:
     """Return the number above 0 that ``text`` says."""
     if not text.isdecimal() or int(text) == 0:
@@ -40,7 +62,7 @@ def live_parser() -> argparse.ArgumentParser:
         description="Show the plaintext of TLS traffic of running processes.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"sslsniff {version('sslsniff')}")
+    parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
     what = parser.add_argument_group("WHAT (all that is given must fit; each may be repeated)")
     what.add_argument(
         "-p",
@@ -83,15 +105,15 @@ def live_parser() -> argparse.ArgumentParser:
     )
     engine.add_argument(
         "--ring-size",
-        type=size,
+        type=ring_size,
         default=16 << 20,
         metavar="SIZE",
-        help="room for what was not read yet, a power of two (default: 16M)",
+        help="room for what was not read yet, a power of two from 4M (default: 16M)",
     )
     engine.add_argument(
         "--max-call-bytes",
-        type=size,
-        default=16 << 20,
+        type=call_limit,
+        default=_MOST_CALL_BYTES,
         metavar="SIZE",
         help="most plaintext kept of one call; the rest counts as lost (default and most: 16M)",
     )
