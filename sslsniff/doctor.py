@@ -11,7 +11,7 @@ from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
-from sslsniff.kernel.ring import SMALLEST_RING_BYTES
+from sslsniff.options import SMALLEST_RING_BYTES
 
 
 class Finding(NamedTuple):

@@ -13,8 +13,6 @@ _DISCARDED = 1 << 30
 _HEADER_BYTES = 8
 LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
 """No less than the largest record of ``bpf/data.bpf.h``, in whole pages."""
-SMALLEST_RING_BYTES = 4 << 20
-"""A ring has room for some of the largest records."""
 
 
 class Ring:
