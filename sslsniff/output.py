@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from sslsniff.errors import OutputError
 
@@ -109,3 +109,57 @@ def _caller() -> tuple[int, int] | None:
         return int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
     except (KeyError, ValueError):
         return None
+
+
+class LineFile(io.RawIOBase):
+    """Lines of text on their way to the open file ``fd``, which stays another's to close.
+
+    When it takes no more, a file of sslsniff's ``own`` is cut back to its last whole line,
+    ``OutputError`` (or ``BrokenPipeError``) is raised once, and the rest is dropped.
+    """
+
+    def __init__(self, fd: int, name: str, *, own: bool) -> None:
+        super().__init__()
+        self._fd = fd
+        self._name = name
+        self._own = own
+        self._written_bytes = 0
+        self._whole_bytes = 0
+        self._failed = False
+
+    def writable(self) -> bool:
+        """See ``io.IOBase``."""
+        return True
+
+    def fileno(self) -> int:
+        """See ``io.IOBase``."""
+        return self._fd
+
+    def isatty(self) -> bool:
+        """See ``io.IOBase``."""
+        return os.isatty(self._fd)
+
+    def write(self, data: Any, /) -> int:
+        """See ``io.RawIOBase``."""
+        view = memoryview(data)
+        if self._failed:
+            return view.nbytes
+        try:
+            size = os.write(self._fd, view)
+        except BrokenPipeError:
+            self._failed = True
+            raise
+        except OSError as error:
+            self._failed = True
+            with contextlib.suppress(OSError):
+                if self._own and self._written_bytes > self._whole_bytes:
+                    os.ftruncate(self._fd, self._whole_bytes)
+            raise OutputError(
+                f"cannot write {self._name}: {error.strerror}",
+                "make room or name a file elsewhere, and start again",
+            ) from error
+        newline = bytes(view[:size]).rfind(b"\n")
+        if newline >= 0:
+            self._whole_bytes = self._written_bytes + newline + 1
+        self._written_bytes += size
+        return size

@@ -6,7 +6,8 @@ import io
 import sys
 from typing import TextIO
 
-from sslsniff.output import open_output
+from sslsniff.errors import OutputError
+from sslsniff.output import LineFile, open_output
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
@@ -16,7 +17,7 @@ from sslsniff.sinks.terminal import STYLES, Paint, TerminalSink, plain
 
 
 def open_sinks(
-    options: argparse.Namespace, standard: TextIO, closing: contextlib.ExitStack
+    options: argparse.Namespace, standard: TextIO | None, closing: contextlib.ExitStack
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
 
@@ -63,15 +64,19 @@ def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
 
 
 def _open_text(
-    options: argparse.Namespace, standard: TextIO, closing: contextlib.ExitStack
+    options: argparse.Namespace, standard: TextIO | None, closing: contextlib.ExitStack
 ) -> TextIO:
-    if not options.output:
-        if isinstance(standard, io.TextIOWrapper):
-            standard.reconfigure(errors="backslashreplace", line_buffering=False)
-        return standard
-    file = closing.enter_context(open_output(options.output, force=options.force))
+    if options.output:
+        file = closing.enter_context(open_output(options.output, force=options.force))
+        lines, encoding = LineFile(file.fileno(), options.output, own=True), "utf-8"
+    elif standard is None:  # closed by who started this process
+        raise OutputError("there is no standard output", "name a file with -o")
+    else:
+        name = standard.name.strip("<>")
+        lines, encoding = LineFile(standard.fileno(), name, own=False), standard.encoding
+    buffer = io.BufferedWriter(lines)
     return closing.enter_context(
-        io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
+        io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")
     )
 
 
