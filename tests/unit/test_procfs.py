@@ -143,7 +143,7 @@ def test_files_of_a_container_are_reached_through_its_root(tmp_path: Path) -> No
     command = ["unshare", "--mount", f"--root={root}", program, "60"]
     with running(*command) as process:
         while (facts := procfs.process(process.pid)) is None or facts.comm != "sleep":
-            pass
+            assert process.poll() is None, "unshare failed: is / a mount point here?"
         file = library_of(process.pid)
         path = procfs.file_path(process.pid, file)
         assert path is not None
