@@ -132,7 +132,7 @@ def _private_apt(suite: str) -> list[str]:
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "-",
         "Dir::Etc::preferencesparts": "-",
-        "Acquire::Check-Valid-Until": "false",  # a mirror may lag; the keys are checked all the same
+        "Acquire::Check-Valid-Until": "false",  # a mirror may lag
         "Acquire::Languages": "none",
         "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
         "APT::Architecture": "amd64",
