@@ -95,6 +95,7 @@ class LiveCapture:
         """Place the probes; raises ``TargetError`` or ``KernelError``."""
         try:
             self._attach_tracepoints()
+            self._find_processes()
             self._attach_files()
         except BaseException:
             self.close()
@@ -183,8 +184,6 @@ class LiveCapture:
         )
         self._loader.update("configs", _U32.pack(0), config)
         for pid in scope.pids:
-            if not procfs.exists(pid):
-                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
             self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
         for uid in scope.uids:
             self._loader.update("uids", _U32.pack(uid), _U32.pack(0))
@@ -199,6 +198,12 @@ class LiveCapture:
                 self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
         except KernelError:
             self._attach_socket_kprobes()
+
+    def _find_processes(self) -> None:
+        """Make sure that the processes to watch live, now that their ends are noticed."""
+        for pid in self._scope.pids:
+            if not procfs.exists(pid):
+                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
 
     def _attach_socket_kprobes(self) -> None:
         try:
