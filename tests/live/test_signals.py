@@ -1,0 +1,164 @@
+"""However sslsniff ends: its files are whole and no probe stays behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live import checks
+from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, started
+from tests.live.conftest import PROGRAMS, Certificate, Server
+from tests.live.curl import curl, gets, results
+from tests.live.memory import breakpoints, wait_probed
+from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+
+
+class Client:
+    """A Python client that makes requests when it is told to, with the library of its own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.ask(0)  # answered when its modules are loaded
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def ask(self, count: int) -> list[Passed]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        return checks.told("".join(iter(self.process.stdout.readline, "\n")))
+
+
+@pytest.fixture
+def client(server: Server, certificate: Certificate, own_library: Path) -> Iterator[Client]:
+    program = (sys.executable, PROGRAMS / "python_client.py", "http.client")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(own_library.parent)}
+    with started(*program, str(server.port), certificate.certificate, env=environment) as process:
+        yield Client(process)
+
+
+def read(capture: Path) -> Captured:
+    """Return what ``sslsniff read`` finds in a capture, which must be whole."""
+    done = subprocess.run(
+        [SSLSNIFF, "read", capture, "--json"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_end_by_signal(
+    number: signal.Signals, client: Client, own_library: Path, tmp_path: Path, sniff: Sniff
+) -> None:
+    capture = tmp_path / "capture.pcapng"
+    options = ("--lib", str(own_library), "--pcap", str(capture))
+    with sniff(*options) as sniffer:
+        wait_probed(client.pid, own_library)
+        passed = client.ask(6)
+        sniffer.process.send_signal(number)
+        captured = sniffer.wait()
+
+    assert captured.code == 0
+    assert captured.stderr.count("\n") == 1
+    for each in (captured, read(capture)):
+        assert_passed(each, passed, role="client", pid=client.pid)
+        assert_whole(each)
+        assert connections(each) == 1
+    assert breakpoints(client.pid, own_library) == set()
+    assert len(client.ask(3)) == 3
+
+
+def test_killed(client: Client, own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
+    """kill -9: the kernel takes the probes away; what was flushed can be read; it starts anew."""
+    capture = tmp_path / "capture.pcapng"
+    options = ("--lib", str(own_library), "--pcap", str(capture))
+    with sniff(*options) as sniffer:
+        wait_probed(client.pid, own_library)
+        passed = client.ask(6)
+        sniffer.until(6)
+        sniffer.process.kill()
+        killed = sniffer.wait()
+    assert killed.code == -signal.SIGKILL
+    assert_passed(killed, passed, role="client", pid=client.pid)
+    assert_passed(read(capture), passed, role="client", pid=client.pid)
+    assert breakpoints(client.pid, own_library) == set()
+
+    with sniff(*options) as sniffer:
+        wait_probed(client.pid, own_library)
+        passed = client.ask(5)
+        sniffer.until(5)
+        captured = sniffer.stop()
+    assert_passed(captured, passed, role="client", pid=client.pid)
+    assert_whole(captured)
+    assert breakpoints(client.pid, own_library) == set()
+
+
+def test_closed_pipe(client: Client, own_library: Path, tmp_path: Path) -> None:
+    """As in ``sslsniff | head -1``: the capture beside it is whole."""
+    capture = tmp_path / "capture.pcapng"
+    command = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
+    sniffer = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert sniffer.stdout is not None
+    assert sniffer.stderr is not None
+    assert sniffer.stderr.readline().startswith(READY)
+    passed = client.ask(4)
+    assert json.loads(sniffer.stdout.readline())["event"] == "opened"
+    sniffer.stdout.close()
+    passed += client.ask(5)
+    code = sniffer.wait(PATIENCE_S)
+    stderr = sniffer.stderr.read()
+    sniffer.stderr.close()
+
+    assert (code, stderr) == (0, "")
+    exchanges = read(capture).exchanges
+    assert [checks.seen(each) for each in exchanges] == passed[: len(exchanges)]
+    assert 4 <= len(exchanges) <= 9
+    assert breakpoints(client.pid, own_library) == set()
+
+
+def test_read_into_a_closed_pipe(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    requests = gets(300)
+    capture = tmp_path / "capture.pcapng"
+    command = curl(server.url, requests, certificate, tmp_path, "--http1.1")
+    stdout = run(SSLSNIFF, "--pcap", capture, "--", *command)
+    assert len(results(stdout, requests)) == 300
+    for options in ("--json", "-vv", "--hexdump"):
+        script = '"$@" | head -1; echo "${PIPESTATUS[0]}"'
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", SSLSNIFF, "read", capture, options],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.stderr == ""
+        assert done.stdout.count("\n") == 2
+        assert done.stdout.endswith("\n0\n")
+
+
+def test_interrupt_goes_to_the_command(tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole foreground group: the command decides what it does with it."""
+    script = 'trap "exit 9" INT; echo ready; while :; do sleep 0.05; done'
+    process = subprocess.Popen(
+        [SSLSNIFF, "--json", "-o", tmp_path / "captured.jsonl", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, stderr) == (9, "")
+    lines = (tmp_path / "captured.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["type"] for line in lines] == ["summary"]
