@@ -305,8 +305,10 @@ class LiveCapture:
         if self._scope.libraries:
             return targets.is_named(mapped.path, self._scope.libraries)
         if self._scope.pids:
+            # One that has ended by now may have been one of ours; its file will be used again.
             key = _U32.pack(mapped.pid)
-            return self._loader.lookup("pids", key, _U32.size) is not None
+            watched = self._loader.lookup("pids", key, _U32.size) is not None
+            return watched or not procfs.exists(mapped.pid)
         return True
 
     def _drain(self, most: int) -> Iterator[wire.Event]:
