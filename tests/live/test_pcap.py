@@ -1,0 +1,200 @@
+"""Captures as others read them: tshark and scapy find every request and answer, and so do we."""
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from scapy.contrib.http2 import H2DataFrame, H2HeadersFrame, H2Seq, HPackHdrTable
+from scapy.layers.http import HTTPRequest, HTTPResponse
+from scapy.layers.inet import IP, TCP
+from scapy.packet import Packet
+from scapy.utils import PcapReader
+
+from tests.live.checks import EMPTY, Passed, assert_passed, assert_whole, run_under, sha256
+from tests.live.conftest import Certificate, Server
+from tests.live.curl import Request, curl, gets, results
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured
+from tests.programs.server import pattern
+from tests.unit.captures import tshark, tshark_fields, tshark_values
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+class Traffic:
+    """Two curls, one for each protocol, as one command."""
+
+    def __init__(self, server: Server, certificate: Certificate, folder: Path) -> None:
+        self.requests = [
+            *gets(12),
+            Request("/echo", "POST", pattern(30_000)),
+            Request("/bytes/100000"),
+            Request("/bytes/0"),
+        ]
+        self._folders = [folder / "http1", folder / "http2"]
+        lines = []
+        for version, own in zip(("--http1.1", "--http2"), self._folders, strict=True):
+            own.mkdir()
+            lines.append(shlex.join(curl(server.url, self.requests, certificate, own, version)))
+        self.command = ["sh", "-c", "; ".join(lines)]
+
+    def passed(self, stdout: str) -> list[Passed]:
+        lines = stdout.splitlines(keepends=True)
+        half = len(lines) // 2
+        return [
+            each
+            for some in (lines[:half], lines[half:])
+            for each in results("".join(some), self.requests)
+        ]
+
+
+@pytest.fixture
+def traffic(server: Server, certificate: Certificate, tmp_path: Path) -> Traffic:
+    return Traffic(server, certificate, tmp_path)
+
+
+def read(capture: Path, *options: str | Path) -> Captured:
+    done = subprocess.run(
+        [SSLSNIFF, "read", capture, "--json", *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
+
+
+def requests(passed: list[Passed], protocol: str) -> list[tuple[str, str]]:
+    return [(each.method, each.target) for each in passed if each.protocol == protocol]
+
+
+def assert_tshark_agrees(capture: Path, passed: list[Passed]) -> None:
+    """Every request and status in order, every body, no complaint."""
+    fields = ("http.request.method", "http.request.uri")
+    rows = tshark_fields(capture, *fields, only="http.request")
+    assert [tuple(row) for row in rows] == requests(passed, "http/1.1")
+    fields = ("http2.headers.method", "http2.headers.path")
+    rows = tshark_fields(capture, *fields, only="http2.headers.method")
+    pairs = [pair for row in rows for pair in zip(*(each.split("|") for each in row), strict=True)]
+    assert pairs == requests(passed, "http/2")
+    for protocol, field in (("http/1.1", "http.response.code"), ("http/2", "http2.headers.status")):
+        statuses = [str(each.status) for each in passed if each.protocol == protocol]
+        assert tshark_values(capture, field) == statuses
+
+    nonces = [each.nonce for each in passed if each.protocol == "http/2"]
+    assert sorted(set(tshark_values(capture, "http2.header.value")) & set(nonces)) == sorted(nonces)
+    objects = capture.with_suffix(".objects")
+    tshark(capture, "-q", "--export-objects", f"http,{objects}")
+    exported = sorted(sha256(each.read_bytes()) for each in objects.iterdir())
+    bodies = [each for one in passed for each in (one.request_sha256, one.response_sha256)]
+    assert set(exported) == set(bodies) - {EMPTY}
+    assert tshark(capture, "-Y", "_ws.malformed || tcp.analysis.flags") == ""
+
+
+def streams(capture: Path) -> dict[tuple[tuple[str, int], tuple[str, int]], bytes]:
+    """Return what each end sent to the other, put together from scapy's packets."""
+    found: dict[tuple[tuple[str, int], tuple[str, int]], dict[int, bytes]] = {}
+    with PcapReader(str(capture)) as packets:
+        for packet in packets:
+            tcp = packet[TCP]
+            key = ((packet[IP].src, tcp.sport), (packet[IP].dst, tcp.dport))
+            if data := bytes(tcp.payload):
+                found.setdefault(key, {})[tcp.seq] = data
+    return {
+        key: b"".join(data for _, data in sorted(parts.items())) for key, parts in found.items()
+    }
+
+
+def http1_messages(kind: type[Packet], data: bytes) -> list[tuple[Packet, bytes]]:
+    """Return the messages of one direction, with their bodies, as scapy reads them."""
+    found = []
+    while data:
+        message = kind(data)
+        rest = bytes(message.payload)
+        size = int(message.Content_Length or 0)
+        found.append((message, rest[:size]))
+        data = rest[size:]
+    return found
+
+
+def http2_messages(data: bytes) -> list[tuple[dict[str, str], bytes]]:
+    """Return the messages of one direction in the order of their streams, as scapy reads them."""
+    table = HPackHdrTable()
+    headers: dict[int, dict[str, str]] = {}
+    bodies: dict[int, bytes] = {}
+    for frame in H2Seq(data.removeprefix(PREFACE)).frames:
+        if frame.type == H2HeadersFrame.type_id:
+            lines = table.gen_txt_repr(frame).splitlines()
+            pairs = (re.fullmatch(r"(:?[^:\s]+):? (.*)", line) for line in lines)
+            headers[frame.stream_id] = {pair[1]: pair[2] for pair in pairs if pair}
+        elif frame.type == H2DataFrame.type_id:
+            bodies[frame.stream_id] = bodies.get(frame.stream_id, b"") + bytes(frame.payload)
+    return [(headers[stream], bodies.get(stream, b"")) for stream in sorted(headers)]
+
+
+def assert_scapy_agrees(capture: Path, passed: list[Passed]) -> None:
+    """The same of a capture in plain layout, by scapy's own HTTP/1 and HTTP/2."""
+    found = streams(capture)
+    ends = {(each.client, each.server): each.protocol for each in passed}
+    assert set(found) == set(ends) | {(server, client) for client, server in ends}
+    seen = []
+    for (client, server), protocol in ends.items():
+        sent, got = found[client, server], found[server, client]
+        if protocol == "http/1.1":
+            asked = [
+                (one.Method.decode(), one.Path.decode(), sha256(body))
+                for one, body in http1_messages(HTTPRequest, sent)
+            ]
+            told = [
+                (int(one.Status_Code), sha256(body))
+                for one, body in http1_messages(HTTPResponse, got)
+            ]
+        else:
+            asked = [
+                (one[":method"], one[":path"], sha256(body)) for one, body in http2_messages(sent)
+            ]
+            told = [(int(one[":status"]), sha256(body)) for one, body in http2_messages(got)]
+        seen += [(protocol, *one, *two) for one, two in zip(asked, told, strict=True)]
+    assert seen == [
+        (
+            *(each.protocol, each.method, each.target, each.request_sha256),
+            *(each.status, each.response_sha256),
+        )
+        for each in passed
+    ]
+
+
+def test_with_json(traffic: Traffic, tmp_path: Path) -> None:
+    """A capture and JSON lines of the same run; the capture read again says the same."""
+    capture, plain = tmp_path / "capture.pcapng", tmp_path / "plain.pcap"
+    ran = run_under(tmp_path, *traffic.command, options=("--pcap", str(capture)))
+    passed = traffic.passed(ran.stdout.decode())
+    assert len(passed) == 30
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+
+    again = read(capture, "--pcap", plain, "--pcap-layout", "plain", "--print")
+    assert again.exchanges == ran.captured.exchanges
+    assert again.of("connection") == ran.captured.of("connection")
+    assert again.summary == ran.captured.summary
+    assert_tshark_agrees(capture, passed)
+    assert_scapy_agrees(plain, passed)
+
+
+def test_capture_only(traffic: Traffic, tmp_path: Path) -> None:
+    """Nothing is decoded while it runs; a classic pcap tells all but the process."""
+    capture = tmp_path / "capture.pcap"
+    done = subprocess.run(
+        [SSLSNIFF, "--pcap", capture, "--", *traffic.command],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    passed = traffic.passed(done.stdout)
+    assert done.returncode == 0
+    assert re.fullmatch(r"2 connections, .* of plaintext in .*, 0 bytes lost\n", done.stderr)
+
+    assert_passed(read(capture), passed, role="client", library="unknown")
+    assert_tshark_agrees(capture, passed)
