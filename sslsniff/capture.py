@@ -18,6 +18,7 @@ from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.layout import SslLayout
+from sslsniff.model import Loss, LossCause
 
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
@@ -33,7 +34,13 @@ _NO_LAYOUT = SslLayout()
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 
-# enum counter in bpf/maps.bpf.h; what stands before is told by the events' own arithmetic
+# enum counter in bpf/maps.bpf.h: for each of these first the events, then the bytes
+_COUNTED = (
+    LossCause.RING_FULL,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+)
 _UNTRACKED_CALLS = 8
 _UNRELIABLE_TYPES = 9
 
@@ -142,6 +149,14 @@ class LiveCapture:
                 if identity == connection:
                     yield wire.Checked(now_ns, connection, read, written)
         self._tell_shortcomings()
+
+    def counted_losses(self) -> list[Loss]:
+        """See ``Source``: of connections that came and went while the ring was full, too."""
+        counts = (
+            Loss(cause, self._counter(2 * index), self._counter(2 * index + 1))
+            for index, cause in enumerate(_COUNTED)
+        )
+        return [loss for loss in counts if loss.bytes]
 
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""

@@ -145,7 +145,7 @@ def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: 
             _move(source, flows, sinks)
         for event in source.finish():
             flows.take(event)
-        tracer.finish()
+        tracer.finish(source.counted_losses())
         for sink in sinks:
             sink.flush()
     except BrokenPipeError:

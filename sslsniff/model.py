@@ -183,7 +183,11 @@ class Loss:
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a whole capture. ``exchanges`` is None where nothing was decoded."""
+    """The figures of a whole capture. ``exchanges`` is None where nothing was decoded.
+
+    ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
+    while nothing could be told of them.
+    """
 
     exchanges: int | None = None
     connections: int = 0
@@ -191,3 +195,4 @@ class Summary:
     duration_ns: int = 0
     losses: list[Loss] = field(default_factory=list)
     lossy_connections: list[Connection] = field(default_factory=list)
+    unplaced_bytes: int = 0

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from sslsniff import packets, pcap, pcapng
 from sslsniff.annotations import GOES_ON, Described, parse
 from sslsniff.errors import CaptureFileError
+from sslsniff.model import Loss
 from sslsniff.reassembly import Early
 from sslsniff.recorded import Recorded, Tag, TcpConnection
 from sslsniff.wire import Event
@@ -74,6 +75,10 @@ class ReplaySource:
             if event is None:
                 return
             yield event
+
+    def counted_losses(self) -> list[Loss]:
+        """See ``source.Source``: a capture tells of all in their places."""
+        return []
 
     def finish(self) -> Iterator[Event]:
         """See ``source.Source``: reads no further, yields what was read."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from sslsniff.model import Loss
 from sslsniff.wire import Event
 
 
@@ -19,6 +20,9 @@ class Source(Protocol):
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
         """Wait for events, ``timeout_s`` at most, and yield those that are there."""
+
+    def counted_losses(self) -> list[Loss]:
+        """Return all that is known as lost once ``finish`` is over, told by events or not."""
 
     def finish(self) -> Iterator[Event]:
         """Stop, and yield what is left. The source is not used again."""

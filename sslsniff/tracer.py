@@ -124,8 +124,11 @@ class Tracer:
         for sink in self._sinks:
             sink.closed(connection, time_ns)
 
-    def finish(self) -> None:
-        """End what is still open, though its connection is not; tell the sinks the figures."""
+    def finish(self, counted: Sequence[Loss] = ()) -> None:
+        """End what is still open, though its connection is not; tell the sinks the figures.
+
+        ``counted`` is what the source knows as lost: of connections that were never told of, too.
+        """
         for conversation in self._conversations.values():
             self._settle(conversation)
             for stream in list(conversation.open):
@@ -134,10 +137,18 @@ class Tracer:
         totals.exchanges = self._exchanges if self._decodes else None
         totals.duration_ns = self._last_ns - (self._first_ns or self._last_ns)
         totals.lossy_connections = list(self._lossy.values())
-        totals.losses = [
-            Loss(cause, events, sum(c.missing.get(cause, 0) for c in totals.lossy_connections))
+        placed = {
+            cause: Loss(
+                cause, events, sum(c.missing.get(cause, 0) for c in totals.lossy_connections)
+            )
             for cause, events in self._loss_events.items()
-        ]
+        }
+        for loss in counted:
+            unplaced = loss.bytes - placed[loss.cause].bytes if loss.cause in placed else loss.bytes
+            if unplaced > 0:
+                placed[loss.cause] = loss
+                totals.unplaced_bytes += unplaced
+        totals.losses = list(placed.values())
         for sink in self._sinks:
             sink.summary(totals)
 

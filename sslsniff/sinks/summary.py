@@ -48,6 +48,8 @@ def summary_lines(summary: Summary) -> list[str]:
             f"  {connection.id}  {text.process(connection.process)}"
             f"  {text.address(connection.remote)}  bytes lost: {causes}"
         )
+    if summary.unplaced_bytes:
+        lines.append(f"  connections never seen  bytes lost: {summary.unplaced_bytes}")
     unlisted = len(summary.lossy_connections) - _LISTED_CONNECTIONS
     if unlisted > 0:
         lines.append(f"  and {unlisted} more connections")
