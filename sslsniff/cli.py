@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _note(str(error))
         return _EXIT_ERROR
     except BrokenPipeError:
+        # As in `sslsniff list | head`; what Python still holds back has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _EXIT_OK
 
 
@@ -73,7 +75,7 @@ def _live(given: list[str]) -> int:
 
     stop = _stop_on_signals(ignore_interrupt=bool(command))
     with contextlib.ExitStack() as closing:
-        sinks = open_sinks(options, sys.stderr if command else sys.stdout, closing)
+        sinks = open_sinks(options, sys.stderr if command else sys.stdout, closing, stop.ask)
         loader = make_loader(options.loader, options.ring_size)
         held = HeldCommand(command) if command else None
         scope = Scope(
@@ -105,8 +107,9 @@ def _read(given: list[str]) -> int:
 
     with contextlib.ExitStack() as closing:
         source = ReplaySource(options.file)
-        sinks = open_sinks(options, sys.stdout, closing)
-        _pump(source, sinks, options, _stop_on_signals())
+        stop = _stop_on_signals()
+        sinks = open_sinks(options, sys.stdout, closing, stop.ask)
+        _pump(source, sinks, options, stop)
     for warning in source.warnings:
         _note(warning)
     return _EXIT_OK
@@ -149,8 +152,7 @@ def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: 
         for sink in sinks:
             sink.flush()
     except BrokenPipeError:
-        # Whoever read the text is gone, as in `| head`. Other files stay whole.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        pass  # whoever read a capture from a pipe is gone; other files are whole up to here
 
 
 def _move(source: Source, flows: "Flows", sinks: list[Sink]) -> None:

@@ -10,6 +10,7 @@ import io
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -115,13 +116,15 @@ class LineFile(io.RawIOBase):
     """Lines of text on their way to the open file ``fd``, which stays another's to close.
 
     When it takes no more, a file of sslsniff's ``own`` is cut back to its last whole line,
-    ``OutputError`` (or ``BrokenPipeError``) is raised once, and the rest is dropped.
+    ``OutputError`` is raised once, and the rest is dropped. When nobody reads a pipe any more,
+    ``reader_gone`` is called instead: other outputs should still get what there is.
     """
 
-    def __init__(self, fd: int, name: str, *, own: bool) -> None:
+    def __init__(self, fd: int, name: str, reader_gone: Callable[[], None], *, own: bool) -> None:
         super().__init__()
         self._fd = fd
         self._name = name
+        self._reader_gone = reader_gone
         self._own = own
         self._written_bytes = 0
         self._whole_bytes = 0
@@ -148,7 +151,8 @@ class LineFile(io.RawIOBase):
             size = os.write(self._fd, view)
         except BrokenPipeError:
             self._failed = True
-            raise
+            self._reader_gone()
+            return view.nbytes
         except OSError as error:
             self._failed = True
             with contextlib.suppress(OSError):

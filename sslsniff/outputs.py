@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from sslsniff.errors import OutputError
@@ -17,11 +18,15 @@ from sslsniff.sinks.terminal import STYLES, Paint, TerminalSink, plain
 
 
 def open_sinks(
-    options: argparse.Namespace, standard: TextIO | None, closing: contextlib.ExitStack
+    options: argparse.Namespace,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None],
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
 
-    Text goes to ``standard`` where no file was named. Raises ``OutputError``.
+    Text goes to ``standard`` where no file was named; ``reader_gone`` is called when nobody
+    reads it any more. Raises ``OutputError``.
     """
     sinks: list[Sink] = []
     wants_text = bool(
@@ -34,7 +39,7 @@ def open_sinks(
         or options.print
     )
     if wants_text or not options.pcap:
-        stream = _open_text(options, standard, closing)
+        stream = _open_text(options, standard, closing, reader_gone)
         sinks += _text_sinks(options, stream)
     else:
         sinks.append(SummarySink(sys.stderr))
@@ -64,16 +69,22 @@ def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
 
 
 def _open_text(
-    options: argparse.Namespace, standard: TextIO | None, closing: contextlib.ExitStack
+    options: argparse.Namespace,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None],
 ) -> TextIO:
     if options.output:
         file = closing.enter_context(open_output(options.output, force=options.force))
-        lines, encoding = LineFile(file.fileno(), options.output, own=True), "utf-8"
+        lines, encoding = LineFile(file.fileno(), options.output, reader_gone, own=True), "utf-8"
     elif standard is None:  # closed by who started this process
         raise OutputError("there is no standard output", "name a file with -o")
     else:
         name = standard.name.strip("<>")
-        lines, encoding = LineFile(standard.fileno(), name, own=False), standard.encoding
+        lines, encoding = (
+            LineFile(standard.fileno(), name, reader_gone, own=False),
+            standard.encoding,
+        )
     buffer = io.BufferedWriter(lines)
     return closing.enter_context(
         io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")
