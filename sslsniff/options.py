@@ -106,9 +106,9 @@ def live_parser() -> argparse.ArgumentParser:
     engine.add_argument(
         "--ring-size",
         type=ring_size,
-        default=16 << 20,
+        default=2 * _MOST_CALL_BYTES,
         metavar="SIZE",
-        help="room for what was not read yet, a power of two from 4M (default: 16M)",
+        help="room for what was not read yet, a power of two from 4M (default: 32M)",
     )
     engine.add_argument(
         "--max-call-bytes",
