@@ -1,0 +1,194 @@
+"""No byte is lost under load; where bytes must be lost, the count of them is exact."""
+
+import contextlib
+import hashlib
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sslsniff.flows import Flows
+from sslsniff.model import Chunk, Connection, Direction
+from sslsniff.replay import ReplaySource
+from tests.live import checks
+from tests.live.checks import Sniff
+from tests.live.conftest import Certificate
+from tests.live.load import Load, Passed, Receiver, held, told
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured
+
+MIB = 1 << 20
+CALL_LIMIT = 16 * MIB
+
+
+@pytest.fixture
+def receiver(load: Load, certificate: Certificate) -> Iterator[Receiver]:
+    with load.receiver(certificate.certificate, certificate.key) as running:
+        yield running
+
+
+class Sums:
+    """A ``flows.Listener`` that hashes: (process, direction) -> bytes and their SHA-256."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[tuple[int, Direction], int] = {}
+        self._hashes: dict[tuple[int, Direction], hashlib._Hash] = {}
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        assert connection.from_start
+
+    def chunk(self, chunk: Chunk) -> None:
+        assert chunk.missing == 0
+        key = (chunk.connection.process.pid, chunk.direction)
+        assert chunk.offset == self.bytes.get(key, 0)
+        self.bytes[key] = chunk.offset + len(chunk.data)
+        self._hashes.setdefault(key, hashlib.sha256()).update(chunk.data)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        assert connection.missing == {}
+
+    def sha256(self, pid: int, direction: Direction) -> str:
+        return self._hashes[pid, direction].hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("calls", "size", "end", "options"),
+    [
+        # room for all of it: on a busy machine the reader may wait long for its turn
+        pytest.param(6_400, 16 << 10, "sender", ["--ring-size", "128M"], id="100 MB sent"),
+        pytest.param(6_400, 16 << 10, "receiver", ["--ring-size", "128M"], id="100 MB received"),
+        pytest.param(200_000, 64, "sender", [], id="200,000 calls"),
+    ],
+)
+def test_every_byte(
+    calls: int,
+    size: int,
+    end: str,
+    options: list[str],
+    load: Load,
+    receiver: Receiver,
+    tmp_path: Path,
+) -> None:
+    """The capture of an end, read back through the library, is what both ends hashed."""
+    capture = tmp_path / "capture.pcapng"
+    sender = held(load.sender(receiver.port, calls, (calls, size)))
+    pid = sender.pid if end == "sender" else receiver.pid
+    sniffer = subprocess.Popen(
+        [SSLSNIFF, "--pcap", capture, "--pid", str(pid), *options],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert sniffer.stderr is not None
+    sniffer.stderr.readline()
+    sent = told(sender.communicate("go\n", 4 * PATIENCE_S)[0])
+    got = receiver.next()
+    sniffer.send_signal(signal.SIGINT)
+    _, summary = sniffer.communicate(timeout=PATIENCE_S)
+
+    assert sniffer.returncode == 0
+    assert re.fullmatch(r"1 connections, .*, 0 bytes lost\n", summary)
+    assert sent.bytes == got.bytes == calls * size
+    assert sent.sha256 == got.sha256
+    source = ReplaySource(capture)
+    sums = Sums()
+    flows = Flows(source.libraries, sums)
+    for event in source:
+        flows.take(event)
+    assert (source.warnings, source.truncated) == ([], False)
+    direction = Direction.WRITE if end == "sender" else Direction.READ
+    assert sums.bytes == {(pid, direction): calls * size}
+    assert sums.sha256(pid, direction) == sent.sha256
+
+
+def assert_accounted(captured: Captured, sent: Passed) -> tuple[int, dict[str, int]]:
+    """What was captured and what was reported lost are all that was sent, each at its place.
+
+    Returns the bytes captured, and those lost by cause.
+    """
+    chunks = [each for each in captured.of("chunk") if each["pid"] == sent.pid]
+    position = data_bytes = 0
+    for chunk in chunks:
+        assert chunk["direction"] == "write"
+        assert chunk["offset"] == position + chunk["missing"]
+        assert not (chunk["missing"] and chunk["data"]["size"])
+        position = chunk["offset"] + chunk["data"]["size"]
+        data_bytes += chunk["data"]["size"]
+    lost: dict[str, int] = {}
+    for loss in captured.of("loss"):
+        if loss.get("pid") == sent.pid:
+            lost[loss["cause"]] = lost.get(loss["cause"], 0) + loss["bytes"]
+    assert position == sent.bytes == data_bytes + sum(lost.values())
+    [closed] = [
+        each
+        for each in captured.of("connection")
+        if each["event"] == "closed" and each["pid"] == sent.pid
+    ]
+    assert closed["bytes_written"] == sent.bytes
+    assert closed["missing_bytes"] == sum(lost.values())
+    assert closed["client"]["port"] == sent.port
+    return data_bytes, lost
+
+
+def under(
+    load: Load, receiver: Receiver, folder: Path, size: int, *options: str
+) -> tuple[Captured, Passed]:
+    """Send ``size`` bytes with one call."""
+    command = load.sender(receiver.port, size, (1, size))
+    ran = checks.run_under(folder, *command, options=("--chunks", *options))
+    sent = told(ran.stdout.decode())
+    assert receiver.next().sha256 == sent.sha256
+    return ran.captured, sent
+
+
+def test_large_calls(load: Load, receiver: Receiver, tmp_path: Path) -> None:
+    """A call is kept whole; above the limit it is cut, and the rest counted."""
+    for size in (MIB, CALL_LIMIT):
+        captured, sent = under(load, receiver, tmp_path, size)
+        assert assert_accounted(captured, sent) == (size, {})
+        data = b"".join(checks.content(each["data"]) for each in captured.of("chunk"))
+        assert checks.sha256(data) == sent.sha256
+        assert captured.summary["lost_bytes"] == 0
+
+    captured, sent = under(load, receiver, tmp_path, 20 * MIB)
+    assert assert_accounted(captured, sent) == (CALL_LIMIT, {"call limit": 4 * MIB})
+    assert captured.summary["lost_bytes"] == 4 * MIB
+    assert captured.summary["lost_events"] == 1
+
+    captured, sent = under(load, receiver, tmp_path, MIB, "--max-call-bytes", "100000")
+    assert assert_accounted(captured, sent) == (100_000, {"call limit": MIB - 100_000})
+
+
+def test_stopped_reader(
+    load: Load, receiver: Receiver, certificate: Certificate, sniff: Sniff
+) -> None:
+    """Nobody reads the ring for two seconds while it fills: what is lost is known exactly."""
+    with contextlib.ExitStack() as ending:
+        quick = ending.enter_context(load.receiver(certificate.certificate, certificate.key))
+        # One that has its connection all the time, others that come and go meanwhile.
+        long = held(load.sender(receiver.port, 1, (20, 1000), (9_000, 4_000)))
+        short = [held(load.sender(quick.port, seed, (30, 700))) for seed in range(2, 7)]
+        after = held(load.sender(quick.port, 99, (30, 700)))
+        senders = [long, *short, after]
+        pids = [part for each in senders for part in ("--pid", str(each.pid))]
+        with sniff("--chunks", "--ring-size", "4M", *pids) as sniffer:
+            sniffer.process.send_signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            sent = [told(each.communicate("go\n", PATIENCE_S)[0]) for each in (long, *short)]
+            time.sleep(max(0.0, 2 - (time.monotonic() - stopped)))
+            sniffer.process.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+            sent.append(told(after.communicate("go\n", PATIENCE_S)[0]))
+            captured = sniffer.wait()
+
+    assert captured.code == 0
+    summary = captured.summary
+    total = sum(each.bytes for each in sent)
+    assert summary["bytes"] + summary["lost_bytes"] == total
+    assert summary["lost_bytes"] > 30_000_000
+    kept, lost = assert_accounted(captured, sent[0])
+    assert set(lost) == {"ring full"}
+    assert kept > 3 * MIB
+    assert assert_accounted(captured, sent[-1]) == (21_000, {})
