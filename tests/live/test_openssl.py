@@ -80,7 +80,7 @@ def test_repeated_writes(case: str, program: Path, server: Server, tmp_path: Pat
             nonce=nonce,
             protocol="http/1.1",
             method="POST",
-            target="/echo",
+            target="/slow",
             status=200,
             client=("127.0.0.1", row.port),
             server=(server.host, server.port),

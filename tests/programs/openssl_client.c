@@ -129,7 +129,7 @@ static void post(SSL *ssl, const char *nonce)
 	static char body[BODY_BYTES];
 	char head[256];
 	int size = snprintf(head, sizeof(head),
-			    "POST /echo HTTP/1.1\r\nHost: localhost\r\nx-nonce: %s\r\nContent-Length: %d\r\n\r\n",
+			    "POST /slow HTTP/1.1\r\nHost: localhost\r\nx-nonce: %s\r\nContent-Length: %d\r\n\r\n",
 			    nonce, BODY_BYTES);
 	for (int i = 0; i < BODY_BYTES; i++)
 		body[i] = (char)(i * 2654435761u >> 24);

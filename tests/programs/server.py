@@ -4,7 +4,7 @@
 
 Prints its port, then serves until it is ended. GET /bytes/N answers N bytes, POST
 /echo the request's body, anything else a greeting; each answer repeats the request's
-``x-nonce`` header.
+``x-nonce`` header. What is sent to /slow over HTTP/1 is read slowly.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 
 import h2.config
 import h2.connection
@@ -40,7 +41,7 @@ class Http1Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request of any method."""
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = self._read_body(int(self.headers.get("content-length", 0)))
         reply = answer(self.command, self.path, body)
         self.send_response(200)
         self.send_header("Content-Length", str(len(reply)))
@@ -52,6 +53,15 @@ class Http1Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(reply)
 
     do_POST = do_HEAD = do_PUT = do_GET
+
+    def _read_body(self, size: int) -> bytes:
+        """Return the body of ``size`` bytes; of /slow, so slowly that its sender has to wait."""
+        body = bytearray()
+        while piece := self.rfile.read(min(size - len(body), 16384)):
+            body += piece
+            if self.path == "/slow":
+                time.sleep(0.002)
+        return bytes(body)
 
     def log_message(self, *_: object) -> None:
         """Stay silent."""
