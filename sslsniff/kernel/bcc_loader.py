@@ -61,7 +61,7 @@ class BccLoader:
         self._bcc = import_bcc()
         flags = [f"-DRING_BYTES={ring_bytes}", "-DSSLSNIFF_BCC", "-w"]
         try:
-            self._bpf = self._bcc.BPF(text=source_text(), cflags=flags)
+            self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
         except Exception as error:  # bcc raises bare Exception for all that can go wrong
             release = os.uname().release
             raise LoaderError(
@@ -72,7 +72,7 @@ class BccLoader:
 
     def _function(self, program: str, kind: int) -> Any:
         try:
-            return self._bpf.load_func(program, kind)
+            return self._bpf.load_func(program.encode(), kind)
         except Exception as error:
             raise KernelError(
                 f"the kernel did not load {program} ({error})", "run sslsniff doctor"
@@ -80,7 +80,7 @@ class BccLoader:
 
     def map_fd(self, name: str) -> int:
         """See ``Loader``."""
-        table = self._bpf.get_table(name) if name != "events" else self._bpf["events"]
+        table = self._bpf.get_table(name.encode()) if name != "events" else self._bpf[b"events"]
         return int(table.map_fd)
 
     def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
@@ -108,7 +108,7 @@ class BccLoader:
 
     def is_empty(self, name: str) -> bool:
         """See ``Loader``."""
-        return not any(True for _ in self._bpf.get_table(name))
+        return not any(True for _ in self._bpf.get_table(name.encode()))
 
     def attach_uprobe(
         self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
@@ -146,14 +146,14 @@ class BccLoader:
     def attach_kprobe(self, program: str, function: str) -> Detach:
         """See ``Loader``."""
         try:
-            self._bpf.attach_kprobe(event=function, fn_name=program)
+            self._bpf.attach_kprobe(event=function.encode(), fn_name=program.encode())
         except Exception as error:
             raise KernelError(
                 f"cannot attach kprobe {function} ({error})", "run sslsniff doctor"
             ) from error
 
         def detach() -> None:
-            self._bpf.detach_kprobe(event=function)
+            self._bpf.detach_kprobe(event=function.encode())
 
         return detach
 
