@@ -1,0 +1,69 @@
+"""The other loader: the same source, compiled by bcc when sslsniff starts; the same JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
+from tests.live.conftest import Certificate, Server
+from tests.live.curl import Request, curl, gets, results
+from tests.programs.server import pattern
+
+VERSIONS = ("--http1.1", "--http2")
+CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_byte_ms"}
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    """Return Debian's two folders of kernel headers as one; those of any kernel serve."""
+    common = max(Path("/usr/src").glob("linux-headers-*-common"))
+    own = Path(str(common).removesuffix("common") + "amd64")
+    merged = tmp_path / "headers"
+    run("cp", "-rs", common, merged)
+    run("cp", "-rsf", own / "include", own / "arch", merged)
+    return merged
+
+
+def test_same_as_co_re(
+    server: Server,
+    certificate: Certificate,
+    own_library: Path,
+    headers: Path,
+    tmp_path: Path,
+    sniff: Sniff,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    requests = [
+        *gets(6),
+        Request("/echo", "POST", pattern(70_000)),
+        Request("/bytes/3000000"),
+        Request("/bytes/0", "HEAD"),
+    ]
+    monkeypatch.setenv("BCC_KERNEL_SOURCE", str(headers))
+    shown = []
+    for loader in ("bcc", "co-re"):
+        passed = []
+        with sniff("--lib", str(own_library), "--loader", loader) as sniffer:
+            for version in VERSIONS:
+                command = curl(server.url, requests, certificate, tmp_path, version)
+                told = run(*command, LD_LIBRARY_PATH=str(own_library.parent))
+                passed += results(told, requests)
+            sniffer.until(18)
+            captured = sniffer.stop()
+        assert captured.code == 0
+        assert_passed(captured, passed, role="client")
+        assert_whole(captured)
+        assert connections(captured, sni="localhost", tls_version="TLS 1.3", comm="curl") == 2
+        assert connections(captured, "closed") == 2
+        shown.append([lasting(each) for each in captured.objects[:-1]])
+    assert shown[0] == shown[1]
+
+
+def lasting(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what an object says that is the same each time."""
+    kept = {name: value for name, value in shown.items() if name not in CHANGING}
+    if response := kept.get("response"):
+        fields = [field for field in response["headers"] if field[0].lower() != "date"]
+        kept["response"] = response | {"headers": fields}
+    return kept
