@@ -16,7 +16,6 @@ import pytest
 
 CACHE = Path(__file__).parent.parent / ".cache"
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-_MIRROR = "http://deb.debian.org/debian"
 _PATIENCE_S = 300
 
 
@@ -124,7 +123,7 @@ def _private_apt(suite: str) -> list[str]:
     for name in ("lists/partial", "archives/partial"):
         (state / name).mkdir(parents=True, exist_ok=True)
     sources = state / "sources.list"
-    sources.write_text(f"deb [signed-by={_KEYS}] {_MIRROR} {suite} main\n")
+    sources.write_text(f"deb [signed-by={_KEYS}] {_mirror()} {suite} main\n")
     options = {
         "Dir::State": state,
         "Dir::State::status": "/dev/null",
@@ -140,6 +139,13 @@ def _private_apt(suite: str) -> list[str]:
         "APT::Sandbox::User": "",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+
+
+@cache
+def _mirror() -> str:
+    """Return the mirror of Debian's main archive that this machine's apt uses."""
+    what = ("Created-By: Packages", "Origin: Debian", "Label: Debian")
+    return _run("apt-get", "indextargets", "--format", "$(SITE)", *what).split()[0]
 
 
 def _run(*command: str | Path, cwd: Path | None = None) -> str:
