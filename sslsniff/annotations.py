@@ -48,7 +48,8 @@ class Described:
     ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
     ``written`` are the positions at which this one begins. ``plays`` is the side that the
     process plays in the packets, assumed where ``role`` is not known; ``wrapped`` says that
-    the plaintext stands in TLS records.
+    the plaintext stands in TLS records. ``client_port`` is the client's real port where the
+    packets have another.
     """
 
     connection: str
@@ -68,6 +69,7 @@ class Described:
     alpn: str | None = None
     tls_version: str | None = None
     cipher: str | None = None
+    client_port: int | None = None
     lost: Lost | None = None
 
     @classmethod
@@ -79,6 +81,7 @@ class Described:
         plays: Side,
         wrapped: bool,
         positions: tuple[int, int],
+        client_port: int | None = None,
     ) -> Self:
         """Return the description of ``connection``'s ``part``, read and written so far."""
         process = connection.process
@@ -100,6 +103,7 @@ class Described:
             alpn=connection.alpn,
             tls_version=connection.tls_version,
             cipher=connection.cipher,
+            client_port=client_port,
         )
 
     def text(self, lost: Lost | None = None) -> str:
@@ -114,6 +118,11 @@ class Described:
             facts.append("joined in the middle")
         if not self.addresses_known:
             facts.append("its addresses are not known, those here are placeholders (RFC 5737)")
+        if self.client_port is not None:
+            facts.append(
+                f"its client's port is {self.client_port}: another one stands here, as this capture"
+                " has another view of what passed between the two"
+            )
         if self.part > 1:
             facts.append(f"part {self.part}, goes on where the part before it ended")
         values: dict[str, Any] = {
@@ -190,6 +199,7 @@ def _described(values: dict[str, Any]) -> Described:
         alpn=_optional(values, "alpn", str),
         tls_version=_optional(values, "tls_version", str),
         cipher=_optional(values, "cipher", str),
+        client_port=_optional(values, "client_port", int),
         lost=_lost(values["lost"]) if "lost" in values else None,
     )
 

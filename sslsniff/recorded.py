@@ -159,7 +159,10 @@ class TcpConnection:
         self._role = None if self._joined else Side.CLIENT
         self._addresses: tuple[Address, Address] | None = None
         if described is None or described.addresses_known:
-            self._addresses = packets.address(local), packets.address(remote)
+            ends = packets.address(client), packets.address(server)
+            if described is not None and described.client_port is not None:
+                ends = Address(ends[0].ip, described.client_port), ends[1]
+            self._addresses = ends if plays is Side.CLIENT else ends[::-1]
         plain = described is not None and not described.wrapped
         self._halves = {
             local: _Half(Direction.WRITE, early, plain=plain),

@@ -52,12 +52,13 @@ class SyntheticConnection:
     That is so behind a gap too long to fill, and where a capture joined in the middle of an
     HTTP/1 message: its rest would spoil the dissection of all that follows. ``numbers`` gives
     each synthetic connection a number of its own; ``plays`` is the side of the process;
-    ``wraps`` asks for TLS records.
+    ``wraps`` asks for TLS records. ``ends`` are the client's and the server's address in the
+    packets, ``client_port`` is the client's real port where that is another.
     """
 
     __slots__ = (
-        "_addresses",
         "_alpn",
+        "_client_port",
         "_connection",
         "_interface",
         "_numbers",
@@ -69,6 +70,7 @@ class SyntheticConnection:
         "_wraps",
         "_writer",
         "_written",
+        "ends",
     )
 
     def __init__(
@@ -78,18 +80,19 @@ class SyntheticConnection:
         interface: int,
         *,
         plays: Side,
-        local: Address,
-        remote: Address,
+        ends: tuple[Address, Address],
         numbers: Iterator[int],
         wraps: bool,
+        client_port: int | None = None,
     ) -> None:
+        self.ends = ends
         self._connection = connection
+        self._client_port = client_port
         self._writer = writer
         self._interface = interface
         self._plays = plays
-        self._addresses = (local, remote) if plays is Side.CLIENT else (remote, local)
         self._numbers = numbers
-        self._wraps = wraps and self._addresses[1].port not in HTTP_PORTS
+        self._wraps = wraps and ends[1].port not in HTTP_PORTS
         self._alpn = connection.alpn
         self._part = 0
         self._settled = False  # whether what follows can be dissected
@@ -205,7 +208,7 @@ class SyntheticConnection:
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        client.sender, server.sender = connect(*self._addresses, next(self._numbers))
+        client.sender, server.sender = connect(*self.ends, next(self._numbers))
         positions = self._read.position, self._written.position
         described = Described.of(
             connection,
@@ -213,6 +216,7 @@ class SyntheticConnection:
             plays=self._plays,
             wrapped=self._wraps,
             positions=positions,
+            client_port=self._client_port,
         )
         self._control(client, time_ns, SYN, described.text(lost))
         self._control(server, time_ns, SYN | ACK)

@@ -26,6 +26,7 @@ _HELD_BYTES_IN_ALL = 64 << 20
 _HELD_S = 2.0  # who was quiet for so long without an address will hardly get one
 _ROLE_CHUNKS = 16
 _MOST_INTERFACES = 4096
+_PORT_STRIDE = 7919  # a prime: reaches every port
 
 _LAYOUTS = {
     "null-tls": "Each connection is shown as TLS with a NULL cipher: its handshake and the 16"
@@ -80,6 +81,31 @@ class _Waiting:
         return side if direction is Direction.WRITE else side.other
 
 
+class _Pairs:
+    """The pairs of addresses that stand in the file for open connections.
+
+    Both ends of a connection may be watched, and TLS may run inside TLS: one pair of addresses,
+    several connections. Wireshark would take them for one, so each has a client's port of its own.
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[frozenset[Address]] = set()
+
+    def take(self, client: Address, server: Address) -> tuple[Address, Address]:
+        """Return both for the packets: as they are, or with a client's port that is free."""
+        # The stride leads out of the neighbourhood, where the kernel's next choices lie.
+        ports = ((client.port + step * _PORT_STRIDE) % (1 << 16) for step in range(1 << 16))
+        clients = (Address(client.ip, port) for port in ports if port)
+        free = (each for each in clients if frozenset((each, server)) not in self._taken)
+        client = next(free, client)
+        self._taken.add(frozenset((client, server)))
+        return client, server
+
+    def release(self, client: Address, server: Address) -> None:
+        """Let the next connection have the pair."""
+        self._taken.discard(frozenset((client, server)))
+
+
 class PcapSink(Sink):
     """Writes ``file`` as ``pcap`` or ``pcapng``, in layout ``null-tls`` or ``plain``.
 
@@ -103,8 +129,8 @@ class PcapSink(Sink):
                 system=f"{system.sysname} {system.release}",
                 comment="Plaintext of TLS connections, taken by sslsniff inside the processes"
                 f" named. {_LAYOUTS[layout]} TCP handshakes, acknowledgements and ends are made up"
-                " as well; addresses, ports, times and bytes are real. Comments on packets tell"
-                " what is not.",
+                " as well; addresses, ports, times and bytes are real, but for a client's port that"
+                " another view of the same connection has. Comments on packets tell what is not.",
             )
         self._started: dict[str, SyntheticConnection] = {}
         self._waiting: dict[str, _Waiting] = {}
@@ -112,6 +138,7 @@ class PcapSink(Sink):
         self._interfaces: dict[tuple[int, str], int] = {}
         self._numbers = itertools.count(1)
         self._placeholders = itertools.count()
+        self._pairs = _Pairs()
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -139,6 +166,7 @@ class PcapSink(Sink):
         started = self._started.pop(connection.id, None)
         if started is not None:
             started.end(time_ns)
+            self._pairs.release(*started.ends)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``: tells losses by cause, in the file's statistics."""
@@ -168,16 +196,15 @@ class PcapSink(Sink):
         del self._waiting[connection.id]
         self._held_bytes -= waiting.bytes
         plays = waiting.plays()
-        local, remote = connection.local, connection.remote
-        if local is None or remote is None:
-            local, remote = self._placeholder(plays)
+        client, server = self._real_ends(connection, plays)
+        ends = self._pairs.take(client, server)
         started = SyntheticConnection(
             connection,
             self._writer,
             self._interface(connection.process),
             plays=plays,
-            local=local,
-            remote=remote,
+            ends=ends,
+            client_port=None if ends[0] == client else client.port,
             numbers=self._numbers,
             wraps=self._wraps,
         )
@@ -198,13 +225,19 @@ class PcapSink(Sink):
             )
         return interface
 
-    def _placeholder(self, plays: Side) -> tuple[Address, Address]:
-        """Return the next pair of addresses set aside for examples (RFC 5737), local first.
+    def _real_ends(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
+        """Return the client's address and the server's."""
+        local, remote = connection.local, connection.remote
+        if local is None or remote is None:
+            return self._placeholder()
+        return (local, remote) if plays is Side.CLIENT else (remote, local)
+
+    def _placeholder(self) -> tuple[Address, Address]:
+        """Return the next pair of addresses set aside for examples (RFC 5737), client first.
 
         The n-th connection without addresses has the client 192.0.2.1 and up, and the server
         198.51.100.1, port 443; 4 million pairs differ.
         """
         number = next(self._placeholders)
         client = Address(f"192.0.2.{number % 254 + 1}", 49152 + number // 254 % 16384)
-        server = Address("198.51.100.1", 443)
-        return (client, server) if plays is Side.CLIENT else (server, client)
+        return client, Address("198.51.100.1", 443)

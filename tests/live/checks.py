@@ -151,6 +151,18 @@ def run_under(
     return Ran(captured, done.stdout)
 
 
+def read(capture: Path, *options: str | Path) -> Captured:
+    """Return what ``sslsniff read`` makes of a capture, without a word of complaint."""
+    done = subprocess.run(
+        [sniffer.SSLSNIFF, "read", capture, "--json", *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
+
+
 def run(*command: str | Path, stdin: str = "", **environment: str) -> str:
     """Run a command that must succeed in reasonable time; return its standard output."""
     done = subprocess.run(

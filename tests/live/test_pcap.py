@@ -1,6 +1,5 @@
 """Captures as others read them: tshark and scapy find every request and answer, and so do we."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -19,13 +18,14 @@ from tests.live.checks import (
     Sniff,
     assert_passed,
     assert_whole,
+    read,
     run_under,
     sha256,
 )
 from tests.live.conftest import Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.live.load import held
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF
 from tests.programs.server import pattern
 from tests.unit.captures import tshark, tshark_fields, tshark_values
 
@@ -62,17 +62,6 @@ class Traffic:
 @pytest.fixture
 def traffic(server: Server, certificate: Certificate, tmp_path: Path) -> Traffic:
     return Traffic(server, certificate, tmp_path)
-
-
-def read(capture: Path, *options: str | Path) -> Captured:
-    done = subprocess.run(
-        [SSLSNIFF, "read", capture, "--json", *options],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
 
 
 def requests(passed: list[Passed], protocol: str) -> list[tuple[str, str]]:
@@ -209,9 +198,6 @@ def test_capture_only(traffic: Traffic, tmp_path: Path) -> None:
     assert_tshark_agrees(capture, passed)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="both views of a connection have the same addresses in the capture"
-)
 def test_both_ends(server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
     """Client and server of the same connections are watched: each keeps its own."""
     capture = tmp_path / "capture.pcapng"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Passed, connections, new_nonce, run_under, seen, started
+from tests.live.checks import Passed, connections, new_nonce, read, run_under, seen, started
 from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.programs.server import pattern
@@ -24,7 +24,9 @@ def test_both_layers(
         port = int(proxy.stdout.readline())
         options = (version, "--proxy-insecure", "-x", f"https://127.0.0.1:{port}")
         options += ("--proxy-header", f"x-nonce: {nonce}", "--noproxy", "")
-        ran = run_under(tmp_path, *curl(server.url, requests, certificate, tmp_path, *options))
+        command = curl(server.url, requests, certificate, tmp_path, *options)
+        capture = tmp_path / "capture.pcapng"
+        ran = run_under(tmp_path, *command, options=("--pcap", str(capture)))
         client_port = int(proxy.stdout.readline())
 
     ends = {"client": ("127.0.0.1", client_port), "server": ("127.0.0.1", port)}
@@ -45,3 +47,4 @@ def test_both_layers(
     assert connections(captured, tls_version="TLS 1.3") == 2
     names = [each["sni"] for each in captured.of("connection") if each["event"] == "closed"]
     assert sorted(names, key=str) == [None, "localhost"]
+    assert read(capture).exchanges == captured.exchanges
