@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff import nulltls, packets
+from sslsniff import nulltls, segments
 from sslsniff.annotations import MADE_UP, Described, Lost, Note
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Direction, LossCause
-from sslsniff.packets import FIN, RST, SYN, Segment
+from sslsniff.packets import ACK, FIN, RST, SYN
 from sslsniff.reassembly import Early, Piece, Reassembler
+from sslsniff.segments import Segment
 from sslsniff.wire import Addresses, Closed, Data, Event, Opened
 
 _NO_UID = 0xFFFFFFFF  # (uid_t) -1, which belongs to nobody
@@ -151,7 +152,7 @@ class TcpConnection:
         self.is_over = False
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
-        answers = segment.flags & packets.ACK and not self._joined
+        answers = segment.flags & ACK and not self._joined
         client = segment.destination if answers else segment.source
         server = segment.source if answers else segment.destination
         plays = described.plays if described else Side.CLIENT
@@ -159,7 +160,7 @@ class TcpConnection:
         self._role = None if self._joined else Side.CLIENT
         self._addresses: tuple[Address, Address] | None = None
         if described is None or described.addresses_known:
-            ends = packets.address(client), packets.address(server)
+            ends = segments.address(client), segments.address(server)
             if described is not None and described.client_port is not None:
                 ends = Address(ends[0].ip, described.client_port), ends[1]
             self._addresses = ends if plays is Side.CLIENT else ends[::-1]
@@ -176,7 +177,7 @@ class TcpConnection:
 
     def is_another(self, segment: Segment) -> bool:
         """Say whether ``segment``, a SYN, begins another connection between the same ends."""
-        if segment.flags & packets.ACK:
+        if segment.flags & ACK:
             return False
         return self._joined or segment.sequence != self._initial
 

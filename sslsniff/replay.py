@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from sslsniff import packets, pcap, pcapng
+from sslsniff import pcap, pcapng, segments
 from sslsniff.annotations import GOES_ON, Described, parse
 from sslsniff.errors import CaptureFileError
 from sslsniff.model import Loss
+from sslsniff.packets import RST, SYN
+from sslsniff.pcap_reader import PcapReader, is_pcap
 from sslsniff.reassembly import Early
 from sslsniff.recorded import Recorded, Tag, TcpConnection
 from sslsniff.wire import Event
@@ -107,9 +109,9 @@ class ReplaySource:
         self._warn()
 
     def _packet(self, packet: pcap.Packet) -> Iterator[Event]:
-        segment = packets.parse(packet.link_type, packet.data)
+        segment = segments.parse(packet.link_type, packet.data)
         if segment is None:
-            if not packets.is_known_link(packet.link_type):
+            if not segments.is_known_link(packet.link_type):
                 seen = self._unread_links.get(packet.link_type, 0)
                 self._unread_links[packet.link_type] = seen + 1
             return
@@ -117,7 +119,7 @@ class ReplaySource:
         key = (source, destination) if source < destination else (destination, source)
         connection = self._connections.get(key)
         note = parse(packet.comments) if packet.comments else None
-        opens = segment.flags & (packets.SYN | packets.RST) == packets.SYN
+        opens = segment.flags & (RST | SYN) == SYN
         if opens and connection is not None and connection.is_another(segment):
             yield from self._close(key, connection, packet.time_ns)
             connection = None
@@ -137,7 +139,7 @@ class ReplaySource:
             yield from self._close(key, connection, packet.time_ns)
 
     def _open_connection(
-        self, key: tuple[End, End], segment: packets.Segment, time_ns: int, note: object
+        self, key: tuple[End, End], segment: segments.Segment, time_ns: int, note: object
     ) -> TcpConnection:
         described = note if isinstance(note, Described) else None
         recorded = None
@@ -203,8 +205,8 @@ def _reader(file: BinaryIO, name: str) -> pcap.PacketReader:
         raise CaptureFileError(f"cannot read {name}: {error.strerror}", "check its disk") from error
     if start == pcapng.SECTION:
         return pcapng.PcapngReader(file)
-    if pcap.is_pcap(start):
-        return pcap.PcapReader(file, start)
+    if is_pcap(start):
+        return PcapReader(file, start)
     file.close()
     raise CaptureFileError(
         f"{name} is {'not a capture file' if start else 'empty'}",

@@ -11,7 +11,8 @@ from scapy.utils import PcapWriter as ScapyWriter
 
 from sslsniff.errors import OutputError
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import BATCH_BYTES, PacketWriter, PcapReader, PcapWriter, is_pcap
+from sslsniff.pcap import BATCH_BYTES, PacketWriter, PcapWriter
+from sslsniff.pcap_reader import PcapReader, is_pcap
 
 TIME_NS = 1_700_000_000_123_456_789
 
