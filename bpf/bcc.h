@@ -14,6 +14,7 @@
 
 #define SEC(name)
 #define LICENSE(name)
+#define SUBPROGRAM static __always_inline
 #define KEEP_TYPE(name)
 
 /* Debian 12's bcc attaches without cookies: every library has layout 0. */

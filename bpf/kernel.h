@@ -25,6 +25,8 @@ typedef __s32 s32;
 /* BTF keeps only types that something global uses: a pointer that nobody reads. */
 #define KEEP_TYPE(name) const struct name *keep_##name
 #define __always_inline inline __attribute__((always_inline))
+/* Global, so that the verifier looks at it once and not at each call (kernel 5.6). */
+#define SUBPROGRAM __attribute__((noinline))
 
 /* x86-64 user registers at the probe (arch/x86/include/asm/ptrace.h): kernel ABI, not relocated. */
 struct pt_regs {
@@ -79,8 +81,29 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
 struct task_struct {
 	s32 tgid;
+	struct mm_struct *mm;
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
@@ -114,6 +137,7 @@ static u64 (*bpf_get_current_task)(void) = (void *)35;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
+static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 struct bpf_pidns_info {
 	u32 pid;
 	u32 tgid;

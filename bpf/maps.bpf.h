@@ -15,7 +15,7 @@ struct config {
 	u32 own_pid; /* sslsniff itself: never watched */
 	u32 by_pid;  /* 1: only processes in `pids`, and their later children */
 	u32 by_uid;  /* 1: only users in `uids` */
-	u32 by_comm; /* 1: only process names in `comms` */
+	u32 by_comm; /* 1: only processes named as in `comms`, or whose program is */
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;

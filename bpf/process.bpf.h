@@ -43,9 +43,46 @@ static __always_inline void get_process_comm(struct comm *comm)
 	bpf_get_current_comm(comm->name, sizeof(comm->name));
 }
 
-static __always_inline int is_watched(const struct config *config, u32 pid)
+/* The file name of the process's program: runtimes rename their main thread ("MainThread" in Node.js 24). */
+static __always_inline void get_program_name(struct comm *name)
 {
-	if (pid == config->own_pid || pid == 0)
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct mm_struct *memory = 0;
+	struct file *file = 0;
+	struct dentry *entry = 0;
+	const unsigned char *start = 0;
+	if (!types_are_reliable(task))
+		return;
+	bpf_probe_read_kernel(&memory, sizeof(memory), &task->mm);
+	bpf_probe_read_kernel(&file, sizeof(file), &memory->exe_file);
+	bpf_probe_read_kernel(&entry, sizeof(entry), &file->f_path.dentry);
+	bpf_probe_read_kernel(&start, sizeof(start), &entry->d_name.name);
+	bpf_probe_read_kernel_str(name->name, sizeof(name->name), start);
+}
+
+/* Whether the process's own name or its program's is in `comms`. */
+static __always_inline int has_name(void)
+{
+	struct comm name = {};
+	get_process_comm(&name);
+	/* The kernel pads a name with whatever stood there before. */
+	int ended = 0;
+	for (int i = 0; i < COMM_BYTES; i++) {
+		ended |= !name.name[i];
+		if (ended)
+			name.name[i] = 0;
+	}
+	if (map_lookup(comms, &name))
+		return 1;
+	struct comm program = {};
+	get_program_name(&program);
+	return map_lookup(comms, &program) != 0;
+}
+
+SUBPROGRAM int is_watched(u32 pid)
+{
+	const struct config *config = get_config();
+	if (!config || pid == config->own_pid || pid == 0)
 		return 0;
 	if (config->by_pid && !map_lookup(pids, &pid))
 		return 0;
@@ -54,20 +91,7 @@ static __always_inline int is_watched(const struct config *config, u32 pid)
 		if (!map_lookup(uids, &uid))
 			return 0;
 	}
-	if (config->by_comm) {
-		struct comm comm = {};
-		get_process_comm(&comm);
-		/* The kernel pads a name with whatever stood there before. */
-		int ended = 0;
-		for (int i = 0; i < COMM_BYTES; i++) {
-			ended |= !comm.name[i];
-			if (ended)
-				comm.name[i] = 0;
-		}
-		if (!map_lookup(comms, &comm))
-			return 0;
-	}
-	return 1;
+	return !config->by_comm || has_name();
 }
 
 /* The caller's state; made on its first TLS call. 0 where the process is not watched. */
@@ -82,7 +106,7 @@ static __always_inline struct thread *get_thread(void)
 		return 0;
 	u64 shown = current_pid_tgid(config);
 	u32 pid = shown >> 32;
-	if (!is_watched(config, pid))
+	if (!is_watched(pid))
 		return 0;
 	struct thread fresh = {.pid = pid, .tid = (u32)shown};
 	map_update(threads, &id, &fresh);

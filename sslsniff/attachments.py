@@ -45,10 +45,14 @@ class Attachment(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why nothing is attached to a file. Where not ``is_tls``, nothing was to be expected."""
+    """Why nothing is attached to a file, and what to do about it, if anything.
+
+    Where not ``is_tls``, nothing was to be expected.
+    """
 
     reason: str
     is_tls: bool = False
+    remedy: str = ""
 
 
 class _Unfit(Exception):

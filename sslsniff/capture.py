@@ -88,7 +88,7 @@ class LiveCapture:
         self._detaches: list[Detach] = []
         self._seen_files: set[tuple[int, int]] = set()
         self._attached_files = 0
-        self._refusal = ""
+        self._refusal: TargetError | None = None
         self._open: dict[int, tuple[int, bytes]] = {}
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
         self._configure(call_limit_bytes)
@@ -236,10 +236,10 @@ class LiveCapture:
     def _nothing_yet(self) -> None:
         """No file to probe was found: an error where none can come, a note where one may."""
         if self._scope.libraries:
-            raise TargetError(
-                f"nothing to probe in {', '.join(self._scope.libraries)} ({self._refusal})",
-                "name a TLS library; sslsniff list shows those in use",
+            gone = TargetError(
+                f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
+            raise self._refusal or gone
         self._note("no TLS library is in use yet; waiting for one")
 
     def _attach_file(self, path: str) -> None:
@@ -264,9 +264,13 @@ class LiveCapture:
         self._seen_files.add(identity)
         plan = targets.plan_file(handle)
         if isinstance(plan, Refusal):
-            self._refusal = plan.reason.replace(handle, path)
+            reason = plan.reason.replace(handle, path)
+            fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
+            self._refusal = self._refusal or TargetError(
+                fact, plan.remedy or "name a TLS library (sslsniff list shows those in use)"
+            )
             if plan.is_tls:
-                self._note(f"{path} is not probed: {self._refusal}")
+                self._note(f"{path} is not probed: {reason}")
             return
         cookie = self._add_layout(plan)
         try:

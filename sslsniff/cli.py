@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from sslsniff import options as grammar
 from sslsniff.errors import SslsniffError
-from sslsniff.outputs import open_sinks
+from sslsniff.escaping import escape
+from sslsniff.outputs import check_outputs, no_standard_output, open_sinks, open_standard
 from sslsniff.sinks.base import Sink
 from sslsniff.source import Source
 
@@ -45,37 +46,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the command's own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_missing_streams()
     try:
-        if given and given[0] in _COMMANDS:
-            return _COMMANDS[given[0]](given[1:])
-        return _live(given)
+        with contextlib.ExitStack() as closing:
+            if sys.stdout is not None:
+                shown = open_standard(sys.stdout, closing)
+                closing.enter_context(contextlib.redirect_stdout(shown))
+            if given and given[0] in _COMMANDS:
+                return _COMMANDS[given[0]](given[1:])
+            return _live(given)
     except SslsniffError as error:
         _note(str(error))
         return _EXIT_ERROR
     except BrokenPipeError:
-        # As in `sslsniff list | head`; what Python still holds back has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _EXIT_OK
+        return _EXIT_OK  # who read a capture through a pipe has seen enough
+
+
+def _open_missing_streams() -> None:
+    """Fill the places of standard streams that are closed: no file of ours should get their number.
+
+    ``sys.stdout`` stays None where it is, for those who need it; errors go nowhere.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
 def _note(line: str) -> None:
-    print(f"sslsniff: {line}", file=sys.stderr, flush=True)
+    """Tell the user something; where nobody can be told, the work still goes on."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"sslsniff: {escape(line)}\n".encode(errors="backslashreplace"))
 
 
 def _live(given: list[str]) -> int:
     at = given.index("--") if "--" in given else len(given)
     command = given[at + 1 :]
     parser = grammar.live_parser()
-    options = parser.parse_args(given[:at])
+    options = parser.parse(given[:at])
     if at < len(given) and not command:
         parser.error("there is no command behind --")
     from sslsniff.capture import LiveCapture, make_loader
     from sslsniff.command import HeldCommand
     from sslsniff.targets import Scope
 
+    standard = sys.stderr if command else sys.stdout
+    check_outputs(options, standard)
     stop = _stop_on_signals(ignore_interrupt=bool(command))
     with contextlib.ExitStack() as closing:
-        sinks = open_sinks(options, sys.stderr if command else sys.stdout, closing, stop.ask)
         loader = make_loader(options.loader, options.ring_size)
         held = HeldCommand(command) if command else None
         scope = Scope(
@@ -93,16 +114,28 @@ def _live(given: list[str]) -> int:
             note=_note,
         )
         with capture:
+            _import_the_rest(options)
             if held:
                 held.release()
-            else:
+            # Not before: an error up to here should leave no file behind, and none overwritten.
+            sinks = open_sinks(options, standard, closing, stop.ask)
+            if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, stop)
     return held.wait() if held else _EXIT_OK
 
 
+def _import_the_rest(options: argparse.Namespace) -> None:
+    """Import what no probe should wait for (70 ms), but a command should, which fills the ring."""
+    import sslsniff.tracer
+
+    if options.pcap:
+        import sslsniff.sinks.pcap  # noqa: F401
+
+
 def _read(given: list[str]) -> int:
-    options = grammar.read_parser().parse_args(given)
+    options = grammar.read_parser().parse(given)
+    check_outputs(options, sys.stdout)
     from sslsniff.replay import ReplaySource
 
     with contextlib.ExitStack() as closing:
@@ -116,17 +149,24 @@ def _read(given: list[str]) -> int:
 
 
 def _list(given: list[str]) -> int:
-    options = grammar.list_parser().parse_args(given)
+    options = grammar.list_parser().parse(given)
+    _require_standard_output()
     from sslsniff.inventory import print_inventory
 
     return print_inventory(options.pid)
 
 
 def _doctor(given: list[str]) -> int:
-    grammar.doctor_parser().parse_args(given)
+    grammar.doctor_parser().parse(given)
+    _require_standard_output()
     from sslsniff.doctor import print_report
 
     return print_report()
+
+
+def _require_standard_output() -> None:
+    if sys.stdout is None:
+        raise no_standard_output()
 
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {

@@ -1,11 +1,17 @@
 """A command that is started held, and let go when the probes stand."""
 
 import contextlib
+import errno
 import os
 import signal
 from typing import NoReturn
 
 from sslsniff.errors import TargetError
+
+_REMEDIES = {
+    errno.EACCES: "check who may execute it",
+    errno.ENOEXEC: "name its interpreter in its first line, such as #!/bin/sh",
+}
 
 
 class HeldCommand:
@@ -34,7 +40,8 @@ class HeldCommand:
             reason = failure.read().decode()
         if reason:
             os.waitpid(self.pid, 0)
-            raise TargetError(f"cannot start {self._name} ({reason})", "check its name and PATH")
+            remedy = _REMEDIES.get(int(reason), "check its name and PATH")
+            raise TargetError(f"cannot start {self._name} ({os.strerror(int(reason))})", remedy)
 
     def kill(self) -> None:
         """End the child that was never released."""
@@ -49,7 +56,7 @@ class HeldCommand:
 
 
 def _become(arguments: list[str], go: int, failure: int) -> NoReturn:
-    """Wait for the word, then exec; the reason of a failure goes to the pipe ``failure``."""
+    """Wait for the word, then exec; the number of a failure goes to the pipe ``failure``."""
     # As a shell would start it: Python ignores two signals, sslsniff itself one more.
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -57,5 +64,5 @@ def _become(arguments: list[str], go: int, failure: int) -> NoReturn:
         try:
             os.execvp(arguments[0], arguments)
         except OSError as error:
-            os.write(failure, (error.strerror or str(error)).encode())
+            os.write(failure, str(error.errno or 0).encode())
     os._exit(127)

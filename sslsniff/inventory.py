@@ -1,11 +1,12 @@
 """``sslsniff list``: which processes use which TLS library, and which probes fit."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sslsniff.attachments import Attachment, Refusal
+from sslsniff.escaping import escape
 from sslsniff.sites import Cost
-from sslsniff.targets import survey
+from sslsniff.targets import Usage, survey
 
 _PIPE_WIDTH = 400
 
@@ -16,28 +17,34 @@ def print_inventory(pids: Collection[int] = ()) -> int:
     Raises ``TargetError`` where one of ``pids`` does not exist.
     """
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
+    usages = list(survey(pids))
     table = Table(box=None, pad_edge=False)
     for heading in ("pid", "process", "library", "probes", "cost of a hit", "file"):
         table.add_column(heading, overflow="fold")
-    able = False
-    for usage in survey(pids):
-        process = usage.process
-        for path, plan in usage.files.items():
-            able |= isinstance(plan, Attachment)
-            row = (str(process.pid), process.comm, *_columns(plan), path)
-            table.add_row(*map(escape, row))
-        if not usage.files:
-            none = "no TLS library that sslsniff knows"
-            table.add_row(str(process.pid), escape(process.comm), "-", none)
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    for usage in usages:
+        for row in _rows(usage):
+            table.add_row(*(Text(escape(cell)) for cell in row))
     if table.row_count:
-        console.print(table)
-    else:
+        Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+    hidden = sum(usage.hidden for usage in usages)
+    if hidden:
+        print(f"{hidden} processes could not be looked into: run as root to see what they use")
+    elif not table.row_count:
         print("no process uses a TLS library that sslsniff knows")
-    return 0 if able else 1
+    plans = [plan for usage in usages for plan in usage.files.values()]
+    return 0 if any(isinstance(plan, Attachment) for plan in plans) else 1
+
+
+def _rows(usage: Usage) -> Iterator[tuple[str, ...]]:
+    """Yield what the table says of a process; nothing of a hidden one, which is only counted."""
+    process = str(usage.process.pid), usage.process.comm
+    for path, plan in usage.files.items():
+        yield (*process, *_columns(plan), path)
+    if not usage.files and not usage.hidden:
+        yield (*process, "-", "no TLS library that sslsniff knows")
 
 
 def _columns(plan: Attachment | Refusal) -> tuple[str, str, str]:

@@ -1,8 +1,12 @@
 """The command line's grammar."""
 
 import argparse
+import re
+from collections.abc import Sequence
+from typing import NoReturn
 
 from sslsniff import __version__
+from sslsniff.escaping import escape
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 
@@ -10,6 +14,8 @@ SMALLEST_RING_BYTES = 4 << 20
 """A ring has room for some of the largest records."""
 _LARGEST_RING_BYTES = 1 << 30
 _MOST_CALL_BYTES = 16 << 20  # less than the programs emit of a call: bpf/data.bpf.h
+_MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
+_MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 
 COMMANDS = ("read", "list", "doctor")
 
@@ -19,6 +25,67 @@ sslsniff [WHAT] [OUTPUT]                     watch processes (all, without WHAT)
        sslsniff read FILE [OUTPUT]                  decode a capture again
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
        sslsniff doctor                              what this kernel and user can do"""
+
+_MORE = """\
+examples:
+  sslsniff --pid 1234 -v                         a running process, with headers
+  sslsniff --comm nginx --json -o out.json       all named nginx, for programs to read
+  sslsniff --lib libssl.so.3 --pcap out.pcapng   who uses this library, for Wireshark
+  sslsniff -- curl https://example.org/          a command; its output stays its own
+
+Ctrl-C ends with a summary; Ctrl-\\ (or SIGUSR1) shows the exchanges that are still open."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An ``ArgumentParser`` that shows the user's words escaped, and those that were meant."""
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Return the options in ``arguments``; ends with 2 where there is anything else."""
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            self.error(f"unknown argument {unknown[0]}: {self._advice(unknown[0])}")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """See ``ArgumentParser``."""
+        super().error(escape(message))
+
+    def _advice(self, word: str) -> str:
+        from difflib import get_close_matches  # only for who mistyped
+
+        known = re.findall(r"--[a-z-]+", self.format_help())
+        near = get_close_matches(word.partition("=")[0], known, n=1)
+        return f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Options and what they do side by side, as far as the terminal is wide."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+
+def _whole_number(text: str, least: int, most: int, what: str) -> int:
+    if not text.isdecimal() or not least <= int(text[:20]) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return int(text)
+
+
+def process_id(text: str) -> int:
+    """Return the process id that ``text`` says."""
+    return _whole_number(text, 1, _MOST_PID, "the number of a process")
+
+
+def user_id(text: str) -> int:
+    """Return the user id that ``text`` says."""
+    return _whole_number(text, 0, _MOST_UID, "the number of a user, as id -u NAME shows it")
+
+
+def name(text: str) -> str:
+    """Return ``text``, which must not be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
 
 
 def size(text: str) -> int:
@@ -47,19 +114,14 @@ def call_limit(text: str) -> int:
     return number
 
 
-def positive(text: str) -> int:
-    """Return the number above 0 that ``text`` says."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)
-
-
-def live_parser() -> argparse.ArgumentParser:
+def live_parser() -> Parser:
     """Return the parser for watching processes, without the command behind ``--``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sslsniff",
         usage=_USAGE,
         description="Show the plaintext of TLS traffic of running processes.",
+        epilog=_MORE,
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
@@ -67,7 +129,7 @@ def live_parser() -> argparse.ArgumentParser:
     what.add_argument(
         "-p",
         "--pid",
-        type=positive,
+        type=process_id,
         action="append",
         default=[],
         metavar="PID",
@@ -75,14 +137,15 @@ def live_parser() -> argparse.ArgumentParser:
     )
     what.add_argument(
         "--comm",
+        type=name,
         action="append",
         default=[],
         metavar="NAME",
-        help="processes of this name (15 bytes, as in ps -o comm)",
+        help="processes of this name, or running a program of it",
     )
     what.add_argument(
         "--uid",
-        type=int,
+        type=user_id,
         action="append",
         default=[],
         metavar="UID",
@@ -90,18 +153,20 @@ def live_parser() -> argparse.ArgumentParser:
     )
     what.add_argument(
         "--lib",
+        type=name,
         action="append",
         default=[],
         metavar="LIBRARY",
         help="only this TLS library: a name such as libssl.so.3, or a path",
     )
     _add_output(parser)
-    engine = parser.add_argument_group("engine")
+    engine = parser.add_argument_group("ENGINE")
     engine.add_argument(
         "--loader",
         choices=("auto", "co-re", "bcc"),
         default="auto",
-        help="how the BPF programs get into the kernel (default: co-re where there is BTF)",
+        metavar="HOW",
+        help="load BPF programs by co-re or bcc (default: co-re where there is BTF)",
     )
     engine.add_argument(
         "--ring-size",
@@ -115,24 +180,28 @@ def live_parser() -> argparse.ArgumentParser:
         type=call_limit,
         default=_MOST_CALL_BYTES,
         metavar="SIZE",
-        help="most plaintext kept of one call; the rest counts as lost (default and most: 16M)",
+        help="most plaintext kept of one call (default and most: 16M)",
     )
     return parser
 
 
-def read_parser() -> argparse.ArgumentParser:
+def read_parser() -> Parser:
     """Return the parser of ``sslsniff read``."""
-    parser = argparse.ArgumentParser(
-        prog="sslsniff read", description="Decode a capture file again.", allow_abbrev=False
+    parser = Parser(
+        prog="sslsniff read",
+        usage="sslsniff read FILE [OUTPUT]",
+        description="Decode a capture file again.",
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", help="a pcap or pcapng file")
+    parser.add_argument("file", type=name, metavar="FILE", help="a pcap or pcapng file")
     _add_output(parser)
     return parser
 
 
-def list_parser() -> argparse.ArgumentParser:
+def list_parser() -> Parser:
     """Return the parser of ``sslsniff list``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sslsniff list",
         description="Show which processes use which TLS library, and which probes fit.",
         allow_abbrev=False,
@@ -140,7 +209,7 @@ def list_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-p",
         "--pid",
-        type=positive,
+        type=process_id,
         action="append",
         default=[],
         metavar="PID",
@@ -149,9 +218,9 @@ def list_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def doctor_parser() -> argparse.ArgumentParser:
+def doctor_parser() -> Parser:
     """Return the parser of ``sslsniff doctor``."""
-    return argparse.ArgumentParser(
+    return Parser(
         prog="sslsniff doctor",
         description="Show what this kernel and user can do, and the remedy for each no.",
         allow_abbrev=False,
@@ -161,29 +230,33 @@ def doctor_parser() -> argparse.ArgumentParser:
 def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("OUTPUT (default: a line for each exchange)")
     output.add_argument(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="also headers; -vv: also bodies",
+        "-v", "--verbose", action="count", default=0, help="also headers; -vv: also bodies"
     )
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
     output.add_argument("--frames", action="store_true", help="HTTP/2 frames as they come")
-    output.add_argument("--chunks", action="store_true", help="with --json, raw plaintext too")
     output.add_argument("--hexdump", action="store_true", help="raw plaintext in hexadecimal")
-    output.add_argument("-o", "--output", metavar="FILE", help="write there")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=name,
+        metavar="FILE",
+        help="write there (default: standard output; with COMMAND, standard error)",
+    )
     output.add_argument(
         "--pcap",
+        type=name,
         metavar="FILE",
-        help="write a capture for Wireshark (.pcap or .pcapng); shows nothing else unless asked",
+        help="write a capture for Wireshark (.pcap or .pcapng), and show only its summary",
     )
+    output.add_argument("--print", action="store_true", help="with --pcap, show exchanges as well")
     output.add_argument(
         "--pcap-layout",
         choices=("null-tls", "plain"),
         default="null-tls",
-        help="TLS with a NULL cipher, which Wireshark shows on every port; or plain TCP",
+        metavar="LAYOUT",
+        help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
     )
-    output.add_argument("--print", action="store_true", help="with --pcap, show exchanges as well")
     output.add_argument("--force", action="store_true", help="overwrite output files")
     output.add_argument(
         "--max-body",
@@ -196,5 +269,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="default: on a terminal",
+        metavar="WHEN",
+        help="auto (default: on a terminal), always or never",
     )

@@ -6,6 +6,7 @@ other links to the old one keep the old contents. Under sudo the file belongs to
 """
 
 import contextlib
+import errno
 import io
 import os
 import secrets
@@ -18,6 +19,28 @@ from sslsniff.errors import OutputError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _STANDARD_OUTPUT = ("-", "/dev/stdout")
+
+
+def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
+    """Raise the ``OutputError`` that ``open_output`` would, as far as it can be told by now.
+
+    Nothing is created: so nothing is left behind where what should be captured cannot be.
+    """
+    name = os.fspath(path)
+    if name in _STANDARD_OUTPUT:
+        return
+    try:
+        found = os.lstat(name)
+    except FileNotFoundError:
+        folder = Path(name).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            reason = errno.EACCES if folder.exists() else errno.ENOENT
+            raise _cannot_create(name, reason) from None
+    except OSError as error:
+        raise _cannot_create(name, error.errno) from error
+    else:
+        if not stat.S_ISFIFO(found.st_mode):
+            _refuse(name, found.st_mode, force)
 
 
 def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
@@ -42,9 +65,14 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
     except FileExistsError as error:
         raise OutputError(f"{name} appeared while it was created", "try again") from error
     except OSError as error:
-        raise OutputError(
-            f"cannot create {name}: {error.strerror}", "name a file in a folder you can write to"
-        ) from error
+        raise _cannot_create(name, error.errno) from error
+
+
+def _cannot_create(name: str, number: int | None) -> OutputError:
+    return OutputError(
+        f"cannot create {name}: {os.strerror(number or 0)}",
+        "name a file in a folder you can write to",
+    )
 
 
 def _refuse(name: str, mode: int, force: bool) -> None:
@@ -123,7 +151,7 @@ class LineFile(io.RawIOBase):
     def __init__(self, fd: int, name: str, reader_gone: Callable[[], None], *, own: bool) -> None:
         super().__init__()
         self._fd = fd
-        self._name = name
+        self.name = name
         self._reader_gone = reader_gone
         self._own = own
         self._written_bytes = 0
@@ -159,8 +187,7 @@ class LineFile(io.RawIOBase):
                 if self._own and self._written_bytes > self._whole_bytes:
                     os.ftruncate(self._fd, self._whole_bytes)
             raise OutputError(
-                f"cannot write {self._name}: {error.strerror}",
-                "make room or name a file elsewhere, and start again",
+                f"cannot write {self.name}: {error.strerror}", "make room or name a file elsewhere"
             ) from error
         newline = bytes(view[:size]).rfind(b"\n")
         if newline >= 0:

@@ -3,18 +3,49 @@
 import argparse
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable
 from typing import TextIO
 
 from sslsniff.errors import OutputError
-from sslsniff.output import LineFile, open_output
+from sslsniff.output import LineFile, check_output, open_output
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
 from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.summary import SummarySink
 from sslsniff.sinks.terminal import STYLES, Paint, TerminalSink, plain
+
+
+def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
+    """Raise the ``OutputError`` that ``open_sinks`` would, before there is anything to write."""
+    paths = [path for path in (options.output, options.pcap) if path]
+    for path in paths:
+        check_output(path, options.force)
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise OutputError(f"-o and --pcap both name {paths[0]}", "name two files")
+    if standard is None and _wants_text(options) and not options.output:
+        raise no_standard_output()
+
+
+def _wants_text(options: argparse.Namespace) -> bool:
+    return not options.pcap or any(
+        (
+            options.json,
+            options.frames,
+            options.chunks,
+            options.hexdump,
+            options.verbose,
+            options.output,
+            options.print,
+        )
+    )
+
+
+def no_standard_output() -> OutputError:
+    """Return the error for who closed it."""
+    return OutputError("there is no standard output", "leave it open (>/dev/null for nothing)")
 
 
 def open_sinks(
@@ -29,20 +60,11 @@ def open_sinks(
     reads it any more. Raises ``OutputError``.
     """
     sinks: list[Sink] = []
-    wants_text = bool(
-        options.json
-        or options.frames
-        or options.chunks
-        or options.hexdump
-        or options.verbose
-        or options.output
-        or options.print
-    )
-    if wants_text or not options.pcap:
+    if _wants_text(options):
         stream = _open_text(options, standard, closing, reader_gone)
         sinks += _text_sinks(options, stream)
     else:
-        sinks.append(SummarySink(sys.stderr))
+        sinks.append(SummarySink(open_standard(sys.stderr, closing)))
     if options.pcap:
         from sslsniff.sinks.pcap import PcapSink  # costs 40 ms to import
 
@@ -74,17 +96,30 @@ def _open_text(
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
 ) -> TextIO:
-    if options.output:
-        file = closing.enter_context(open_output(options.output, force=options.force))
-        lines, encoding = LineFile(file.fileno(), options.output, reader_gone, own=True), "utf-8"
-    elif standard is None:  # closed by who started this process
-        raise OutputError("there is no standard output", "name a file with -o")
-    else:
-        name = standard.name.strip("<>")
-        lines, encoding = (
-            LineFile(standard.fileno(), name, reader_gone, own=False),
-            standard.encoding,
-        )
+    if not options.output:
+        return open_standard(standard, closing, reader_gone)
+    file = closing.enter_context(open_output(options.output, force=options.force))
+    lines = LineFile(file.fileno(), options.output, reader_gone, own=True)
+    return _text(lines, "utf-8", closing)
+
+
+def open_standard(
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None] = lambda: None,
+) -> TextIO:
+    """Return a stream to ``sys.stdout`` or ``sys.stderr`` that fails as other outputs do.
+
+    ``closing`` flushes it. Raises ``OutputError`` where it was closed by who started sslsniff.
+    """
+    if standard is None:
+        raise no_standard_output()
+    name = standard.name.strip("<>")
+    lines = LineFile(standard.fileno(), name, reader_gone, own=False)
+    return _text(lines, standard.encoding, closing)
+
+
+def _text(lines: LineFile, encoding: str, closing: contextlib.ExitStack) -> TextIO:
     buffer = io.BufferedWriter(lines)
     return closing.enter_context(
         io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")

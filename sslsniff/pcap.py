@@ -100,9 +100,9 @@ class PacketWriter:
             if isinstance(error, BrokenPipeError):
                 raise
             raise OutputError(
-                f"cannot write {self._name}: {error.strerror}",
-                f"its first {self._written_bytes} bytes are whole and can be read; make room"
-                " or name a file elsewhere, and start again",
+                f"cannot write {self._name}: {error.strerror}"
+                f" (its first {self._written_bytes} bytes are whole and can be read)",
+                "make room or name a file elsewhere",
             ) from error
         self._written_bytes += len(batch)
 

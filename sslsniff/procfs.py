@@ -92,6 +92,17 @@ def mapped_files(pid: int) -> list[MappedFile]:
     return list(found.values())
 
 
+def is_hidden(pid: int) -> bool:
+    """Say whether what ``pid`` has mapped may not be seen, though it is not a kernel thread."""
+    try:
+        (_PROC / str(pid) / "maps").read_bytes()
+    except PermissionError:
+        return "VmSize" in (_read(pid, "status") or "")
+    except OSError:  # it is gone
+        return False
+    return False
+
+
 def file_path(pid: int, file: MappedFile) -> str | None:
     """Return a path under which this process can open a file that ``pid`` has mapped.
 

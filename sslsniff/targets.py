@@ -83,7 +83,7 @@ def plan_file(path: str) -> Attachment | Refusal:
                 plan_cache.store(found, elf.status, style)
             return found
     except ElfError as error:
-        return Refusal(str(error))
+        return Refusal(error.fact, remedy=error.remedy)
 
 
 def candidates(scope: Scope) -> Iterator[str]:
@@ -128,12 +128,15 @@ def _named_files(name: str) -> list[str]:
     if "/" in name:
         if not Path(name).exists():
             raise TargetError(f"there is no file {name}", "give the path of a library or program")
+        if not Path(name).is_file():  # nothing to wait for, as the reader of a pipe does
+            raise TargetError(f"{name} is not a file", "give the path of a library or program")
         return [name]
     found = [path for each, path in procfs.libraries() if _fits(each, name)]
     found += [path for path in _mapped_files(Scope()) if _fits(Path(path).name, name)]
     if not found:
         raise TargetError(
-            f"no library {name} is installed or in use", "give its path, or see sslsniff list"
+            f"no library {name} is installed or in use",
+            "give its path (sslsniff list shows those in use)",
         )
     return found
 
@@ -158,6 +161,8 @@ def _program(name: str) -> str:
     import shutil  # 9 ms, and only a command of the user needs it
 
     path = shutil.which(name)
+    if path is None and Path(name).is_file():
+        raise TargetError(f"{name} is not an executable program", "allow it with chmod +x")
     if path is None:
         raise TargetError(f"there is no program {name}", "check its name and PATH")
     try:
@@ -191,20 +196,31 @@ def _processes(scope: Scope) -> Iterator[procfs.Process]:
             continue
         if scope.uids and process.uid not in scope.uids:
             continue
-        if scope.comms and process.comm not in scope.comms:
+        if scope.comms and not _has_name(process, scope.comms):
             continue
         yield process
 
 
+def _has_name(process: procfs.Process, names: Iterable[str]) -> bool:
+    """Say what ``is_watched`` in bpf/process.bpf.h does: by the process's name or its program's."""
+    program = os.fsencode(Path(process.exe or "").name)
+    own = {process.comm.encode(errors="surrogateescape"), program[:15]}
+    return not own.isdisjoint(os.fsencode(name)[:15] for name in names)
+
+
 class Usage(NamedTuple):
-    """A process and the TLS libraries that it uses: path -> what can be attached."""
+    """A process and the TLS libraries that it uses: path -> what can be attached.
+
+    ``hidden`` says that these may not be seen.
+    """
 
     process: procfs.Process
     files: dict[str, Attachment | Refusal]
+    hidden: bool = False
 
 
 def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
-    """Look at processes (all, or ``pids``) for TLS libraries; yield those that use one.
+    """Look at processes (all, or ``pids``) for TLS libraries; yield those that use one or hide it.
 
     A process that was asked for is told of even where it uses none. Raises ``TargetError`` where
     one of ``pids`` does not exist.
@@ -219,5 +235,6 @@ def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
             path, plan = known.get(key, ("", Refusal("the process is gone")))
             if isinstance(plan, Attachment) or plan.is_tls:
                 files[file.path] = plan
-        if files or pids:
-            yield Usage(process, files)
+        hidden = not files and procfs.is_hidden(process.pid)
+        if files or hidden or pids:
+            yield Usage(process, files, hidden)

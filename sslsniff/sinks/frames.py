@@ -3,6 +3,7 @@
 from typing import TextIO
 
 from sslsniff.decoders.messages import Frame
+from sslsniff.escaping import escape
 from sslsniff.model import Connection
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
@@ -24,7 +25,7 @@ class FrameSink(Sink):
         self._stream.write(
             f"{text.local_time(time_ns)}  {text.process(connection.process)}"
             f"  {text.address(connection.remote)}  {arrow} #{frame.stream}"
-            f" {frame.type}{flags} {frame.length} B  {text.escape(said)}".rstrip()
+            f" {frame.type}{flags} {frame.length} B  {escape(said)}".rstrip()
             + "\n"
         )
 

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from sslsniff.decoders import content
 from sslsniff.decoders.messages import Header, Undecoded
+from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body, Chunk, Connection, Exchange, Request, Response
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
@@ -57,7 +58,7 @@ class TerminalSink(Sink):
         """See ``Sink``."""
         self._write(
             f"{self._prefix(connection, time_ns)}  {text.size(message.size)} from the"
-            f" {message.side.value} not decoded: {text.escape(message.reason)}"
+            f" {message.side.value} not decoded: {escape(message.reason)}"
         )
 
     def chunk(self, chunk: Chunk) -> None:
@@ -90,7 +91,7 @@ class TerminalSink(Sink):
         fields = [
             self._prefix(exchange.connection, exchange.started_ns),
             self._paint("dim", text.protocol(exchange)),
-            self._paint("method", text.escape(request.method or "?")) if request else "?",
+            self._paint("method", escape(request.method or "?")) if request else "?",
             text.url(request) if request else "(request not seen)",
             self._status(response),
             text.duration(span_ns),
@@ -99,7 +100,7 @@ class TerminalSink(Sink):
         if exchange.missing_bytes:
             fields.append(self._paint("loss", f"{exchange.missing_bytes} bytes missing"))
         if exchange.error:
-            fields.append(self._paint("failure", text.escape(exchange.error)))
+            fields.append(self._paint("failure", escape(exchange.error)))
         return "  ".join(fields)
 
     def _status(self, response: Response | None) -> str:
@@ -115,7 +116,7 @@ class TerminalSink(Sink):
             head = f"{half.method or '?'} {half.target or '?'}"
         else:
             head = f"{'?' if half.status is None else half.status} {half.reason}".rstrip()
-        self._write(f"  {mark} {text.escape(head)}")
+        self._write(f"  {mark} {escape(head)}")
         self._headers(half.headers, mark)
         if self._verbosity >= 2 and half.body.size:
             self._write(f"  {mark}")
@@ -126,7 +127,7 @@ class TerminalSink(Sink):
     def _headers(self, headers: list[Header], mark: str) -> None:
         for name, value in headers:
             shown = f"{'?' if name is None else name}: {'?' if value is None else value}"
-            self._write(f"  {mark} {self._paint('dim', text.escape(shown))}")
+            self._write(f"  {mark} {self._paint('dim', escape(shown))}")
 
 
 def _body_lines(body: Body, headers: list[Header]) -> list[str]:
@@ -137,7 +138,7 @@ def _body_lines(body: Body, headers: list[Header]) -> list[str]:
         return [f"({text.size(body.size)}, not text)"]
     with contextlib.suppress(ValueError):  # not JSON: shown as it is
         shown = json.dumps(json.loads(shown), indent=2, ensure_ascii=False)
-    lines = text.escape_lines(shown).split("\n")
+    lines = escape_lines(shown).split("\n")
     if decoded.error:
         lines.append(f"({decoded.error})")
     if len(body.data) < body.size or len(decoded.data) > _SHOWN_BODY_BYTES:

@@ -2,27 +2,10 @@
 
 from datetime import UTC, datetime
 
+from sslsniff.escaping import escape
 from sslsniff.model import Address, Exchange, Process, Request
 
-# Control characters of both sets, and what turns the direction of text around: nothing that came
-# from the wire may move a terminal's cursor, forge a line or reorder one (CVE-2021-42574).
-_UNSAFE = [*range(0x20), *range(0x7F, 0xA0), 0x061C, *range(0x200E, 0x2010)]
-_UNSAFE += [0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
-_ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _UNSAFE}
-_ESCAPES_BUT_LINES = {code: text for code, text in _ESCAPES.items() if chr(code) not in "\n\t"}
-
-
 _UNITS = ("kB", "MB", "GB", "TB")
-
-
-def escape(text: str) -> str:
-    """Return ``text`` with everything a terminal would act on made visible, line ends included."""
-    return text if text.isprintable() and text.isascii() else text.translate(_ESCAPES)
-
-
-def escape_lines(text: str) -> str:
-    """Return ``text`` escaped like ``escape``, but with its line ends and tabs."""
-    return text.replace("\r\n", "\n").translate(_ESCAPES_BUT_LINES)
 
 
 def local_time(time_ns: int) -> str:
@@ -81,5 +64,5 @@ def url(request: Request) -> str:
 def protocol(exchange: Exchange) -> str:
     """Return the protocol, with the stream where there are streams."""
     if exchange.stream is None:
-        return exchange.protocol
-    return f"{exchange.protocol}#{exchange.stream}"
+        return escape(exchange.protocol)
+    return f"{escape(exchange.protocol)}#{exchange.stream}"

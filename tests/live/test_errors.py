@@ -48,8 +48,9 @@ def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options
 
 
 def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
-    """One line, which says ``fact`` and then what to do."""
+    """One line, which says ``fact`` and then what to do; nothing in it that a terminal acts on."""
     [line] = done.stderr.splitlines()
+    assert line.isprintable()
     assert re.fullmatch(rf"sslsniff: .*{fact}.*: .+", line), line
     assert done.returncode == code
 
@@ -64,10 +65,16 @@ def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
         (["--lib", "{folder}/empty.so"], "empty.so is not an ELF file"),
         (["--lib", "{folder}/other.so"], "other.so is for aarch64"),
         (["--lib", "{folder}/cut.so"], "cut.so is cut off or damaged"),
+        (["--lib", "{folder}/pipe"], "is not a file"),
+        (["--lib", "/dev/zero"], "is not a file"),
         (["--lib", "{library}"], "there is no TLS library in it"),
+        (["--lib", "{folder}/\x1b[31m\x9b\u202e.so"], r"\\x1b\[31m\\x9b\\u202e.so"),
+        (["read", "{folder}/\x1b[31m\x9b\u202e.pcap"], r"\\x1b\[31m\\x9b\\u202e.pcap"),
         (["--pid", NO_PROCESS], f"there is no process {NO_PROCESS}"),
         (["list", "--pid", NO_PROCESS], f"there is no process {NO_PROCESS}"),
         (["--", "/nonexistent/program"], "there is no program /nonexistent/program"),
+        (["--", "{folder}/text.so"], "text.so is not an executable program"),
+        (["--", "{folder}/script"], "cannot start .*script .Exec format error."),
     ],
 )
 def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: Path) -> None:
@@ -77,6 +84,8 @@ def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: P
     (tmp_path / "cut.so").write_bytes(good[:3000])
     (tmp_path / "text.so").write_text("no library\n")
     (tmp_path / "empty.so").touch()
+    (tmp_path / "script").touch(0o755)
+    os.mkfifo(tmp_path / "pipe")
     library = dict(targets.procfs.libraries())["libc.so.6"]
     done = sniff(*(each.format(folder=tmp_path, library=library) for each in arguments))
     assert_told(done, fact)
@@ -100,23 +109,63 @@ def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) ->
     assert_told(sniff("--lib", static.program), "there is no TLS library in it")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--pid", "{pid}"], ["--lib", "{library}"], ["--", "true"]], ids=" ".join
-)
-def test_no_root(arguments: list[str], bystander: str, own_library: Path) -> None:
-    """As a user without any right; the project is mounted where that user may read it."""
+def as_nobody(*arguments: str | Path) -> Done:
+    """Run sslsniff without any right; the project is mounted where that user may read it."""
     script = 'mount --bind "$0" /mnt && cd / && exec "$@"'
-    as_nobody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, ROOT, *as_nobody]
-        + ["/mnt/.venv/bin/python", "-m", "sslsniff"]
-        + [each.format(pid=bystander, library=own_library) for each in arguments],
+    setpriv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, ROOT, *setpriv]
+        + ["/mnt/.venv/bin/python", "-m", "sslsniff", *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": "/mnt", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/"},
     )
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--pid", "{pid}"], ["--lib", "{library}"], ["--", "true"]], ids=" ".join
+)
+def test_no_root(arguments: list[str], bystander: str, own_library: Path) -> None:
+    done = as_nobody(*(each.format(pid=bystander, library=own_library) for each in arguments))
     assert_told(done, f"user {NOBODY}")
+
+
+def test_list_without_root(server: Server) -> None:
+    """What may not be looked into is counted; kernel threads have nothing to hide."""
+    kernel_threads = {2, *map(int, run("ps", "--ppid", "2", "-o", "pid=").split())}
+    processes = len(set(targets.procfs.pids()) - kernel_threads)
+    done = as_nobody("list")
+    told = re.fullmatch(
+        r"(\d+) processes could not be looked into: run as root to see what they use\n", done.stdout
+    )
+    assert told is not None, done.stdout
+    assert (done.returncode, done.stderr) == (1, "")
+    assert 1 < int(told[1]) <= processes + 20  # others come and go meanwhile
+
+    asked = as_nobody("list", "--pid", str(server.pid))
+    assert asked.stdout.startswith("1 processes could not be looked into: ")
+    assert (asked.returncode, asked.stderr) == (1, "")
+    as_root = run(SSLSNIFF, "list", "--pid", str(server.pid))
+    assert "could not be" not in as_root
+    assert re.search(rf"^{server.pid} .* openssl ", as_root, re.MULTILINE)
+
+
+def test_list_shows_names_escaped(certificate: Certificate, tmp_path: Path) -> None:
+    """A process may give itself and its files any name."""
+    library = tmp_path / "\x1b[31m\x9b\u202e\u200b.so"
+    library.write_bytes(Path(dict(targets.procfs.libraries())["libssl.so.3"]).read_bytes())
+    script = (
+        "import ctypes, sys; ctypes.CDLL(sys.argv[1]);"
+        " open('/proc/self/comm', 'w').write('\\x1b]0;\\u202e'); print(flush=True); input()"
+    )
+    with checks.started("python3", "-c", script, library) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        shown = run(SSLSNIFF, "list", "--pid", str(process.pid))
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert r"\x1b]0;\u202e" in shown
+    assert r"\x1b[31m\x9b\u202e\u200b.so" in shown
 
 
 def test_no_capabilities(bystander: str) -> None:
@@ -150,6 +199,31 @@ def test_gone_before_the_probes_stand(by_library: bool, own_library: Path) -> No
             pass
     finally:
         capture.close()
+
+
+@pytest.mark.parametrize(
+    "target", [["--pid", NO_PROCESS], ["--lib", "/nonexistent.so"], ["--", "{folder}/script"]]
+)
+def test_an_error_leaves_no_file(target: list[str], tmp_path: Path) -> None:
+    """What was there before is as it was, even where it should be overwritten."""
+    there, script = tmp_path / "there", tmp_path / "script"
+    there.write_text("kept\n")
+    script.touch(0o755)
+    outputs = ("-o", tmp_path / "new", "--pcap", there, "--force")
+    done = sniff(*outputs, *(each.format(folder=tmp_path) for each in target))
+    assert done.returncode == 1
+    assert sorted(tmp_path.iterdir()) == [script, there]
+    assert there.read_text() == "kept\n"
+
+
+def test_outputs_are_refused_together(bystander: str, tmp_path: Path) -> None:
+    there, new = tmp_path / "there", tmp_path / "new"
+    there.write_text("kept\n")
+    done = sniff("--pid", bystander, "-o", new, "--pcap", there)
+    assert_told(done, "there exists already")
+    done = sniff("--pid", bystander, "-o", new, "--pcap", f"{tmp_path}/./new")
+    assert_told(done, "-o and --pcap both name .*new")
+    assert list(tmp_path.iterdir()) == [there]
 
 
 @pytest.mark.parametrize("option", ["--pcap", "-o"])
@@ -269,7 +343,15 @@ def test_captures_to_read(server: Server, certificate: Certificate, tmp_path: Pa
         ["--pid"],
         ["--pid", "0"],
         ["--pid", "curl"],
+        ["--pid", "99999999999999999999999"],
         ["--uid", "root"],
+        ["--uid", "-1"],
+        ["--uid", "99999999999"],
+        ["--comm", ""],
+        ["--lib="],
+        ["-o", ""],
+        ["--jsn"],
+        ["\x1b[31m\u202e"],
         ["--ring-size", "5000"],
         ["--ring-size", "2M"],
         ["--ring-size", "2G"],
@@ -291,5 +373,38 @@ def test_usage(arguments: list[str], bystander: str) -> None:
     assert done.stdout == ""
     *usage, line = done.stderr.splitlines()
     assert re.fullmatch(r"sslsniff( \w+)?: error: .+", line)
+    assert line.isprintable()
+    assert line.endswith("did you mean --json?") == ("--jsn" in arguments)
     assert usage[0].startswith("usage: sslsniff")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["list", "doctor", "--help", "--version", "read {capture}"])
+@pytest.mark.parametrize(
+    ("redirection", "code", "told"),
+    [
+        (">/dev/full", 1, "sslsniff: cannot write stdout: No space left on device: .+\n"),
+        (">&-", 1, "sslsniff: there is no standard output: .+\n"),
+        ("| true", 0, ""),
+        (">/dev/full 2>/dev/full", 1, ""),
+        (">&- 2>&-", 1, ""),
+        (">/dev/null 2>&- <&-", 0, ""),
+    ],
+)
+def test_standard_streams(
+    command: str, redirection: str, code: int, told: str, server: Server
+) -> None:
+    """Full, closed, or read by nobody: one line where it can be told, and the right exit code."""
+    if redirection.startswith(">&-") and command in {"--help", "--version"}:
+        code, told = 0, "(?s).*"  # shown on standard error, where there is one
+    capture = ROOT / "pcaps/http2-multiplexed.pcapng"
+    script = f'"$0" {command.format(capture=capture)} {redirection}; exit "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, SSLSNIFF],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+    )
+    assert re.fullmatch(told, done.stderr), done.stderr
+    assert done.returncode == code

@@ -41,3 +41,23 @@ def test_client_and_server(name: str, certificate: Certificate, sniff: Sniff) ->
     assert sorted(alpns, key=str) == [None] * 8 + ["h2"] * 4  # https offers none
     names = [each["sni"] for each in captured.of("connection") if each["pid"] == client.pid]
     assert set(names) == {"localhost"}
+
+
+@pytest.mark.parametrize("name", [name for name, path in NODES.items() if path.exists()])
+def test_by_the_name_of_the_program(name: str, certificate: Certificate, sniff: Sniff) -> None:
+    """Node.js 24 names its main thread, and with it the process, ``MainThread``."""
+    node = NODES[name]
+    with (
+        started(node, PROGRAM, "server", certificate.certificate, certificate.key) as server,
+        sniff("--comm", "node", "--lib", str(node)) as sniffer,
+    ):
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        with started(node, PROGRAM, "client", certificate.certificate, port) as client:
+            stdout, _ = client.communicate("go\n", PATIENCE_S)
+        sniffer.until(2 * 48)
+        captured = sniffer.stop()
+    passed = told(stdout)
+    assert_passed(captured, passed, role="client", pid=client.pid)
+    assert_passed(captured, passed, role="server", pid=server.pid)
+    assert {each["comm"] for each in captured.exchanges} <= {"node", "MainThread"}

@@ -7,27 +7,6 @@ from sslsniff.sinks import text
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("plain", "plain"),
-        ("\x1b[2J", "\\x1b[2J"),
-        ("a\r\nb", "a\\x0d\\x0ab"),
-        ("\x9b31m", "\\x9b31m"),
-        ("\u202eabc", "\\u202eabc"),
-        ("caf\u00e9", "caf\u00e9"),
-        ("\ud800", "\\ud800"),
-        ("\x7f", "\\x7f"),
-    ],
-)
-def test_nothing_a_terminal_acts_on_passes(raw: str, shown: str) -> None:
-    assert text.escape(raw) == shown
-
-
-def test_lines_stay_lines() -> None:
-    assert text.escape_lines("a\r\n\tb\x1bc") == "a\n\tb\\x1bc"
-
-
-@pytest.mark.parametrize(
     ("count", "shown"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (10_485_760, "10.5 MB"), (10**15, "1000.0 TB")],
 )

@@ -1,0 +1,43 @@
+"""Making text visible that a terminal would act on, or that a reader would not see.
+
+Nothing that came from the wire, from another process or from a file's name may move a terminal's
+cursor, forge a line, reorder one (CVE-2021-42574) or look like something that it is not.
+"""
+
+import functools
+import re
+
+# Default_Ignorable_Code_Point (Unicode's DerivedCoreProperties.txt): takes no place on a screen.
+# Only those that are not of category C, which ``str.isprintable`` does not know.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+_SPACES = frozenset(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+"""Spaces of other widths (category Zs), which Python does not count as printable."""
+
+
+def escape(text: str) -> str:
+    r"""Return ``text`` with all but visible characters and spaces as ``\x1b``, ``\u202e``, ...
+
+    That covers control characters of both sets, line ends, marks of direction, whatever takes
+    no place on a screen, and surrogates. Backslashes stay: this is for reading, not for parsing.
+    """
+    if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
+        return text
+    return "".join(map(_shown, text))
+
+
+def escape_lines(text: str) -> str:
+    """Return ``text`` escaped like ``escape``, but with its line ends and tabs."""
+    return "\n".join(
+        "\t".join(map(escape, line.split("\t"))) for line in text.replace("\r\n", "\n").split("\n")
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _shown(char: str) -> str:
+    if (char.isprintable() or char in _SPACES) and not _INVISIBLE.match(char):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
