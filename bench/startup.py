@@ -40,13 +40,13 @@ step("plan probes (remembered)", start)
 start = now()
 capture = LiveCapture(scope, loader, ring_bytes=ring, call_limit_bytes=1 << 20, note=print)
 step("map the ring, open the news of mappings", start)
-attach = loader.attach_uprobe
+attach = loader.attach_uprobes
 spent = 0.0
 def timed(*arguments, **options):
     global spent
     start = now(); detach = attach(*arguments, **options); spent += now() - start
     return detach
-loader.attach_uprobe = timed
+loader.attach_uprobes = timed
 start = now(); capture.__enter__(); step("all of the attaching", start)
 times["  of that: attach uprobes"] = 1000 * spent
 start = now(); capture.close(); step("detach and unload", start)

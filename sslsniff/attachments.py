@@ -43,6 +43,13 @@ class Attachment(NamedTuple):
     layout: SslLayout | None
     left_out: tuple[str, ...] = ()
 
+    def places(self) -> dict[tuple[str, bool], list[int]]:
+        """Return the programs, each with whether it is for returns -> its file offsets."""
+        places: dict[tuple[str, bool], list[int]] = {}
+        for probe in self.probes:
+            places.setdefault((probe.program, probe.is_return), []).append(probe.offset)
+        return places
+
 
 class Refusal(NamedTuple):
     """Why nothing is attached to a file, and what to do about it, if anything.

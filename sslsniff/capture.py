@@ -3,6 +3,7 @@
 import os
 import select
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,6 +87,7 @@ class LiveCapture:
         self._loader = loader
         self._note = note
         self._detaches: list[Detach] = []
+        self._probes = 0
         self._seen_files: set[tuple[int, int]] = set()
         self._attached_files = 0
         self._refusal: TargetError | None = None
@@ -111,7 +113,7 @@ class LiveCapture:
 
     def describe(self) -> str:
         """Return a line that says what is watched by now."""
-        return f"watching {self._attached_files} files with {len(self._detaches)} probes"
+        return f"watching {self._attached_files} files with {self._probes} probes"
 
     def __exit__(
         self,
@@ -176,9 +178,18 @@ class LiveCapture:
             self._ring.close()
             self._loader.close()
 
+    def _keep(self, detach: Detach, probes: int = 1) -> None:
+        self._detaches.append(detach)
+        self._probes += probes
+
     def _detach(self) -> None:
-        while self._detaches:
-            self._detaches.pop()()
+        """Take all probes away, side by side: each waits until no CPU is in it any more."""
+        threads = [threading.Thread(target=detach) for detach in self._detaches]
+        self._detaches.clear()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _counter(self, index: int) -> int:
         value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
@@ -207,10 +218,10 @@ class LiveCapture:
 
     def _attach_tracepoints(self) -> None:
         for program, tracepoint in _LIFE:
-            self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
+            self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
         try:
             for program, tracepoint in _SOCKETS_TRACEPOINTS:  # kernel 6.3 and newer
-                self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
+                self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
         except KernelError:
             self._attach_socket_kprobes()
 
@@ -223,7 +234,7 @@ class LiveCapture:
     def _attach_socket_kprobes(self) -> None:
         try:
             for program, function in _SOCKETS_KPROBES:
-                self._detaches.append(self._loader.attach_kprobe(program, function))
+                self._keep(self._loader.attach_kprobe(program, function))
         except KernelError as error:
             self._note(f"addresses of connections will be unknown: {error.fact}")
 
@@ -274,15 +285,11 @@ class LiveCapture:
             return
         cookie = self._add_layout(plan)
         try:
-            for probe in plan.probes:
-                detach = self._loader.attach_uprobe(
-                    probe.program,
-                    handle,
-                    probe.offset,
-                    is_return=probe.is_return,
-                    cookie=cookie,
+            for (program, is_return), offsets in plan.places().items():
+                detach = self._loader.attach_uprobes(
+                    program, handle, offsets, is_return=is_return, cookie=cookie
                 )
-                self._detaches.append(detach)
+                self._keep(detach, len(offsets))
         except KernelError as error:
             self._note(str(error))
             return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError, SslsniffError
+from sslsniff.kernel import uprobe_multi
 from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
@@ -43,6 +44,7 @@ def find() -> Iterator[Finding]:
     """Look at everything that capture depends on."""
     yield from _kernel()
     yield from _privileges()
+    yield _links()
     yield from _loaders()
     yield from _trial()
 
@@ -73,6 +75,17 @@ def _kernel() -> Iterator[Finding]:
         version >= (5, 15),
         "role, TLS version, ALPN and cipher of connections",
         "kernel 5.15 or newer; without it the role is told by the bytes",
+        needed=False,
+    )
+
+
+def _links() -> Finding:
+    """Find out how uprobes are attached: it decides how long it takes to end."""
+    return Finding(
+        "multi links",
+        uprobe_multi.is_supported(),
+        "probes go away together, within 0.1 s",
+        "kernel 6.6 or newer, as root; without it probes go away one by one, 0.1 s each",
         needed=False,
     )
 

@@ -1,9 +1,11 @@
 """The bcc loader: the same BPF source, compiled when sslsniff starts; for kernels without BTF."""
 
+import contextlib
 import importlib
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,26 +112,26 @@ class BccLoader:
         """See ``Loader``."""
         return not any(True for _ in self._bpf.get_table(name.encode()))
 
-    def attach_uprobe(
-        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    def attach_uprobes(
+        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
     ) -> Detach:
         """See ``Loader``."""
         # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.
         function = self._function(program, self._bcc.BPF.KPROBE)
-        event = re.sub(r"\W", "_", f"{program}_{path}_{offset:#x}")[-60:].encode()
-        fd = self._bcc.lib.bpf_attach_uprobe(
-            function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
-        )
-        if fd < 0:
-            reason = os.strerror(self._bcc.ct.get_errno())
-            raise KernelError(
-                f"cannot attach {program} at {path}+{offset:#x} ({reason})", "run sslsniff doctor"
-            )
-
-        def detach() -> None:
-            self._bcc.lib.bpf_close_perf_event_fd(fd)
-
-        return detach
+        with contextlib.ExitStack() as attached:
+            for offset in offsets:
+                event = re.sub(r"\W", "_", f"{program}_{path}_{offset:#x}")[-60:].encode()
+                fd = self._bcc.lib.bpf_attach_uprobe(
+                    function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
+                )
+                if fd < 0:
+                    reason = os.strerror(self._bcc.ct.get_errno())
+                    raise KernelError(
+                        f"cannot attach {program} at {path}+{offset:#x} ({reason})",
+                        "run sslsniff doctor",
+                    )
+                attached.callback(self._bcc.lib.bpf_close_perf_event_fd, fd)
+            return attached.pop_all().close
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
         """See ``Loader``."""

@@ -1,20 +1,24 @@
 """The CO-RE loader: the prebuilt object through ``libbpf.so.1`` (1.0 or newer), by ctypes."""
 
+import contextlib
 import ctypes
 import errno
+import functools
 import os
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
+from sslsniff.kernel import uprobe_multi
 from sslsniff.kernel.loader import Detach
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 
 _MOST_KEY_BYTES = 64
 
-_PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+_UPROBE_SECTION = b"uprobe"
 
 
 class _UprobeOptions(Structure):
@@ -30,18 +34,22 @@ class _UprobeOptions(Structure):
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "libbpf_set_print": (c_void_p, [_PRINT]),
+    "libbpf_set_print": (c_void_p, [c_void_p]),
     "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
     "bpf_object__load": (c_int, [c_void_p]),
     "bpf_object__close": (None, [c_void_p]),
     "bpf_object__find_map_by_name": (c_void_p, [c_void_p, c_char_p]),
     "bpf_object__find_program_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_object__next_program": (c_void_p, [c_void_p, c_void_p]),
     "bpf_map__fd": (c_int, [c_void_p]),
     "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
     "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
     "bpf_map_delete_elem": (c_int, [c_int, c_char_p]),
     "bpf_map_get_next_key": (c_int, [c_int, c_char_p, c_char_p]),
+    "bpf_program__fd": (c_int, [c_void_p]),
+    "bpf_program__section_name": (c_char_p, [c_void_p]),
+    "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
     "bpf_program__attach_uprobe_opts": (
         c_void_p,
         [c_void_p, c_int, c_char_p, c_size_t, POINTER(_UprobeOptions)],
@@ -73,10 +81,8 @@ class LibbpfLoader:
 
     def __init__(self, ring_bytes: int) -> None:
         self._lib = open_library()
-        self._log: list[str] = []
         # vfprintf's va_list cannot be read from Python: the kernel's answer in errno must do.
-        self._silence = _PRINT(lambda _level, _format, _arguments: 0)
-        self._lib.libbpf_set_print(self._silence)
+        self._lib.libbpf_set_print(None)
         if not OBJECT.exists():
             raise LoaderError(
                 f"the BPF object {OBJECT} is missing", "build it (make) or use --loader bcc"
@@ -85,13 +91,24 @@ class LibbpfLoader:
         if not self._object:
             raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
         self._map_fds: dict[str, int] = {}
+        self._links_multi = uprobe_multi.is_supported()
         try:
+            if self._links_multi:
+                self._expect_multi_links()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
             if self._lib.bpf_object__load(self._object) != 0:
                 raise _load_error(ctypes.get_errno())
         except BaseException:
             self._lib.bpf_object__close(self._object)
             raise
+
+    def _expect_multi_links(self) -> None:
+        program = None
+        while program := self._lib.bpf_object__next_program(self._object, program):
+            if self._lib.bpf_program__section_name(program) == _UPROBE_SECTION:
+                self._lib.bpf_program__set_expected_attach_type(
+                    program, uprobe_multi.BPF_TRACE_UPROBE_MULTI
+                )
 
     def _map(self, name: str) -> int:
         handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
@@ -133,15 +150,31 @@ class LibbpfLoader:
         key = ctypes.create_string_buffer(_MOST_KEY_BYTES)
         return bool(self._lib.bpf_map_get_next_key(self.map_fd(name), None, key) != 0)
 
-    def attach_uprobe(
-        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    def attach_uprobes(
+        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
     ) -> Detach:
         """See ``Loader``."""
+        if self._links_multi:
+            return self._link_uprobes(program, path, offsets, is_return, cookie)
         options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, cookie, is_return, None)
-        link = self._lib.bpf_program__attach_uprobe_opts(
-            self._program(program), -1, os.fsencode(path), offset, byref(options)
-        )
-        return self._detach(link, f"{program} at {path}+{offset:#x}")
+        with contextlib.ExitStack() as attached:
+            for offset in offsets:
+                link = self._lib.bpf_program__attach_uprobe_opts(
+                    self._program(program), -1, os.fsencode(path), offset, byref(options)
+                )
+                attached.callback(self._detach(link, f"{program} at {path}+{offset:#x}"))
+            return attached.pop_all().close
+
+    def _link_uprobes(
+        self, program: str, path: str, offsets: Sequence[int], is_return: bool, cookie: int
+    ) -> Detach:
+        fd = self._lib.bpf_program__fd(self._program(program))
+        try:
+            link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookie=cookie)
+        except OSError as error:
+            places = ", ".join(f"{offset:#x}" for offset in offsets)
+            raise _attach_error(f"{program} at {path}+{places}", error.errno or 0) from error
+        return functools.partial(os.close, link)
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
         """See ``Loader``."""
@@ -159,17 +192,16 @@ class LibbpfLoader:
 
     def _detach(self, link: int | None, what: str) -> Detach:
         if not link:
-            reason = os.strerror(ctypes.get_errno())
-            raise KernelError(f"cannot attach {what} ({reason})", "run sslsniff doctor")
-
-        def detach() -> None:
-            self._lib.bpf_link__destroy(link)
-
-        return detach
+            raise _attach_error(what, ctypes.get_errno())
+        return functools.partial(self._lib.bpf_link__destroy, link)
 
     def close(self) -> None:
         """See ``Loader``."""
         self._lib.bpf_object__close(self._object)
+
+
+def _attach_error(what: str, number: int) -> KernelError:
+    return KernelError(f"cannot attach {what} ({os.strerror(number)})", "run sslsniff doctor")
 
 
 def _load_error(number: int) -> SslsniffError:

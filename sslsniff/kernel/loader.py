@@ -1,10 +1,10 @@
 """What a BPF loader can do, whichever it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 Detach = Callable[[], None]
-"""Takes one probe away; calling it twice is an error."""
+"""Takes away what one call attached; calling it twice is an error. Any thread may call it."""
 
 
 class Loader(Protocol):
@@ -29,10 +29,10 @@ class Loader(Protocol):
     def is_empty(self, name: str) -> bool:
         """Say whether the map has no key."""
 
-    def attach_uprobe(
-        self, program: str, path: str, offset: int, *, is_return: bool, cookie: int
+    def attach_uprobes(
+        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
     ) -> Detach:
-        """Probe every process that maps the file ``path``, at file offset ``offset``.
+        """Probe every process that maps the file ``path``, at all of these file offsets.
 
         ``cookie`` is the index of the library's layout, for the program. Raises ``KernelError``.
         """

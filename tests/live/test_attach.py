@@ -1,0 +1,65 @@
+"""Probes stand where the plan says and go away, however the kernel attaches them."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sslsniff import targets
+from sslsniff.attachments import Attachment
+from sslsniff.capture import LiveCapture
+from sslsniff.kernel import uprobe_multi
+from sslsniff.kernel.libbpf import LibbpfLoader
+from tests.live.checks import started
+from tests.live.memory import breakpoints
+
+RING_BYTES = 4 << 20
+COPIES = 6
+MOST_S = 1.0
+LOAD = "import ctypes, sys; [ctypes.CDLL(each) for each in sys.argv[1:]]; print(); input()"
+
+
+@pytest.fixture
+def libraries(own_library: Path) -> list[Path]:
+    names = [own_library.with_name(f"libssl-{index}.so") for index in range(COPIES)]
+    return [Path(shutil.copy(own_library, name)) for name in names]
+
+
+@pytest.fixture
+def pid(libraries: list[Path]) -> Iterator[int]:
+    with started(sys.executable, "-c", LOAD, *map(str, libraries)) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+
+
+@pytest.mark.parametrize("by_multi_links", [True, False])
+def test_probes_come_and_go(
+    by_multi_links: bool, libraries: list[Path], pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert uprobe_multi.is_supported()
+    if not by_multi_links:  # as before kernel 6.6
+        monkeypatch.setattr(uprobe_multi, "is_supported", lambda: False)
+        del libraries[1:]
+    plan = targets.plan_file(str(libraries[0]))
+    assert isinstance(plan, Attachment)
+    scope = targets.Scope(libraries=tuple(map(str, libraries)))
+    capture = LiveCapture(
+        scope,
+        LibbpfLoader(RING_BYTES),
+        ring_bytes=RING_BYTES,
+        call_limit_bytes=1,
+        note=pytest.fail,
+    )
+    with capture:
+        for library in libraries:
+            assert breakpoints(pid, library) == {each.offset for each in plan.probes}
+        began = time.monotonic()
+    took = time.monotonic() - began
+    for library in libraries:
+        assert breakpoints(pid, library) == set()
+    assert len(plan.probes) * COPIES > 50
+    assert not by_multi_links or took < MOST_S
