@@ -139,7 +139,7 @@ def _read(given: list[str]) -> int:
     from sslsniff.replay import ReplaySource
 
     with contextlib.ExitStack() as closing:
-        source = ReplaySource(options.file)
+        source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
         stop = _stop_on_signals()
         sinks = open_sinks(options, sys.stdout, closing, stop.ask)
         _pump(source, sinks, options, stop)

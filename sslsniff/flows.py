@@ -2,7 +2,7 @@
 
 Positions are counted in the kernel whether an event got through or not, so a
 loss is arithmetic: the distance between where a direction should go on and where it
-does. Memory: a few hundred bytes for each open connection.
+does. Memory: a few hundred bytes for each open connection, and each id that a capture names.
 """
 
 from dataclasses import dataclass, field
@@ -46,6 +46,7 @@ class Flows:
         self._flows: dict[int, _Flow] = {}
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
+        self._names: set[str] = set()
         self._handlers = {
             wire.Data: self._data,
             wire.Opened: self._opened,
@@ -64,9 +65,8 @@ class Flows:
         if process is None or process.comm != event.comm:
             process = Process(event.pid, event.comm, event.uid)
             self._processes[event.pid] = process
-        self._connections_seen += 1
         connection = Connection(
-            id=f"{event.pid}-{self._connections_seen}",
+            id=self._id(event),
             process=process,
             library=self._libraries[event.library],
             role=event.role,
@@ -79,6 +79,16 @@ class Flows:
         )
         self._flows[event.connection] = _Flow(connection)
         self._listener.opened(connection, event.time_ns)
+
+    def _id(self, event: wire.Opened) -> str:
+        """Return an id that no other connection has: where one was recorded, that."""
+        name = event.name
+        while name is None or name in self._names:  # captures may have been put together
+            self._connections_seen += 1
+            name = f"{event.pid}-{self._connections_seen}"
+        if event.name is not None:
+            self._names.add(name)
+        return name
 
     def _data(self, event: wire.Data) -> None:
         flow = self._flows.get(event.connection)

@@ -57,6 +57,7 @@ class Recorded:
             alpn=described.alpn if described else hello.alpn,
             sni=described.sni if described else hello.sni,
             cipher=described.cipher if described else None,
+            name=described.connection if described else None,
         )
 
     def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
@@ -181,15 +182,15 @@ class TcpConnection:
             return False
         return self._joined or segment.sequence != self._initial
 
-    def begin(self, time_ns: int) -> Iterator[Event]:
+    def begin(self, tag: Tag) -> Iterator[Event]:
         """Tell of the connection, if its comment did; else that waits for its first bytes."""
         described = self.described
         if described is None:
             return
         if self.recorded.is_open:
-            yield from self.recorded.resume(described, Tag(time_ns, 0, None))
+            yield from self.recorded.resume(described, tag)
         else:
-            yield from self._open(time_ns)
+            yield from self._open(tag.time_ns)
 
     def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
         """Take the next segment."""

@@ -8,7 +8,7 @@ Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,7 +36,8 @@ class ReplaySource:
 
     ``truncated`` says that the file ended, or was damaged, in the middle of a packet; all
     before it was read. ``warnings`` are sentences on what could not be read; both are complete
-    once the source has ended. Raises ``CaptureFileError`` when ``path`` is no capture.
+    once the source has ended; ``close`` is for one that is left before. Raises
+    ``CaptureFileError`` when ``path`` is no capture.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -87,7 +88,12 @@ class ReplaySource:
         self._stopping = True
         yield from self._events
 
-    def _read(self) -> Iterator[Event]:
+    def close(self) -> None:
+        """Close the file; nothing more can be read. Safe to call again."""
+        self._events.close()
+        self._file.close()
+
+    def _read(self) -> Generator[Event, None, None]:
         time_ns = 0
         try:
             for packet in self._reader:
@@ -119,6 +125,7 @@ class ReplaySource:
         key = (source, destination) if source < destination else (destination, source)
         connection = self._connections.get(key)
         note = parse(packet.comments) if packet.comments else None
+        tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
         opens = segment.flags & (RST | SYN) == SYN
         if opens and connection is not None and connection.is_another(segment):
             yield from self._close(key, connection, packet.time_ns)
@@ -130,9 +137,8 @@ class ReplaySource:
             if len(self._connections) > MOST_CONNECTIONS:
                 oldest = next(iter(self._connections))
                 yield from self._close(oldest, self._connections[oldest], packet.time_ns)
-            yield from connection.begin(packet.time_ns)
-        tid = packet.process[1] if packet.process else 0
-        yield from connection.take(segment, Tag(packet.time_ns, tid, note))
+            yield from connection.begin(tag)
+        yield from connection.take(segment, tag)
         if note == GOES_ON:
             connection.goes_on = True
         if connection.is_over:

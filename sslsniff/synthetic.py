@@ -150,12 +150,14 @@ class SyntheticConnection:
             end.options[tid] = options
         return options
 
-    def _control(self, end: _End, time_ns: int, flags: int, comment: str = "") -> None:
+    def _control(
+        self, end: _End, time_ns: int, flags: int, comment: str = "", tid: int = 0
+    ) -> None:
         self._writer.packet(
             self._interface,
             time_ns,
             end.sender.control(flags),
-            options=self._options(end, 0, comment),
+            options=self._options(end, tid, comment),
         )
 
     def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
@@ -200,10 +202,13 @@ class SyntheticConnection:
             self._alpn = "h2"
         return True
 
-    def _begin(self, time_ns: int, lost: Lost | None = None, *, resumes: bool = True) -> None:
+    def _begin(
+        self, time_ns: int, lost: Lost | None = None, tid: int = 0, *, resumes: bool = True
+    ) -> None:
         """Write the handshakes of the next part.
 
-        ``resumes`` says that an HTTP/2 connection's own beginning does not follow.
+        ``tid`` is the thread that ``lost`` bytes; ``resumes`` says that an HTTP/2 connection's
+        own beginning does not follow.
         """
         self._part += 1
         connection = self._connection
@@ -218,7 +223,7 @@ class SyntheticConnection:
             positions=positions,
             client_port=self._client_port,
         )
-        self._control(client, time_ns, SYN, described.text(lost))
+        self._control(client, time_ns, SYN, described.text(lost), tid)
         self._control(server, time_ns, SYN | ACK)
         self._control(client, time_ns, ACK)
         whole = connection.from_start and self._part == 1
@@ -242,7 +247,7 @@ class SyntheticConnection:
         end.position = chunk.offset
         if missing > LARGEST_FILLED_GAP_BYTES:
             self._finish(time_ns, GOES_ON)
-            self._begin(time_ns, Lost(missing, 0, cause, end.direction))
+            self._begin(time_ns, Lost(missing, 0, cause, end.direction), chunk.tid)
             self._settled = self._stray = False
             return
         for start in range(0, missing, _SEGMENT_BYTES):

@@ -19,7 +19,8 @@ class Opened(NamedTuple):
 
     ``connection`` is unique within one capture; its positions count from 0, the first byte
     after the probes were placed. ``library`` indexes the source's table of library
-    names. ``object_address`` is the TLS library's object in the process.
+    names. ``object_address`` is the TLS library's object in the process. ``name`` is the
+    connection's id in the capture that recorded it.
     """
 
     time_ns: int
@@ -36,6 +37,7 @@ class Opened(NamedTuple):
     sni: str | None = None
     cipher: str | None = None
     object_address: int = 0
+    name: str | None = None
 
 
 class Data(NamedTuple):

@@ -108,3 +108,12 @@ def test_addresses_fill_in() -> None:
 def test_news_of_unknown_connections_are_ignored() -> None:
     recorder = run(data(0, b"x"), wire.Closed(1, 1, 1, 1), wire.Checked(1, 1, 1, 1))
     assert recorder.seen == []
+
+
+def test_recorded_connection_keeps_its_id() -> None:
+    recorded = opened(1)._replace(name="7-42")
+    again = opened(2)._replace(name="7-42")  # of another capture that was put into the same file
+    recorder = run(recorded, wire.Closed(9, 1, 0, 0), opened(3), again)
+    ids = [connection.id for connection in recorder.connections]
+    assert ids[0] == "7-42"
+    assert len(set(ids)) == 3
