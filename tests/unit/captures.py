@@ -22,6 +22,10 @@ from sslsniff.sinks.pcap import PcapSink
 READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789
 
+BIG = bytes(range(256)) * 4096  # 1 MiB
+_WARNING = "_ws.expert.severity >= 0x600000 || _ws.malformed"
+_ON_ENCRYPTED_PORT = "Unencrypted HTTP"  # what tshark rightly says of plaintext on port 443
+
 Step = tuple[Direction, bytes | int]
 """Bytes that pass in a direction, or how many are lost there."""
 
@@ -257,3 +261,37 @@ def captured(
     taker.take(steps, **options)  # type: ignore[arg-type]
     taker.sink.close()
     return file.getvalue()
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: example.org\r\n\r\n".encode()
+
+
+def post(path: str, body: bytes) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: example.org\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+
+
+def answer(body: bytes, status: str = "200 OK") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Content-Type: application/octet-stream\r\n\r\n".encode() + body
+
+
+def http1_steps(name: str) -> list[Step]:
+    pipelined = answer(b"second") + answer(b"third")
+    return [
+        (WRITE, get(f"/{name}-1")),
+        (READ, answer(BIG)),
+        (WRITE, get(f"/{name}-2") + get(f"/{name}-3")),
+        (READ, pipelined[:70]),
+        (READ, pipelined[70:]),
+        (WRITE, post(f"/{name}-4", BIG[:100_000])),
+        (READ, answer(b"gone", "404 Not Found")),
+    ]
+
+
+def complaints(path: Path) -> list[str]:
+    rows = tshark_fields(path, "frame.number", "_ws.expert.message", only=_WARNING)
+    return [row[1] for row in rows if _ON_ENCRYPTED_PORT not in row[1]]

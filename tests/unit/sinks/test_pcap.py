@@ -1,11 +1,7 @@
-"""Captures as tshark and scapy see them, and what becomes of them when writing fails."""
+"""Captures as tshark and scapy see them."""
 
 import hashlib
 import itertools
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,14 +11,17 @@ from scapy.layers.inet6 import IPv6
 from scapy.utils import PcapNgReader, PcapReader
 
 from sslsniff.decoders.messages import Side
-from sslsniff.errors import OutputError
-from sslsniff.model import Address, Loss, LossCause, Process, Summary
-from sslsniff.sinks.pcap import HELD_BYTES, PcapSink
+from sslsniff.model import Process
 from tests.unit.captures import (
+    BIG,
     READ,
     WRITE,
     Step,
     Taker,
+    answer,
+    complaints,
+    get,
+    http1_steps,
     http2_steps,
     plaintext,
     replay,
@@ -32,47 +31,10 @@ from tests.unit.captures import (
 )
 
 PORTS = (80, 443, 8443, 12345)
-BIG = bytes(range(256)) * 4096  # 1 MiB
-WARNING = "_ws.expert.severity >= 0x600000 || _ws.malformed"
-ON_ENCRYPTED_PORT = "Unencrypted HTTP"  # what tshark rightly says of plaintext on port 443
-
-
-def get(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: example.org\r\n\r\n".encode()
-
-
-def post(path: str, body: bytes) -> bytes:
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: example.org\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        + body
-    )
-
-
-def answer(body: bytes, status: str = "200 OK") -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}Content-Type: application/octet-stream\r\n\r\n".encode() + body
 
 
 def mirrored(steps: list[Step]) -> list[Step]:
     return [(READ if direction is WRITE else WRITE, what) for direction, what in steps]
-
-
-def http1_steps(name: str) -> list[Step]:
-    pipelined = answer(b"second") + answer(b"third")
-    return [
-        (WRITE, get(f"/{name}-1")),
-        (READ, answer(BIG)),
-        (WRITE, get(f"/{name}-2") + get(f"/{name}-3")),
-        (READ, pipelined[:70]),
-        (READ, pipelined[70:]),
-        (WRITE, post(f"/{name}-4", BIG[:100_000])),
-        (READ, answer(b"gone", "404 Not Found")),
-    ]
-
-
-def complaints(path: Path) -> list[str]:
-    rows = tshark_fields(path, "frame.number", "_ws.expert.message", only=WARNING)
-    return [row[1] for row in rows if ON_ENCRYPTED_PORT not in row[1]]
 
 
 LAYOUTS = [(kind, layout) for kind in ("pcapng", "pcap") for layout in ("null-tls", "plain")]
@@ -367,197 +329,3 @@ def test_websocket_is_shown(tmp_path: Path) -> None:
     taker.take([(WRITE, request), (READ, accepted), (READ, b"\x81\x05hello")])
     taker.close()
     assert tshark_values(path, "websocket.payload.text", only="websocket") == ["hello"]
-
-
-def test_unknown_addresses_become_placeholders(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    for name in ("a", "b"):
-        taker.take([(WRITE, get(f"/{name}"))], addressed=False)
-    taker.take([(READ, get("/c"))], addressed=False, role=Side.SERVER)
-    taker.close()
-    rows = tshark_fields(path, "ip.src", "ip.dst", "tcp.dstport", only="http.request")
-    assert rows == [[f"192.0.2.{i}", "198.51.100.1", "443"] for i in (1, 2, 3)]
-    comments = tshark_values(path, "frame.comment")
-    assert all("placeholders (RFC 5737)" in comment for comment in comments)
-
-
-def test_addresses_that_come_late_are_used_for_all_packets(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    connection = taker.open(addressed=False)
-    taker.pass_steps(connection, [(WRITE, get("/early"))])
-    taker.sink.flush()
-    connection.local = Address("10.1.2.3", 5555)
-    connection.remote = Address("10.4.5.6", 443)
-    taker.pass_steps(connection, [(READ, answer(b"ok"))])
-    taker.end(connection)
-    taker.close()
-    rows = tshark_fields(path, "ip.src", only="tcp")
-    assert {row[0] for row in rows} == {"10.1.2.3", "10.4.5.6"}
-    assert tshark_values(path, "http.request.uri") == ["/early"]
-
-
-def test_what_waits_for_addresses_is_bounded(tmp_path: Path) -> None:
-    taker = Taker(tmp_path / "file.pcapng")
-    connection = taker.open(addressed=False)
-    taker.pass_steps(connection, [(WRITE, bytes(HELD_BYTES))])
-    assert taker.sink._held_bytes == HELD_BYTES
-    taker.pass_steps(connection, [(WRITE, b"one more")])
-    assert taker.sink._held_bytes == 0
-    taker.close()
-
-
-@pytest.mark.parametrize(
-    ("steps", "client"),
-    [
-        ([(WRITE, get("/"))], "local"),
-        ([(READ, get("/"))], "remote"),
-        ([(READ, b"\0\1\2opaque"), (WRITE, answer(b"x"))], "remote"),
-        ([(WRITE, b"\0\1\2opaque")], "local"),
-        ([(READ, b"\0\1\2opaque")], "remote"),
-    ],
-)
-def test_unknown_role_is_told_by_the_first_bytes(
-    tmp_path: Path, steps: list[Step], client: str
-) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    connection = taker.take(steps, role=None)
-    taker.close()
-    first = tshark_fields(path, "tcp.srcport", only="tcp.flags.syn == 1 && tcp.flags.ack == 0")
-    assert first == [[str(getattr(connection, client).port)]]
-    (seen,) = replay(path)
-    assert seen.connection.role is None
-    assert (seen.connection.local, seen.connection.remote) == (connection.local, connection.remote)
-
-
-def test_losses_stand_in_the_statistics(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    taker.take(http1_steps("x"))
-    taker.sink.summary(Summary(losses=[Loss(LossCause.RING_FULL, 3, 999)]))
-    taker.close()
-    assert b"Not captured: ring full: 3 times, 999 bytes" in path.read_bytes()
-    assert complaints(path) == []
-
-
-def test_empty_capture_is_readable(tmp_path: Path) -> None:
-    for kind in ("pcap", "pcapng"):
-        path = tmp_path / f"file.{kind}"
-        taker = Taker(path, kind)
-        taker.close()
-        assert tshark(path) == ""
-        assert replay(path) == []
-
-
-def test_full_disk_is_told_once() -> None:
-    with Path("/dev/full").open("wb", buffering=0) as file:
-        sink = PcapSink(file)
-        with pytest.raises(OutputError, match="cannot write /dev/full: No space left on device"):
-            sink.flush()
-        sink.flush()
-        sink.close()
-
-
-FULL = """
-import resource, sys
-from pathlib import Path
-from sslsniff.errors import OutputError
-from sslsniff.output import open_output
-from tests.unit.captures import *
-resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-path = Path(sys.argv[1])
-with open_output(path) as file:
-    taker = Taker(file)
-    connection = taker.open()
-    told = 0
-    for _ in range(2000):
-        try:
-            taker.pass_steps(connection, [(WRITE, b"x" * 1000)])
-        except OutputError as error:
-            told += 1
-            print(error)
-    taker.sink.close()
-assert told == 1, told
-"""
-
-
-def test_file_is_whole_when_the_disk_is_full(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    out = subprocess.run(
-        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True
-    ).stdout
-    assert f"its first {path.stat().st_size} bytes are whole" in out
-    assert 700_000 < path.stat().st_size <= 1_000_000
-    (seen,) = replay(path)
-    assert set(plaintext(seen, WRITE)) == {ord("x")}
-    tshark(path, "-q")
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from tests.unit.captures import *
-taker = Taker(Path(sys.argv[1]))
-connection = taker.open()
-while True:
-    taker.pass_steps(connection, [(WRITE, b"x" * 1000)])
-    taker.sink.flush()
-    print("flushed", flush=True)
-"""
-
-
-def test_file_is_readable_after_kill(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for _ in range(100):
-            process.stdout.readline()
-        os.kill(process.pid, signal.SIGKILL)
-    (seen,) = replay(path)
-    assert len(plaintext(seen, WRITE)) >= 100_000
-    assert len(tshark_fields(path, "frame.number", only="tls.app_data")) >= 100
-
-
-def test_broken_pipe_is_not_an_output_error() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "wb", buffering=0) as file:
-        sink = PcapSink(file)
-        with pytest.raises(BrokenPipeError):
-            sink.flush()
-        sink.close()
-
-
-def test_idle_connections_are_written_at_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    idle = taker.open()
-    ended = taker.open()
-    taker.end(ended)
-    taker.close()
-    seen = replay(path)
-    assert [each.connection.local for each in seen] == [ended.local, idle.local]
-    assert [each.closed_ns is None for each in seen] == [False, True]
-
-
-def test_chunk_of_an_unknown_connection_is_ignored(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    connection = taker.take([(WRITE, get("/"))])
-    taker.pass_steps(connection, [(WRITE, get("/late"))])
-    taker.end(connection)
-    taker.close()
-    assert tshark_values(path, "http.request.uri") == ["/"]
-
-
-def test_chunk_without_bytes_is_no_packet(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    taker = Taker(path)
-    taker.take([(WRITE, get("/")), (READ, b""), (READ, answer(b"x"))])
-    taker.close()
-    assert len(tshark_values(path, "frame.number", only="tls.app_data")) == 2
-    assert complaints(path) == []
