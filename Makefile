@@ -33,7 +33,7 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h
 
-unit: .cache/test-packages .cache/developer
+unit: .cache/test-packages .cache/developer .cache/mitmproxy
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 live: .cache/test-packages .cache/developer
@@ -55,6 +55,12 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	| grep -qx installed || echo $$package; done); \
 	test -z "$$missing" || { $(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }
+
+# In an environment of its own: it pins what it shares with sslsniff. The last for Python 3.11.
+.cache/mitmproxy: Makefile | .cache/run-packages
+	$(PYTHON) -m venv --clear $@
+	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
+	@touch $@
 
 .cache/%-packages: Makefile
 	@mkdir -p .cache

@@ -10,19 +10,21 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from sslsniff import options as grammar
-from sslsniff.errors import SslsniffError
+from sslsniff.errors import FilterError, SslsniffError
 from sslsniff.escaping import escape
 from sslsniff.outputs import check_outputs, no_standard_output, open_sinks, open_standard
 from sslsniff.sinks.base import Sink
 from sslsniff.source import Source
 
 if TYPE_CHECKING:
+    from sslsniff.filters import Filter
     from sslsniff.flows import Flows
 
 _POLL_S = 0.1
 
 _EXIT_OK = 0
 _EXIT_ERROR = 1
+_EXIT_USAGE = 2
 
 
 class Stop:
@@ -55,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given and given[0] in _COMMANDS:
                 return _COMMANDS[given[0]](given[1:])
             return _live(given)
+    except FilterError as error:
+        _note(str(error))
+        _note(f"  {escape(error.expression)}")
+        _note(f"  {' ' * len(escape(error.expression[: error.position]))}^")
+        return _EXIT_USAGE
     except SslsniffError as error:
         _note(str(error))
         return _EXIT_ERROR
@@ -89,6 +96,7 @@ def _live(given: list[str]) -> int:
     options = parser.parse(given[:at])
     if at < len(given) and not command:
         parser.error("there is no command behind --")
+    chosen = _filter(options.filter)
     from sslsniff.capture import LiveCapture, make_loader
     from sslsniff.command import HeldCommand
     from sslsniff.targets import Scope
@@ -118,7 +126,7 @@ def _live(given: list[str]) -> int:
             if held:
                 held.release()
             # Not before: an error up to here should leave no file behind, and none overwritten.
-            sinks = open_sinks(options, standard, closing, stop.ask)
+            sinks = open_sinks(options, standard, closing, stop.ask, chosen)
             if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, stop)
@@ -136,16 +144,26 @@ def _import_the_rest(options: argparse.Namespace) -> None:
 def _read(given: list[str]) -> int:
     options = grammar.read_parser().parse(given)
     check_outputs(options, sys.stdout)
+    chosen = _filter(options.filter)
     from sslsniff.replay import ReplaySource
 
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
         stop = _stop_on_signals()
-        sinks = open_sinks(options, sys.stdout, closing, stop.ask)
+        sinks = open_sinks(options, sys.stdout, closing, stop.ask, chosen)
         _pump(source, sinks, options, stop)
     for warning in source.warnings:
         _note(warning)
     return _EXIT_OK
+
+
+def _filter(text: str | None) -> "Filter | None":
+    """Return the filter asked for, before anything is opened for it."""
+    if text is None:
+        return None
+    from sslsniff.filters import parse
+
+    return parse(text)
 
 
 def _list(given: list[str]) -> int:

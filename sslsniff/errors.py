@@ -40,3 +40,12 @@ class OutputError(SslsniffError):
 
 class CaptureFileError(SslsniffError):
     """A capture file to read is not one, or is of a kind that cannot be read."""
+
+
+class FilterError(SslsniffError):
+    """The filter ``expression`` is wrong; ``position`` is the index of the character where."""
+
+    def __init__(self, fact: str, remedy: str, expression: str, position: int) -> None:
+        super().__init__(fact, remedy)
+        self.expression = expression
+        self.position = position

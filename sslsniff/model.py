@@ -4,11 +4,15 @@ Times are nanoseconds since the Unix epoch. A *connection* is one TLS connection
 a *stream* only ever an HTTP/2 stream, a *direction* is as the traced process sees it.
 """
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Header, Side
+
+# RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
+_HOST = re.compile(r"\[(?P<ip>[^]]*)\]|(?P<name>[^:]+)")
 
 
 class Direction(Enum):
@@ -29,6 +33,8 @@ class LossCause(Enum):
     """The buffer's pages were not in memory when the probe ran."""
     SENDFILE = "sendfile"
     """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
+    FILTER = "filter"
+    """A filter held the bytes back, but not so many, when an exchange on them matched."""
     NOT_CAPTURED = "not captured"
     """A capture file lacks the bytes and does not say why."""
 
@@ -135,6 +141,27 @@ class Request:
     body: Body = field(default_factory=Body)
     trailers: list[Header] = field(default_factory=list)
 
+    @property
+    def url(self) -> str:
+        """The URL that was asked for; parts that cannot be known are ``?``."""
+        target = "?" if self.target is None else self.target
+        if not target.startswith("/") and target not in {"?", "*"}:
+            return target  # absolute form, or CONNECT's authority
+        return f"{self.scheme or 'https'}://{self.host_and_port or '?'}{target}"
+
+    @property
+    def host_and_port(self) -> str | None:
+        """Whom the request was for, as sent: its authority, or else its Host header."""
+        return self.authority or next(
+            (value for name, value in self.headers if name and name.lower() == "host"), None
+        )
+
+    @property
+    def host(self) -> str | None:
+        """The host that the request was for, without the port and an IPv6 address's brackets."""
+        found = _HOST.match(self.host_and_port or "")
+        return found["ip"] or found["name"] if found else None
+
 
 @dataclass(slots=True)
 class Response:
@@ -185,6 +212,7 @@ class Loss:
 class Summary:
     """The figures of a whole capture. ``exchanges`` is None where nothing was decoded.
 
+    ``shown`` is how many of the exchanges a filter let through, None without a filter.
     ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
     while nothing could be told of them.
     """
@@ -196,3 +224,4 @@ class Summary:
     losses: list[Loss] = field(default_factory=list)
     lossy_connections: list[Connection] = field(default_factory=list)
     unplaced_bytes: int = 0
+    shown: int | None = None

@@ -20,9 +20,9 @@ _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 COMMANDS = ("read", "list", "doctor")
 
 _USAGE = """\
-sslsniff [WHAT] [OUTPUT]                     watch processes (all, without WHAT)
-       sslsniff [OUTPUT] -- COMMAND [ARGUMENT...]   start a command and watch it
-       sslsniff read FILE [OUTPUT]                  decode a capture again
+sslsniff [FILTER] [WHAT] [OUTPUT]            watch processes (all, without WHAT)
+       sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
+       sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
        sslsniff doctor                              what this kernel and user can do"""
 
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Return the options in ``arguments``; ends with 2 where there is anything else."""
-        options, unknown = self.parse_known_args(arguments)
+        options, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
             self.error(f"unknown argument {unknown[0]}: {self._advice(unknown[0])}")
         return options
@@ -114,6 +114,21 @@ def call_limit(text: str) -> int:
     return number
 
 
+def expression(text: str) -> str:
+    """Return ``text``, a filter expression with an operator in it.
+
+    mitmproxy takes a word alone for a part of URLs; here it is rather a command mistyped.
+    """
+    if "~" in text:
+        return text
+    if text in COMMANDS:
+        raise argparse.ArgumentTypeError(f"the command {text} stands first")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
+        f" '~u {text}'; a program to start stands behind --"
+    )
+
+
 def live_parser() -> Parser:
     """Return the parser for watching processes, without the command behind ``--``."""
     parser = Parser(
@@ -159,6 +174,7 @@ def live_parser() -> Parser:
         metavar="LIBRARY",
         help="only this TLS library: a name such as libssl.so.3, or a path",
     )
+    _add_filter(parser)
     _add_output(parser)
     engine = parser.add_argument_group("ENGINE")
     engine.add_argument(
@@ -189,12 +205,13 @@ def read_parser() -> Parser:
     """Return the parser of ``sslsniff read``."""
     parser = Parser(
         prog="sslsniff read",
-        usage="sslsniff read FILE [OUTPUT]",
+        usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("file", type=name, metavar="FILE", help="a pcap or pcapng file")
+    _add_filter(parser)
     _add_output(parser)
     return parser
 
@@ -224,6 +241,16 @@ def doctor_parser() -> Parser:
         prog="sslsniff doctor",
         description="Show what this kernel and user can do, and the remedy for each no.",
         allow_abbrev=False,
+    )
+
+
+def _add_filter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "filter",
+        nargs="?",
+        type=expression,
+        metavar="FILTER",
+        help="show only exchanges that match, such as '~m POST & ~d example.org' (docs/filters.md)",
     )
 
 

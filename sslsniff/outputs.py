@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.errors import OutputError
 from sslsniff.output import LineFile, check_output, open_output
@@ -16,6 +16,9 @@ from sslsniff.sinks.hexdump import HexdumpSink
 from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.summary import SummarySink
 from sslsniff.sinks.terminal import STYLES, Paint, TerminalSink, plain
+
+if TYPE_CHECKING:
+    from sslsniff.filters import Filter
 
 
 def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
@@ -53,8 +56,11 @@ def open_sinks(
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
+    chosen: "Filter | None" = None,
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
+
+    With a filter ``chosen``, they get only what it lets through.
 
     Text goes to ``standard`` where no file was named; ``reader_gone`` is called when nobody
     reads it any more. Raises ``OutputError``.
@@ -73,7 +79,11 @@ def open_sinks(
         sinks.append(PcapSink(file, suffix, options.pcap_layout))
     for sink in sinks:
         closing.callback(sink.close)
-    return sinks
+    if chosen is None:
+        return sinks
+    from sslsniff.sinks.filtered import FilteredSink
+
+    return [FilteredSink(chosen, sinks)]
 
 
 def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:

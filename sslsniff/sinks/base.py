@@ -10,6 +10,9 @@ class Sink:
     wants_bodies = False
     """Whether exchanges must carry body bytes, not only their sizes."""
 
+    wants_plaintext = False
+    """Whether chunks with data are wanted, not only the news of a loss."""
+
     wants_messages = True
     """Whether anything decoded is wanted: exchanges or frames."""
 

@@ -14,6 +14,7 @@ class HexdumpSink(Sink):
     """Writes each chunk to ``stream``: a line that says where it belongs, then its bytes."""
 
     wants_messages = False
+    wants_plaintext = True
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -31,6 +31,7 @@ class JsonSink(Sink):
     def __init__(self, stream: TextIO, *, chunks: bool = False) -> None:
         self._stream = stream
         self._chunks = chunks
+        self.wants_plaintext = chunks
         self._encode: Callable[[Object], str] = json.JSONEncoder(
             ensure_ascii=False, separators=(",", ":")
         ).encode
@@ -132,6 +133,7 @@ class JsonSink(Sink):
                 "lost_bytes": sum(loss.bytes for loss in summary.losses),
                 "duration_s": round(summary.duration_ns / 1e9, 6),
             }
+            | ({} if summary.shown is None else {"shown": summary.shown})
         )
 
     def flush(self) -> None:

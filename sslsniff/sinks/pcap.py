@@ -115,6 +115,7 @@ class PcapSink(Sink):
     """
 
     wants_messages = False
+    wants_plaintext = True
 
     def __init__(self, file: BinaryIO, kind: str = "pcapng", layout: str = "null-tls") -> None:
         self._wraps = layout == "null-tls"

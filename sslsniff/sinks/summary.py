@@ -34,7 +34,8 @@ def summary_lines(summary: Summary) -> list[str]:
         f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
     ]
     if summary.exchanges is not None:
-        figures.insert(0, f"{summary.exchanges} exchanges")
+        of = "" if summary.shown is None else f"{summary.shown} shown of "
+        figures.insert(0, f"{of}{summary.exchanges} exchanges")
     lines = [", ".join(figures)]
     lines += [
         f"lost for {loss.cause.value}: {loss.events} times, {loss.bytes} bytes"

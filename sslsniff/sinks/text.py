@@ -52,13 +52,7 @@ def process(value: Process) -> str:
 
 def url(request: Request) -> str:
     """Return the URL that was asked for; parts that cannot be known show as ``?``."""
-    target = "?" if request.target is None else request.target
-    if not target.startswith("/") and target not in {"?", "*"}:
-        return escape(target)  # absolute form, or CONNECT's authority
-    authority = request.authority or next(
-        (value for name, value in request.headers if name and name.lower() == "host"), None
-    )
-    return escape(f"{request.scheme or 'https'}://{authority or '?'}{target}")
+    return escape(request.url)
 
 
 def protocol(exchange: Exchange) -> str:
