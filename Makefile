@@ -22,7 +22,7 @@ help:
 	@echo "make clean   remove what was built"
 
 demo: .cache/demo-packages $(BIN)/sslsniff
-	$(SUDO) $(BIN)/python docs/demo/run.py
+	$(SUDO) $(BIN)/python -m docs.demo.run
 
 test: lint unit live
 

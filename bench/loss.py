@@ -14,6 +14,7 @@ from sslsniff.flows import Flows
 from sslsniff.model import Chunk, Connection
 from sslsniff.replay import ReplaySource
 from tests.live.load import Load, Passed, Receiver, held, told
+from tests.servers import self_signed
 
 _PROGRAM = Path(__file__).parent.parent / "tests" / "programs" / "load.c"
 _LOADS = (
@@ -52,12 +53,12 @@ def measure() -> Iterator[Row]:
     """Send loads through OpenSSL, unwatched and watched; read the captures back."""
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name, _bystander() as stays:
         folder = Path(name)
-        certificate, key = _certificate(folder)
+        certificate = self_signed(folder)
         load = Load(folder / "load")
         subprocess.run(
             ["gcc", "-O2", "-o", load.program, _PROGRAM, "-lssl", "-lcrypto"], check=True
         )
-        with load.receiver(certificate, key) as receiver:
+        with load.receiver(certificate.certificate, certificate.key) as receiver:
             for what, calls, size in _LOADS:
                 capture = folder / "capture.pcapng"
                 yield from _one(load, receiver, stays, capture, what, calls, size)
@@ -116,14 +117,3 @@ def _read(capture: Path) -> _Hash:
     for event in source:
         flows.take(event)
     return found
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    certificate, key = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
-        check=True,
-        capture_output=True,
-    )
-    return certificate, key

@@ -1,42 +1,20 @@
-"""Make the captures of this folder anew: ``sudo .venv/bin/python pcaps/make.py``.
+"""Make the captures of this folder anew: ``sudo .venv/bin/python -m pcaps.make``.
 
 Each is what sslsniff saw of a real client of OpenSSL that talks to tests/programs/server.py.
 The JSON lines beside it are what ``sslsniff read`` made of it, looked through before they were
 committed.
 """
 
-import contextlib
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.servers import PROGRAMS, python_server, self_signed
+
 HERE = Path(__file__).parent
-PROGRAMS = HERE.parent / "tests" / "programs"
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
-
-
-@contextlib.contextmanager
-def server() -> Iterator[int]:
-    """Run the test server; yield its port."""
-    with tempfile.TemporaryDirectory() as folder:
-        certificate, key = Path(folder, "certificate.pem"), Path(folder, "key.pem")
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        command += ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
-        subprocess.run(command, check=True, capture_output=True)
-        process = subprocess.Popen(
-            [sys.executable, PROGRAMS / "server.py", certificate, key],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            yield int(process.stdout.readline())
-        finally:
-            process.kill()
-            process.communicate()
 
 
 def of_command(name: str, command: list[str]) -> None:
@@ -99,9 +77,12 @@ def joined(port: int) -> None:
 
 def main() -> None:
     """Make all, and the lines that they decode to."""
-    with server() as port:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        python_server(self_signed(Path(folder))) as server,
+    ):
         for make in (keep_alive, multiplexed, joined):
-            make(port)
+            make(server.port)
     for capture in sorted(HERE.glob("*.pcapng")):
         lines = subprocess.run(
             [SSLSNIFF, "read", str(capture), "--json"], check=True, capture_output=True

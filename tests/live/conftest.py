@@ -1,13 +1,10 @@
 """Certificates, servers and the sniffer for the live tests."""
 
-import contextlib
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,62 +13,12 @@ import pytest
 from sslsniff import procfs
 from tests.live.load import Load
 from tests.live.sniffer import Sniffer, sniffing
-
-PROGRAMS = Path(__file__).parent.parent / "programs"
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A self-signed certificate for localhost and its key."""
-
-    certificate: Path
-    key: Path
-
-
-@dataclass(frozen=True)
-class Server:
-    """A running TLS server."""
-
-    pid: int
-    port: int
-    host: str = "127.0.0.1"
-
-    @property
-    def url(self) -> str:
-        return f"https://localhost:{self.port}"
+from tests.servers import PROGRAMS, Certificate, Server, python_server, self_signed
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    folder = tmp_path_factory.mktemp("certificate")
-    made = Certificate(folder / "certificate.pem", folder / "key.pem")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"),
-            *("-keyout", made.key, "-out", made.certificate),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return made
-
-
-@contextlib.contextmanager
-def python_server(certificate: Certificate, host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run tests/programs/server.py."""
-    process = subprocess.Popen(
-        [sys.executable, PROGRAMS / "server.py", certificate.certificate, certificate.key, host],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        yield Server(process.pid, int(process.stdout.readline()), host)
-    finally:
-        process.kill()
-        process.communicate()
+    return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="session")

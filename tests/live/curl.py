@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.live.checks import EMPTY, Passed, new_nonce, sha256
-from tests.live.conftest import Certificate
+from tests.servers import Certificate
 
 _TOLD = (
     "%{filename_effective} %{http_version} %{response_code}"

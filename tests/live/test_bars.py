@@ -16,9 +16,9 @@ from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.replay import ReplaySource
 from tests.live import checks
 from tests.live.checks import Sniff
-from tests.live.conftest import Certificate
 from tests.live.load import Load, Passed, Receiver, held, told
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured
+from tests.servers import Certificate
 
 MIB = 1 << 20
 CALL_LIMIT = 16 * MIB

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
-from tests.live.conftest import Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.programs.server import pattern
+from tests.servers import Certificate, Server
 
 VERSIONS = ("--http1.1", "--http2")
 CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_byte_ms"}

@@ -19,10 +19,10 @@ from tests.live.checks import (
     sha256,
     started,
 )
-from tests.live.conftest import Certificate, Server, python_server
 from tests.live.curl import Request, curl, gets, results
 from tests.live.sniffer import PATIENCE_S
 from tests.programs.server import pattern
+from tests.servers import Certificate, Server, python_server
 
 ALPN = {"--http1.1": "http/1.1", "--http2": "h2"}
 MEGABYTE = 1_000_000

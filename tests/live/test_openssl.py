@@ -15,8 +15,8 @@ from tests.live.checks import (
     run_under,
     sha256,
 )
-from tests.live.conftest import PROGRAMS, Server
 from tests.programs.server import pattern
+from tests.servers import PROGRAMS, Server
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ from tests.live.checks import (
     sha256,
     started,
 )
-from tests.live.conftest import Certificate
 from tests.live.sniffer import PATIENCE_S, Captured
 from tests.programs.server import pattern
+from tests.servers import Certificate
 
 Process = subprocess.Popen[str]
 

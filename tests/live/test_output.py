@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from tests.live.checks import run
-from tests.live.conftest import Certificate, Server
 from tests.live.curl import Request, curl, results
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.servers import Certificate, Server
 
 NOBODY = 65534
 

@@ -22,11 +22,11 @@ from tests.live.checks import (
     run_under,
     sha256,
 )
-from tests.live.conftest import Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.live.load import held
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
 from tests.programs.server import pattern
+from tests.servers import Certificate, Server
 from tests.unit.captures import tshark, tshark_fields, tshark_values
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

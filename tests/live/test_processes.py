@@ -21,12 +21,12 @@ from tests.live.checks import (
     run,
     started,
 )
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import curl, gets, results
 from tests.live.load import Load, held
 from tests.live.load import told as told_line
 from tests.live.memory import wait_probed
 from tests.live.sniffer import PATIENCE_S
+from tests.servers import PROGRAMS, Certificate, Server
 
 NOBODY = 65534
 

@@ -23,8 +23,8 @@ from tests.live.checks import (
     told,
     values,
 )
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.sniffer import PATIENCE_S
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 class Client:

@@ -12,10 +12,10 @@ import pytest
 
 from tests.live import checks
 from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, started
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import curl, gets, results
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 class Client:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Passed, connections, new_nonce, read, run_under, seen, started
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import Request, curl, gets, results
 from tests.programs.server import pattern
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])

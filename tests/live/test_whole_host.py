@@ -13,11 +13,11 @@ import pytest
 
 from tests.live import checks
 from tests.live.checks import Passed, assert_passed, assert_whole, run, started
-from tests.live.conftest import PROGRAMS, Certificate, Server
 from tests.live.curl import curl, gets, results
 from tests.live.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 @pytest.fixture(scope="module")
