@@ -1,5 +1,6 @@
 """The live source: loads the programs, places the probes, reads what they tell."""
 
+import contextlib
 import os
 import select
 import struct
@@ -8,20 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from sslsniff import procfs, targets, wire
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import KernelError, TargetError
-from sslsniff.kernel.bcc_loader import BccLoader
-from sslsniff.kernel.libbpf import LibbpfLoader
 from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.layout import SslLayout
 from sslsniff.model import Loss, LossCause
 
-_BTF = Path("/sys/kernel/btf/vmlinux")
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 _GATHER_S = 0.002
 _RECORDS_A_POLL = 20_000
@@ -57,26 +55,29 @@ _SOCKETS_TRACEPOINTS = (
 _SOCKETS_KPROBES = (("tcp_sent", "tcp_sendmsg"), ("tcp_received", "tcp_recvmsg"))
 
 
-def make_loader(kind: str, ring_bytes: int) -> Loader:
-    """Return a loader with everything loaded; ``kind`` is ``auto``, ``co-re`` or ``bcc``.
+class _Planned(NamedTuple):
+    """A file that is to be probed, and the descriptor by which it is open."""
 
-    Raises ``LoaderError`` or ``KernelError``.
-    """
-    if kind == "bcc" or (kind == "auto" and not _BTF.exists()):
-        return BccLoader(ring_bytes)
-    return LibbpfLoader(ring_bytes)
+    path: str
+    file: int
+    plan: Attachment
 
 
 class LiveCapture:
     """A ``Source`` of what the probes tell, from ``with`` to its end.
 
-    ``note`` takes lines that the user should see though nothing failed.
+    ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
+    lines that the user should see though nothing failed.
     """
+
+    _loader: Loader
+    _ring: Ring
+    _mappings: Mappings
 
     def __init__(
         self,
         scope: targets.Scope,
-        loader: Loader,
+        load: Callable[[], Loader],
         *,
         ring_bytes: int,
         call_limit_bytes: int,
@@ -84,8 +85,11 @@ class LiveCapture:
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self._scope = scope
-        self._loader = loader
+        self._load = load
+        self._ring_bytes = ring_bytes
+        self._call_limit_bytes = call_limit_bytes
         self._note = note
+        self._closing = contextlib.ExitStack()
         self._detaches: list[Detach] = []
         self._probes = 0
         self._seen_files: set[tuple[int, int]] = set()
@@ -93,23 +97,44 @@ class LiveCapture:
         self._refusal: TargetError | None = None
         self._open: dict[int, tuple[int, bytes]] = {}
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
-        self._configure(call_limit_bytes)
-        self._ring = Ring(loader.map_fd("events"), ring_bytes)
-        self._mappings = Mappings()
         self._epoll = select.epoll()
-        for fd in (self._ring.fd, *self._mappings.fds):
-            self._epoll.register(fd, select.EPOLLIN)
 
     def __enter__(self) -> Self:
-        """Place the probes; raises ``TargetError`` or ``KernelError``."""
+        """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
         try:
-            self._attach_tracepoints()
-            self._find_processes()
-            self._attach_files()
+            with contextlib.ExitStack() as opened:
+                files = self._plan_and_load(opened)
+                self._configure()
+                self._open_ring()
+                self._attach_tracepoints()
+                self._find_processes()
+                for each in files:
+                    self._attach(each)
+            if not self._attached_files:
+                self._nothing_yet()
         except BaseException:
             self.close()
             raise
         return self
+
+    def _plan_and_load(self, opened: contextlib.ExitStack) -> list[_Planned]:
+        """Plan while the programs are loaded. Where both fail, the loader's error is the cause."""
+        try:
+            # From now on, so that no file is missed that is mapped meanwhile.
+            self._mappings = Mappings()
+            self._closing.callback(self._mappings.close)
+            planned = [self._plan(each, opened) for each in targets.candidates(self._scope)]
+        finally:
+            self._loader = self._load()
+            self._closing.callback(self._loader.close)
+        return [each for each in planned if each is not None]
+
+    def _open_ring(self) -> None:
+        self._ring = Ring(self._loader.map_fd("events"), self._ring_bytes)
+        self._closing.callback(self._ring.close)
+        self._epoll = self._closing.enter_context(select.epoll())
+        for fd in (self._ring.fd, *self._mappings.fds):
+            self._epoll.register(fd, select.EPOLLIN)
 
     def describe(self) -> str:
         """Return a line that says what is watched by now."""
@@ -172,11 +197,7 @@ class LiveCapture:
     def close(self) -> None:
         """Take every probe away and unload; safe to call again."""
         self._detach()
-        if not self._epoll.closed:
-            self._epoll.close()
-            self._mappings.close()
-            self._ring.close()
-            self._loader.close()
+        self._closing.close()
 
     def _keep(self, detach: Detach, probes: int = 1) -> None:
         self._detaches.append(detach)
@@ -195,7 +216,7 @@ class LiveCapture:
         value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
         return int(_U64.unpack(value)[0]) if value else 0
 
-    def _configure(self, call_limit_bytes: int) -> None:
+    def _configure(self) -> None:
         scope = self._scope
         namespace = Path("/proc/self/ns/pid").stat()
         inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
@@ -204,7 +225,7 @@ class LiveCapture:
             bool(scope.pids),
             bool(scope.uids),
             bool(scope.comms),
-            call_limit_bytes,
+            self._call_limit_bytes,
             namespace.st_dev if inside else 0,
             namespace.st_ino if inside else 0,
         )
@@ -238,12 +259,6 @@ class LiveCapture:
         except KernelError as error:
             self._note(f"addresses of connections will be unknown: {error.fact}")
 
-    def _attach_files(self) -> None:
-        for path in targets.candidates(self._scope):
-            self._attach_file(path)
-        if not self._attached_files:
-            self._nothing_yet()
-
     def _nothing_yet(self) -> None:
         """No file to probe was found: an error where none can come, a note where one may."""
         if self._scope.libraries:
@@ -253,41 +268,46 @@ class LiveCapture:
             raise self._refusal or gone
         self._note("no TLS library is in use yet; waiting for one")
 
-    def _attach_file(self, path: str) -> None:
-        """Place the probes that fit the file at ``path``, if they do not stand already.
+    def _plan(self, path: str, opened: contextlib.ExitStack) -> _Planned | None:
+        """Return what belongs into the file at ``path``; None: nothing, or it is there already.
 
-        The file stays open meanwhile and is named by its descriptor: a container could put
+        The file stays open in ``opened`` and is named by its descriptor: a container could put
         another one in its place between two looks at its path.
         """
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # its process is gone
-            return
-        try:
-            self._attach_open_file(path, f"/proc/self/fd/{file}", os.fstat(file))
-        finally:
-            os.close(file)
+            return None
+        with contextlib.ExitStack() as closing:
+            closing.callback(os.close, file)
+            status = os.fstat(file)
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._seen_files:
+                return None
+            self._seen_files.add(identity)
+            plan = targets.plan_file(path, _handle(file))
+            if isinstance(plan, Attachment):
+                opened.push(closing.pop_all())
+                return _Planned(path, file, plan)
+        self._refuse(path, plan)
+        return None
 
-    def _attach_open_file(self, path: str, handle: str, status: os.stat_result) -> None:
-        identity = (status.st_dev, status.st_ino)
-        if identity in self._seen_files:
-            return
-        self._seen_files.add(identity)
-        plan = targets.plan_file(handle)
-        if isinstance(plan, Refusal):
-            reason = plan.reason.replace(handle, path)
-            fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
-            self._refusal = self._refusal or TargetError(
-                fact, plan.remedy or "name a TLS library (sslsniff list shows those in use)"
-            )
-            if plan.is_tls:
-                self._note(f"{path} is not probed: {reason}")
-            return
-        cookie = self._add_layout(plan)
+    def _refuse(self, path: str, refusal: Refusal) -> None:
+        reason = refusal.reason
+        fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
+        self._refusal = self._refusal or TargetError(
+            fact, refusal.remedy or "name a TLS library (sslsniff list shows those in use)"
+        )
+        if refusal.is_tls:
+            self._note(f"{path} is not probed: {reason}")
+
+    def _attach(self, planned: _Planned) -> None:
+        """Place the probes of a file."""
+        cookie = self._add_layout(planned.plan)
         try:
-            for (program, is_return), offsets in plan.places().items():
+            for (program, is_return), offsets in planned.plan.places().items():
                 detach = self._loader.attach_uprobes(
-                    program, handle, offsets, is_return=is_return, cookie=cookie
+                    program, _handle(planned.file), offsets, is_return=is_return, cookie=cookie
                 )
                 self._keep(detach, len(offsets))
         except KernelError as error:
@@ -323,7 +343,13 @@ class LiveCapture:
         for mapped in self._mappings.read():
             identity = (os.makedev(*mapped.device), mapped.inode)
             if identity not in self._seen_files and self._is_in_scope(mapped):
-                self._attach_file(procfs.host_path(mapped.pid, mapped.path))
+                self._attach_new(procfs.host_path(mapped.pid, mapped.path))
+
+    def _attach_new(self, path: str) -> None:
+        with contextlib.ExitStack() as opened:
+            planned = self._plan(path, opened)
+            if planned is not None:
+                self._attach(planned)
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
         if not mapped.is_visible:
@@ -356,3 +382,8 @@ class LiveCapture:
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
             for connection in gone:
                 self._loader.delete("connections", self._open.pop(connection)[1])
+
+
+def _handle(file: int) -> str:
+    """Return a path by which this process and the kernel find an open file, whatever its name."""
+    return f"/proc/self/fd/{file}"

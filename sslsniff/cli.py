@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from sslsniff import options as grammar
 from sslsniff.errors import FilterError, SslsniffError
 from sslsniff.escaping import escape
-from sslsniff.outputs import check_outputs, no_standard_output, open_sinks, open_standard
-from sslsniff.sinks.base import Sink
-from sslsniff.source import Source
+from sslsniff.output import no_standard_output, open_standard
 
 if TYPE_CHECKING:
+    from sslsniff.command import HeldCommand
     from sslsniff.filters import Filter
     from sslsniff.flows import Flows
+    from sslsniff.sinks.base import Sink
+    from sslsniff.source import Source
 
 _POLL_S = 0.1
 
@@ -97,16 +98,19 @@ def _live(given: list[str]) -> int:
     if at < len(given) and not command:
         parser.error("there is no command behind --")
     chosen = _filter(options.filter)
-    from sslsniff.capture import LiveCapture, make_loader
-    from sslsniff.command import HeldCommand
+    stop = _stop_on_signals(ignore_interrupt=bool(command))
+    held = _hold(command) if command else None
+    from sslsniff.kernel.loading import Loading
+
+    loading = Loading(options.loader, options.ring_size)
+    # The rest is imported while the programs are loaded.
+    from sslsniff.capture import LiveCapture
+    from sslsniff.outputs import check_outputs, open_sinks
     from sslsniff.targets import Scope
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
-    stop = _stop_on_signals(ignore_interrupt=bool(command))
     with contextlib.ExitStack() as closing:
-        loader = make_loader(options.loader, options.ring_size)
-        held = HeldCommand(command) if command else None
         scope = Scope(
             pids=(*options.pid, *([held.pid] if held else [])),
             uids=tuple(options.uid),
@@ -116,14 +120,14 @@ def _live(given: list[str]) -> int:
         )
         capture = LiveCapture(
             scope,
-            loader,
+            loading.result,
             ring_bytes=options.ring_size,
             call_limit_bytes=options.max_call_bytes,
             note=_note,
         )
         with capture:
-            _import_the_rest(options)
             if held:
+                _import_the_rest(options)
                 held.release()
             # Not before: an error up to here should leave no file behind, and none overwritten.
             sinks = open_sinks(options, standard, closing, stop.ask, chosen)
@@ -131,6 +135,13 @@ def _live(given: list[str]) -> int:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, stop)
     return held.wait() if held else _EXIT_OK
+
+
+def _hold(command: list[str]) -> "HeldCommand":
+    """Start a command held: before any thread is started, as it forks."""
+    from sslsniff.command import HeldCommand
+
+    return HeldCommand(command)
 
 
 def _import_the_rest(options: argparse.Namespace) -> None:
@@ -143,10 +154,11 @@ def _import_the_rest(options: argparse.Namespace) -> None:
 
 def _read(given: list[str]) -> int:
     options = grammar.read_parser().parse(given)
-    check_outputs(options, sys.stdout)
     chosen = _filter(options.filter)
+    from sslsniff.outputs import check_outputs, open_sinks
     from sslsniff.replay import ReplaySource
 
+    check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
         stop = _stop_on_signals()
@@ -194,7 +206,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: Stop) -> None:
+def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, stop: Stop) -> None:
     """Move everything from the source to the sinks, until one of them ends or the user does."""
     from sslsniff.flows import Flows
     from sslsniff.tracer import Tracer  # with the decoders: 30 ms that no probe should wait for
@@ -213,7 +225,7 @@ def _pump(source: Source, sinks: list[Sink], options: argparse.Namespace, stop: 
         pass  # whoever read a capture from a pipe is gone; other files are whole up to here
 
 
-def _move(source: Source, flows: "Flows", sinks: list[Sink]) -> None:
+def _move(source: "Source", flows: "Flows", sinks: "list[Sink]") -> None:
     for event in source.poll(_POLL_S):
         flows.take(event)
     for sink in sinks:

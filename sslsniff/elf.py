@@ -63,14 +63,15 @@ class _Part(NamedTuple):
 class Elf:
     """An open ELF file; a context manager. ``status`` is what fstat says of it.
 
-    Raises ``ElfError`` where the file is not one that can be probed, or is cut off.
+    ``handle``, if given, is the path to open it by, and ``path`` only its name. Raises
+    ``ElfError`` where the file is not one that can be probed, or is cut off.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, handle: str | None = None) -> None:
         self.path = path
         try:
             # Not to wait for the other end of a FIFO.
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = os.open(handle or path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error
         try:

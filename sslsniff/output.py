@@ -9,11 +9,10 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from sslsniff.errors import OutputError
 
@@ -104,7 +103,7 @@ def _create(name: str) -> int:
 def _replace(name: str) -> int:
     """Create a file beside ``name`` and give it that name, in one step."""
     path = Path(name)
-    beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}")
+    beside = path.with_name(f".{path.name[:200]}.{os.urandom(4).hex()}")
     fd = _create(str(beside))
     try:
         beside.replace(path)
@@ -194,3 +193,32 @@ class LineFile(io.RawIOBase):
             self._whole_bytes = self._written_bytes + newline + 1
         self._written_bytes += size
         return size
+
+
+def no_standard_output() -> OutputError:
+    """Return the error for who closed it."""
+    return OutputError("there is no standard output", "leave it open (>/dev/null for nothing)")
+
+
+def open_standard(
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None] = lambda: None,
+) -> TextIO:
+    """Return a stream to ``sys.stdout`` or ``sys.stderr`` that fails as other outputs do.
+
+    ``closing`` flushes it. Raises ``OutputError`` where it was closed by who started sslsniff.
+    """
+    if standard is None:
+        raise no_standard_output()
+    name = standard.name.strip("<>")
+    lines = LineFile(standard.fileno(), name, reader_gone, own=False)
+    return open_text(lines, standard.encoding, closing)
+
+
+def open_text(lines: LineFile, encoding: str, closing: contextlib.ExitStack) -> TextIO:
+    """Return a stream of text to ``lines``; ``closing`` flushes it."""
+    buffer = io.BufferedWriter(lines)
+    return closing.enter_context(
+        io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")
+    )

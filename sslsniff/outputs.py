@@ -2,14 +2,20 @@
 
 import argparse
 import contextlib
-import io
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.errors import OutputError
-from sslsniff.output import LineFile, check_output, open_output
+from sslsniff.output import (
+    LineFile,
+    check_output,
+    no_standard_output,
+    open_output,
+    open_standard,
+    open_text,
+)
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
@@ -44,11 +50,6 @@ def _wants_text(options: argparse.Namespace) -> bool:
             options.print,
         )
     )
-
-
-def no_standard_output() -> OutputError:
-    """Return the error for who closed it."""
-    return OutputError("there is no standard output", "leave it open (>/dev/null for nothing)")
 
 
 def open_sinks(
@@ -110,30 +111,7 @@ def _open_text(
         return open_standard(standard, closing, reader_gone)
     file = closing.enter_context(open_output(options.output, force=options.force))
     lines = LineFile(file.fileno(), options.output, reader_gone, own=True)
-    return _text(lines, "utf-8", closing)
-
-
-def open_standard(
-    standard: TextIO | None,
-    closing: contextlib.ExitStack,
-    reader_gone: Callable[[], None] = lambda: None,
-) -> TextIO:
-    """Return a stream to ``sys.stdout`` or ``sys.stderr`` that fails as other outputs do.
-
-    ``closing`` flushes it. Raises ``OutputError`` where it was closed by who started sslsniff.
-    """
-    if standard is None:
-        raise no_standard_output()
-    name = standard.name.strip("<>")
-    lines = LineFile(standard.fileno(), name, reader_gone, own=False)
-    return _text(lines, standard.encoding, closing)
-
-
-def _text(lines: LineFile, encoding: str, closing: contextlib.ExitStack) -> TextIO:
-    buffer = io.BufferedWriter(lines)
-    return closing.enter_context(
-        io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")
-    )
+    return open_text(lines, "utf-8", closing)
 
 
 def _painter(when: str, stream: TextIO) -> Paint:

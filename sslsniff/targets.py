@@ -70,11 +70,14 @@ def return_style(release: str | None = None) -> ReturnStyle:
     return ReturnStyle.TRAMPOLINE if is_fixed else ReturnStyle.INSTRUCTIONS
 
 
-def plan_file(path: str) -> Attachment | Refusal:
-    """Return what to attach to the file at ``path``, or why nothing."""
+def plan_file(path: str, handle: str | None = None) -> Attachment | Refusal:
+    """Return what to attach to the file at ``path``, or why nothing.
+
+    ``handle`` is another path to open it by, where by its own another file may be found by now.
+    """
     style = return_style()
     try:
-        with Elf(path) as elf:
+        with Elf(path, handle) as elf:
             known = plan_cache.load(path, elf.status, style)
             if known is not None:
                 return known

@@ -49,7 +49,7 @@ def test_probes_come_and_go(
     scope = targets.Scope(libraries=tuple(map(str, libraries)))
     capture = LiveCapture(
         scope,
-        LibbpfLoader(RING_BYTES),
+        lambda: LibbpfLoader(RING_BYTES),
         ring_bytes=RING_BYTES,
         call_limit_bytes=1,
         note=pytest.fail,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff import targets
-from sslsniff.capture import LiveCapture, make_loader
+from sslsniff.capture import LiveCapture
+from sslsniff.kernel.loading import Loading
 from tests.live import checks
 from tests.live.checks import assert_passed, connections, run, run_under, seen
 from tests.live.curl import Request, curl, gets, results
@@ -188,9 +189,9 @@ def test_gone_before_the_probes_stand(by_library: bool, own_library: Path) -> No
     process = subprocess.Popen(["sleep", "60"])
     libraries = (str(own_library),) if by_library else ()
     scope = targets.Scope(pids=(process.pid,), libraries=libraries)
-    loader = make_loader("auto", RING_BYTES)
+    load = Loading("auto", RING_BYTES).result
     capture = LiveCapture(
-        scope, loader, ring_bytes=RING_BYTES, call_limit_bytes=1, note=lambda _: None
+        scope, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=lambda _: None
     )
     process.kill()
     process.wait()
