@@ -132,6 +132,8 @@ int c_return(struct pt_regs *ctx)
 	/* An int, or a ssize_t that the kernel keeps below 2^31: the low half says it all. */
 	s32 result = (s32)PT_REGS_RC(ctx);
 	const struct config *config = get_config();
+	if (!result)
+		check_ends(ctx, thread, call.object);
 	if (result <= 0 || !config)
 		return 0;
 	u64 size = call.count ? read_pointer(call.count) : (u64)(u32)result;

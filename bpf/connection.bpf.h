@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * TLS connections: made at the first sight of a TLS object, announced to user
- * space with their first byte, ended by the library's free call.
+ * TLS connections: made at the first sight of a TLS object, announced to user space with their
+ * first byte; each direction ended by a close_notify, the whole by the library's free call.
  */
+
+/* openssl/ssl.h, SSL_get_shutdown */
+#define SSL_SENT_SHUTDOWN 1
+#define SSL_RECEIVED_SHUTDOWN 2
 
 static __always_inline u64 new_connection_id(void)
 {
@@ -51,11 +55,17 @@ static __always_inline u32 read_u32(u64 address)
 	return value;
 }
 
+/* Whether the offsets hold for this object. */
+static __always_inline int has_layout(const struct layout *layout, u64 object)
+{
+	return layout->is_typed <= 0 || !read_u32(object);
+}
+
 /* What the library's own object says of the connection, as far as its layout is known. */
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
 	event->library = layout->library;
-	if (layout->is_typed > 0 && read_u32(object))
+	if (!has_layout(layout, object))
 		return;
 	if (layout->server >= 0)
 		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
@@ -77,6 +87,13 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		if (name)
 			bpf_probe_read_user_str(event->cipher, CIPHER_BYTES, (const void *)name);
 	}
+	u64 sni = layout->sni >= 0 ? read_pointer(object + layout->sni) : 0;
+	if (!sni && layout->sni_base >= 0 && layout->sni_inner >= 0) {
+		u64 base = read_pointer(object + layout->sni_base);
+		sni = base ? read_pointer(base + layout->sni_inner) : 0;
+	}
+	if (sni)
+		bpf_probe_read_user_str(event->sni, SNI_BYTES, (const void *)sni);
 }
 
 static __always_inline void announce_addresses(const struct thread *thread, const struct connection *connection);
@@ -102,14 +119,43 @@ static __always_inline int announce(void *ctx, const struct thread *thread, cons
 	get_process_comm(&comm);
 	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
 	describe(event, key->object, layout);
-	const struct server_name *name = map_lookup(server_names, key);
-	if (name)
-		bpf_probe_read_kernel(event->sni, SNI_BYTES, name->name);
 	ring_submit(events, event);
 	connection->announced = 1;
-	map_delete(server_names, key);
 	announce_addresses(thread, connection);
 	return 1;
+}
+
+/* Tell that nothing follows in `direction`, once. */
+static __always_inline void end_direction(const struct thread *thread, struct connection *connection, u32 direction)
+{
+	if (!connection->announced || connection->ended & (1 << direction))
+		return;
+	struct event_ended *event = ring_reserve(events, sizeof(struct event_ended));
+	if (!event)
+		return;
+	fill_header(&event->header, EVENT_ENDED, thread, connection->id);
+	event->header.direction = direction;
+	event->position = connection->positions[direction];
+	ring_submit(events, event);
+	connection->ended |= 1 << direction;
+}
+
+/* Tell which directions the library's object knows to be over. */
+static __always_inline void check_ends(void *ctx, const struct thread *thread, u64 object)
+{
+	u32 index = ATTACH_COOKIE(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	if (!layout || layout->shutdown < 0 || !has_layout(layout, object))
+		return;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	struct connection *connection = map_lookup(connections, &key);
+	if (!connection)
+		return;
+	u32 flags = read_u32(object + layout->shutdown);
+	if (flags & SSL_SENT_SHUTDOWN)
+		end_direction(thread, connection, DIRECTION_WRITE);
+	if (flags & SSL_RECEIVED_SHUTDOWN)
+		end_direction(thread, connection, DIRECTION_READ);
 }
 
 static __always_inline void close_connection(const struct thread *thread, const struct connection_key *key)

@@ -13,6 +13,7 @@ enum event_kind {
 	EVENT_ADDRESSES = 3,
 	EVENT_CLOSED = 4,
 	EVENT_EXITED = 5,
+	EVENT_ENDED = 6,
 };
 
 enum direction {
@@ -43,7 +44,7 @@ enum cut {
 
 struct event_header {
 	__u16 kind;
-	__u8 direction; /* EVENT_DATA only */
+	__u8 direction; /* EVENT_DATA and EVENT_ENDED only */
 	__u8 cut;	/* EVENT_DATA only */
 	__u32 tid;
 	__u64 time_ns;	  /* CLOCK_MONOTONIC */
@@ -89,6 +90,12 @@ struct event_addresses {
 	__u8 remote[16];
 };
 
+/* A side sent its close_notify: nothing follows in this direction. */
+struct event_ended {
+	struct event_header header;
+	__u64 position; /* behind the last byte */
+};
+
 /* The connection ended; the positions tell what was lost behind the last event. */
 struct event_closed {
 	struct event_header header;
@@ -107,6 +114,7 @@ _Static_assert(sizeof(struct event_opened) == 24 + 32 + COMM_BYTES + ALPN_BYTES 
 	       "event_opened");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 40, "event_addresses");
+_Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 

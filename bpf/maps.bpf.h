@@ -33,15 +33,15 @@ struct layout {
 	s32 session_cipher;
 	s32 cipher_name;
 	s32 references;
+	s32 sni;
+	s32 sni_base; /* a pointer to where `sni_inner` is; read where `sni` is null */
+	s32 sni_inner;
+	s32 shutdown;
 	s32 is_typed; /* 1: the object begins with a type, and what is said here holds for type 0 */
 };
 
 struct comm {
 	char name[COMM_BYTES];
-};
-
-struct server_name {
-	char name[SNI_BYTES];
 };
 
 /* A TLS object's address says who it is only together with its process. */
@@ -57,6 +57,7 @@ struct connection {
 	u64 rival;    /* another one that the last indirect evidence spoke for */
 	u8 announced; /* user space has the EVENT_OPENED */
 	u8 from_start;
+	u8 ended; /* 1 << direction: nothing follows there, and user space knows */
 };
 
 /* A TLS call between its entry and its return. The stack pointer tells calls of one thread apart. */
@@ -119,7 +120,6 @@ MAP_HASH(comms, struct comm, u32, 1024);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);
 MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);
-MAP_LRU_HASH(server_names, struct connection_key, struct server_name, 4096);
 MAP_RING(events, RING_BYTES);
 
 static __always_inline void count(u32 counter, u64 amount)

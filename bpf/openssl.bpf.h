@@ -5,8 +5,6 @@
  * sslsniff/plans/openssl.py.
  */
 
-#define SSL_CTRL_SET_TLSEXT_HOSTNAME 55
-
 /* SSL_new returned an object: whatever was known under its address is over. */
 SEC("uprobe")
 int openssl_new_return(struct pt_regs *ctx)
@@ -35,7 +33,6 @@ int openssl_free_enter(struct pt_regs *ctx)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	close_connection(thread, &key);
-	map_delete(server_names, &key);
 	return 0;
 }
 
@@ -56,18 +53,20 @@ int openssl_clear_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* (ssl, command, long, pointer): a client names the server it wants */
+/* SSL_shutdown may have to be called again, and says so in several ways; the object's flags tell what it did. */
 SEC("uprobe")
-int openssl_ctrl_enter(struct pt_regs *ctx)
+int openssl_shutdown_enter(struct pt_regs *ctx)
 {
-	if ((u32)PT_REGS_PARM2(ctx) != SSL_CTRL_SET_TLSEXT_HOSTNAME)
-		return 0;
-	struct thread *thread = get_thread();
-	if (!thread)
-		return 0;
-	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
-	struct server_name name = {};
-	bpf_probe_read_user_str(name.name, sizeof(name.name), (const void *)PT_REGS_PARM4(ctx));
-	map_update(server_names, &key, &name);
+	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_NONE);
+}
+
+SEC("uprobe")
+int openssl_shutdown_return(struct pt_regs *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	struct call call;
+	if (thread && leave_call(ctx, thread, &call))
+		check_ends(ctx, thread, call.object);
 	return 0;
 }

@@ -27,6 +27,7 @@
 KEEP_TYPE(event_opened);
 KEEP_TYPE(event_data);
 KEEP_TYPE(event_addresses);
+KEEP_TYPE(event_ended);
 KEEP_TYPE(event_closed);
 KEEP_TYPE(event_exited);
 

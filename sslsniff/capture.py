@@ -26,9 +26,9 @@ _RECORDS_A_POLL = 20_000
 _MOST_LAYOUTS = 1024
 
 _CONFIG = struct.Struct("<IIIIQQQ")
-_LAYOUT = struct.Struct("<I10i")
+_LAYOUT = struct.Struct("<I14i")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQBB6x")
+_CONNECTION = struct.Struct("<QQQQQBBB5x")
 _NO_LAYOUT = SslLayout()
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -187,6 +187,10 @@ class LiveCapture:
 
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
+        if self._mappings.lost:
+            self._note(
+                f"news of {self._mappings.lost} mapped files were lost: some may not be watched"
+            )
         if untracked := self._counter(_UNTRACKED_CALLS):
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
         if self._counter(_UNRELIABLE_TYPES):
@@ -343,13 +347,16 @@ class LiveCapture:
         for mapped in self._mappings.read():
             identity = (os.makedev(*mapped.device), mapped.inode)
             if identity not in self._seen_files and self._is_in_scope(mapped):
-                self._attach_new(procfs.host_path(mapped.pid, mapped.path))
+                self._attach_new(mapped)
 
-    def _attach_new(self, path: str) -> None:
+    def _attach_new(self, mapped: Mapped) -> None:
+        attached = self._attached_files
         with contextlib.ExitStack() as opened:
-            planned = self._plan(path, opened)
+            planned = self._plan(procfs.host_path(mapped.pid, mapped.path), opened)
             if planned is not None:
                 self._attach(planned)
+        if self._attached_files > attached:
+            self._note(f"{mapped.path} came into use by process {mapped.pid}: watched from now on")
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
         if not mapped.is_visible:

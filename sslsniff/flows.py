@@ -21,6 +21,9 @@ class Listener(Protocol):
     def chunk(self, chunk: Chunk) -> None:
         """Take the next plaintext of a connection, or the news of a loss."""
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """Take note that nothing follows in one direction, though the connection stays."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Take note that a connection ended, or its process did."""
 
@@ -52,6 +55,7 @@ class Flows:
             wire.Opened: self._opened,
             wire.Addresses: self._addresses,
             wire.Checked: self._checked,
+            wire.Ended: self._ended,
             wire.Closed: self._closed,
             wire.Exited: self._exited,
         }
@@ -155,6 +159,15 @@ class Flows:
             (Direction.WRITE, event.write_position),
         ):
             self._lose_until(flow, direction, position, LossCause.RING_FULL, event.time_ns, 0)
+
+    def _ended(self, event: wire.Ended) -> None:
+        flow = self._flows.get(event.connection)
+        if flow is None:
+            return
+        self._lose_until(
+            flow, event.direction, event.position, LossCause.RING_FULL, event.time_ns, 0
+        )
+        self._listener.ended(flow.connection, event.direction, event.time_ns)
 
     def _closed(self, event: wire.Closed) -> None:
         self._checked(wire.Checked(*event))

@@ -5,7 +5,7 @@ functions say them: ``SSL_is_server`` loads the field ``server``, and so on. The
 are followed over all ways with symbolic values; what is not proven stays None, never guessed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +22,9 @@ class SslLayout(NamedTuple):
     ``is_typed`` is 1 where the object begins with a type that is 0 for TLS (OpenSSL 3.2 and
     newer, where an object may be one of QUIC); the other offsets hold for that type.
     ``alpn_base`` is the place of a pointer to what ``alpn`` and ``alpn_length`` are offsets in;
-    None where that is the object itself.
+    None where that is the object itself. ``sni`` is the place of the server's name; where null
+    stands there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
+    session that was resumed. ``shutdown`` is that of the flags of ``SSL_get_shutdown``.
     """
 
     server: int | None = None
@@ -34,6 +36,10 @@ class SslLayout(NamedTuple):
     session_cipher: int | None = None
     cipher_name: int | None = None
     references: int | None = None
+    sni: int | None = None
+    sni_base: int | None = None
+    sni_inner: int | None = None
+    shutdown: int | None = None
     is_typed: int | None = None
 
 
@@ -82,6 +88,10 @@ def read_layout(elf: Elf) -> SslLayout:
     cipher = _run(elf, "SSL_get_current_cipher")
     name = _run(elf, "SSL_CIPHER_get_name")
     free = _run(elf, "SSL_free")
+    shutdown = _run(elf, "SSL_get_shutdown")
+    names = {chain for value in _run(elf, "SSL_get_servername").results if (chain := _chain(value))}
+    own_name = _only({each for each in names if len(each) == 1}) or (None,)
+    inner_name = _only({each for each in names if len(each) == 2}) or (None, None)
     alpn_field = _field(alpn.stores.get(1, set()))
     length_field = _field(alpn.stores.get(2, set()))
     if alpn_field and length_field and alpn_field[:-1] != length_field[:-1]:
@@ -100,6 +110,10 @@ def read_layout(elf: Elf) -> SslLayout:
         cipher_name=_single(_field(name.results)),
         # SSL_free may also count down what hangs on the object.
         references=_single(_field({each for each in free.added_to if _is_own(each)})),
+        sni=own_name[0],
+        sni_base=inner_name[0],
+        sni_inner=inner_name[1],
+        shutdown=_single(_field(shutdown.results)),
         is_typed=1 if _Load(_Argument(0), 0) in server.tested else None,
     )
 
@@ -123,7 +137,11 @@ def _field(values: set[_Value]) -> tuple[int, ...] | None:
         for chain in chains
         if not any(other != chain and other[: len(chain)] == chain for other in chains)
     ]
-    return whole[0] if len(whole) == 1 else None
+    return _only(whole)
+
+
+def _only(chains: Collection[tuple[int, ...]]) -> tuple[int, ...] | None:
+    return next(iter(chains)) if len(chains) == 1 else None
 
 
 def _chain(value: _Value) -> tuple[int, ...] | None:

@@ -213,6 +213,7 @@ class Summary:
     """The figures of a whole capture. ``exchanges`` is None where nothing was decoded.
 
     ``shown`` is how many of the exchanges a filter let through, None without a filter.
+    ``joined`` of the connections were joined in the middle: what passed before is not counted.
     ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
     while nothing could be told of them.
     """
@@ -225,3 +226,4 @@ class Summary:
     lossy_connections: list[Connection] = field(default_factory=list)
     unplaced_bytes: int = 0
     shown: int | None = None
+    joined: int = 0

@@ -65,6 +65,11 @@ class Reassembler(Generic[Tag]):
             self._jump(pieces)
         return pieces
 
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether segments wait for what comes before them."""
+        return bool(self._waiting)
+
     def flush(self, tag: Tag) -> list[Piece[Tag]]:
         """Return what waits, with its gaps; no more segments come. ``tag`` is the end's."""
         pieces: list[Piece[Tag]] = []

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sslsniff import nulltls, segments
-from sslsniff.annotations import MADE_UP, Described, Lost, Note
+from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Direction, LossCause
 from sslsniff.packets import ACK, FIN, RST, SYN
 from sslsniff.reassembly import Early, Piece, Reassembler
 from sslsniff.segments import Segment
-from sslsniff.wire import Addresses, Closed, Data, Event, Opened
+from sslsniff.wire import Addresses, Closed, Data, Ended, Event, Opened
 
 _NO_UID = 0xFFFFFFFF  # (uid_t) -1, which belongs to nobody
 
@@ -91,6 +91,11 @@ class Recorded:
         """Say whether anything was told of it."""
         return self._is_open
 
+    def end(self, direction: Direction, time_ns: int) -> Iterator[Event]:
+        """Tell that nothing follows in one direction, if anything was told of the connection."""
+        if self._is_open:
+            yield Ended(time_ns, self.number, direction, self._positions[direction])
+
     def close(self, time_ns: int) -> Iterator[Event]:
         """Tell that it ended, if anything was told of it."""
         if self._is_open:
@@ -105,6 +110,7 @@ class _Half:
         self.direction = direction
         self.reassembler: Reassembler[Tag] = Reassembler(early)
         self.ended = False
+        self.told = False  # that it ended
         self.hello: nulltls.Hello | None = None
         self._undecided = None if plain else b""
         self._unwrapper: nulltls.Unwrapper | None = None
@@ -207,6 +213,10 @@ class TcpConnection:
             self.is_over = bool(segment.flags & RST) or all(
                 each.ended for each in self._halves.values()
             )
+        if half.ended and not (half.told or self.is_over or half.reassembler.is_waiting):
+            half.told = True
+            if tag.note != GOES_ON:
+                yield from self.recorded.end(half.direction, tag.time_ns)
 
     def flush(self, time_ns: int) -> Iterator[Event]:
         """Tell what waits for bytes that never came."""

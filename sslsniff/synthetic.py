@@ -34,14 +34,18 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _End:
-    """One direction: its sender, how far it got, and what its packets say of each thread."""
+    """One direction: its sender, how far it got, and what its packets say of each thread.
 
-    __slots__ = ("direction", "options", "position", "sender")
+    ``ended`` says that its FIN is written.
+    """
+
+    __slots__ = ("direction", "ended", "options", "position", "sender")
 
     sender: Sender
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
+        self.ended = False
         self.position = 0
         self.options: dict[int, bytes] = {}
 
@@ -102,9 +106,12 @@ class SyntheticConnection:
 
     def take(self, chunk: Chunk) -> None:
         """Write a chunk; ``OutputError`` when the file takes no more."""
+        end = self._end_of(chunk.direction)
+        if end.ended:  # its object was used again, unseen
+            self._finish(chunk.time_ns, GOES_ON)
+            self._begin(chunk.time_ns)
         if not self._settled:
             self._settle(chunk)
-        end = self._written if chunk.direction is Direction.WRITE else self._read
         if chunk.missing:
             self._fill(end, chunk)
             return
@@ -124,10 +131,25 @@ class SyntheticConnection:
         if not self._part:
             self._begin(self._connection.opened_ns)
 
+    def end_direction(self, direction: Direction, time_ns: int) -> None:
+        """Write that nothing follows in one direction."""
+        self.begin()
+        end = self._end_of(direction)
+        if not end.ended:
+            end.ended = True
+            self._control(end, time_ns, FIN | ACK)
+            self._control(self._peer(end), time_ns, ACK)
+
     def end(self, time_ns: int) -> None:
         """Write the end of the connection."""
         self.begin()
         self._finish(time_ns, "")
+
+    def _end_of(self, direction: Direction) -> _End:
+        return self._written if direction is Direction.WRITE else self._read
+
+    def _peer(self, end: _End) -> _End:
+        return self._read if end is self._written else self._written
 
     def _send(self, end: _End, time_ns: int, data: Piece, options: bytes) -> None:
         size = len(data)
@@ -138,8 +160,7 @@ class SyntheticConnection:
         else:
             self._writer.packet(self._interface, time_ns, sender.data(size), data, 0, options)
         if sender.in_flight_bytes > _UNACKNOWLEDGED_BYTES:
-            peer = self._read if end is self._written else self._written
-            self._control(peer, time_ns, ACK)
+            self._control(self._peer(end), time_ns, ACK)
 
     def _options(self, end: _End, tid: int, comment: str = "") -> bytes:
         process = self._connection.process.pid, tid
@@ -214,6 +235,7 @@ class SyntheticConnection:
         connection = self._connection
         client, server = self._sides()
         client.sender, server.sender = connect(*self.ends, next(self._numbers))
+        client.ended = server.ended = False
         positions = self._read.position, self._written.position
         described = Described.of(
             connection,
@@ -236,9 +258,13 @@ class SyntheticConnection:
             self._raw(client, time_ns, _HTTP2_PREFACE + _HTTP2_SETTINGS, MADE_UP)
 
     def _finish(self, time_ns: int, comment: str) -> None:
-        self._control(self._written, time_ns, FIN | ACK, comment)
-        self._control(self._read, time_ns, FIN | ACK)
-        self._control(self._written, time_ns, ACK)
+        """Write a FIN where there is none yet, and the acknowledgement of the last."""
+        open_ends = [end for end in (self._written, self._read) if not end.ended]
+        for end in open_ends:
+            end.ended = True
+            self._control(end, time_ns, FIN | ACK, comment)
+        if open_ends:
+            self._control(self._peer(open_ends[-1]), time_ns, ACK)
 
     def _fill(self, end: _End, chunk: Chunk) -> None:
         """Write zeros for lost bytes, or begin anew behind them."""

@@ -58,6 +58,8 @@ class _Conversation:
     decoder: Detector
     open: dict[int, _OpenExchange] = field(default_factory=dict)
     waiting: list[Chunk] = field(default_factory=list)
+    ended: set[Side] = field(default_factory=set)
+    """The sides that send no more, as the decoder knows."""
 
 
 class Tracer:
@@ -96,6 +98,7 @@ class Tracer:
         if self._first_ns is None:
             self._first_ns = time_ns
         self.totals.connections += 1
+        self.totals.joined += not connection.from_start
         for sink in self._sinks:
             sink.opened(connection, time_ns)
         if self._decodes:
@@ -115,6 +118,17 @@ class Tracer:
             if chunk.connection.role is None and not self._find_role(conversation, chunk):
                 return
             self._decode(conversation, chunk)
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        conversation = self._conversations.get(connection.id)
+        if conversation is not None:
+            self._settle(conversation)
+            side = connection.sender(direction)
+            if side is not None:
+                self._end_side(conversation, side, time_ns)
+        for sink in self._sinks:
+            sink.ended(connection, direction, time_ns)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
@@ -195,14 +209,20 @@ class Tracer:
             self._handlers[type(message)](conversation, message, chunk)
 
     def _end(self, conversation: _Conversation, time_ns: int) -> None:
-        connection = conversation.connection
         self._settle(conversation)
-        # A chunk without bytes stands for the time and place of the end.
-        end = Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
         for side in (Side.CLIENT, Side.SERVER):
-            self._dispatch(conversation, conversation.decoder.end(side), end)
+            self._end_side(conversation, side, time_ns)
         for stream in list(conversation.open):
             self._finish(conversation, stream, time_ns, "connection closed")
+
+    def _end_side(self, conversation: _Conversation, side: Side, time_ns: int) -> None:
+        if side in conversation.ended:
+            return
+        conversation.ended.add(side)
+        connection = conversation.connection
+        # A chunk without bytes stands for the time and place of the end.
+        end = Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
+        self._dispatch(conversation, conversation.decoder.end(side), end)
 
     def _exchange(self, conversation: _Conversation, stream: int, chunk: Chunk) -> _OpenExchange:
         opened = conversation.open.get(stream)

@@ -74,6 +74,15 @@ class Checked(NamedTuple):
     write_position: int
 
 
+class Ended(NamedTuple):
+    """One side said that it sends no more: nothing follows ``position`` in this direction."""
+
+    time_ns: int
+    connection: int
+    direction: Direction
+    position: int
+
+
 class Closed(NamedTuple):
     """A connection ended after so many bytes in each direction."""
 
@@ -90,13 +99,14 @@ class Exited(NamedTuple):
     pid: int
 
 
-Event = Opened | Data | Addresses | Checked | Closed | Exited
+Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBB5x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16s")
 CLOSED = struct.Struct("<HBBIQQQQ")
+ENDED = struct.Struct("<HBBIQQQ")
 EXITED = struct.Struct("<HBBIQQI4x")
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE)
@@ -194,6 +204,11 @@ def _parse_closed(record: memoryview, clock_offset_ns: int) -> Closed:
     return Closed(time_ns + clock_offset_ns, connection, *positions)
 
 
+def _parse_ended(record: memoryview, clock_offset_ns: int) -> Ended:
+    _, direction, _, _, time_ns, connection, position = ENDED.unpack_from(record)
+    return Ended(time_ns + clock_offset_ns, connection, _DIRECTIONS[direction], position)
+
+
 def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
     _, _, _, _, time_ns, _, pid = EXITED.unpack_from(record)
     return Exited(time_ns + clock_offset_ns, pid)
@@ -205,6 +220,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Event]] = {
     3: _parse_addresses,
     4: _parse_closed,
     5: _parse_exited,
+    6: _parse_ended,
 }
 
 

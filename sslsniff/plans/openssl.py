@@ -54,7 +54,7 @@ _LIFE = (
     Row("SSL_new", leave="openssl_new_return"),
     Row("SSL_free", "openssl_free_enter", registers=_OBJECT),
     Row("SSL_clear", "openssl_clear_enter", registers=_OBJECT),
-    Row("SSL_ctrl", "openssl_ctrl_enter", registers=("rdi", "rsi", "rcx")),
+    Row("SSL_shutdown", "openssl_shutdown_enter", "openssl_shutdown_return", _OBJECT),
 )
 
 OPENSSL = Plan(

@@ -1,7 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
 from sslsniff.decoders.messages import Frame, Undecoded
-from sslsniff.model import Chunk, Connection, Exchange, Summary
+from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary
 
 
 class Sink:
@@ -30,6 +30,9 @@ class Sink:
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """Take note of bytes that no decoder could read."""
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """Take note that nothing follows in one direction, though the connection stays."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Take note of a connection's end."""

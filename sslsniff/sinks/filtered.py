@@ -89,6 +89,10 @@ class FilteredSink(Sink):
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._pass(connection, lambda sink: sink.ended(connection, direction, time_ns), 0)
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         unmatched = self._unmatched.pop(connection.id, None)

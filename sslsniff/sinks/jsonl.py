@@ -128,6 +128,7 @@ class JsonSink(Sink):
                 "type": "summary",
                 "exchanges": summary.exchanges,
                 "connections": summary.connections,
+                "joined_connections": summary.joined,
                 "bytes": summary.bytes,
                 "lost_events": sum(loss.events for loss in summary.losses),
                 "lost_bytes": sum(loss.bytes for loss in summary.losses),
@@ -144,6 +145,7 @@ class JsonSink(Sink):
         self._write(
             {"type": "connection", "event": event, **_common(connection, time_ns, None)}
             | {
+                "joined": not connection.from_start,
                 "sni": connection.sni,
                 "alpn": connection.alpn,
                 "tls_version": connection.tls_version,

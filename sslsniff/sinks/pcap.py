@@ -159,6 +159,12 @@ class PcapSink(Sink):
         if waiting.may_start() or self._held_bytes > _HELD_BYTES_IN_ALL:
             self._start(waiting)
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``Sink``."""
+        started = self._started.get(connection.id)
+        if started is not None:
+            started.end_direction(direction, time_ns)
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         waiting = self._waiting.get(connection.id)

@@ -28,8 +28,9 @@ class SummarySink(Sink):
 
 def summary_lines(summary: Summary) -> list[str]:
     """Return the lines that tell a capture's figures, with its losses by cause and connection."""
+    joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
     figures = [
-        f"{summary.connections} connections",
+        f"{summary.connections} connections{joined}",
         f"{text.size(summary.bytes)} of plaintext in {text.duration(summary.duration_ns)}",
         f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
     ]

@@ -126,7 +126,7 @@ def test_server_side(
 
     assert_passed(captured, passed, role="server", pid=server.pid)
     assert_whole(captured)
-    assert connections(captured, sni=None, tls_version="TLS 1.3") == 2
+    assert connections(captured, sni="localhost", tls_version="TLS 1.3") == 2
 
 
 def test_children_of_a_shell(

@@ -1,5 +1,6 @@
 """OpenSSL used in other ways than curl's and Python's: see tests/programs/openssl_client.c."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,16 +8,20 @@ import pytest
 
 from tests.live.checks import (
     Passed,
+    Sniff,
     assert_passed,
     assert_whole,
     connections,
+    content,
     new_nonce,
     run,
     run_under,
+    seen,
     sha256,
+    started,
 )
 from tests.programs.server import pattern
-from tests.servers import PROGRAMS, Server
+from tests.servers import PROGRAMS, Certificate, Server
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +114,30 @@ def test_same_address(case: str, program: Path, server: Server, tmp_path: Path) 
     assert connections(ran.captured, tls_version="TLS 1.3", sni="localhost") == 5
     assert len({each["connection"] for each in ran.captured.exchanges}) == 5
     assert connections(ran.captured, "closed") == 5
+
+
+def test_shutdown_without_free(certificate: Certificate, sniff: Sniff) -> None:
+    """Where objects live on, close_notify ends the answer, on both sides."""
+    nonce = new_nonce()
+    command = (PROGRAMS / "leaking.py", certificate.certificate, certificate.key, nonce)
+    with (
+        started(sys.executable, *command) as process,
+        sniff("--pid", str(process.pid)) as sniffer,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        body = process.stdout.readline().rstrip()
+        sniffer.until(2)
+        captured = sniffer.stop()
+        assert process.poll() is None
+
+    assert body == "until the end"
+    assert {each["role"] for each in captured.exchanges} == {"client", "server"}
+    for exchange in captured.exchanges:
+        assert seen(exchange).nonce == nonce
+        assert content(exchange["response"]["body"]) == body.encode()
+    assert_whole(captured)
+    assert connections(captured, sni="localhost", joined=False) == 2
+    assert connections(captured, "closed") == 0

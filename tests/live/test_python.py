@@ -72,9 +72,10 @@ def test_joined_in_the_middle(
     assert len(passed) == 11 * threads
     assert_passed(captured, passed, role="client", pid=running.pid)
     assert_whole(captured)
-    # The name was set before; what was agreed still stands in the library's object.
+    # What was agreed before still stands in the library's object.
     alpn = "http/1.1" if style == "requests" else None
-    assert connections(captured, sni=None, alpn=alpn, tls_version="TLS 1.3") == threads
+    facts = {"joined": True, "sni": "localhost", "alpn": alpn, "tls_version": "TLS 1.3"}
+    assert connections(captured, **facts) == threads
     assert connections(captured, "closed") == threads
 
 

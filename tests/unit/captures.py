@@ -93,6 +93,10 @@ class Taker:
                 connection.bytes_written += size
             self.sink.chunk(chunk)
 
+    def end_direction(self, connection: Connection, direction: Direction) -> None:
+        self.now_ns += 1_000_001
+        self.sink.ended(connection, direction, self.now_ns)
+
     def end(self, connection: Connection) -> None:
         self.now_ns += 1_000_001
         self.sink.closed(connection, self.now_ns)
@@ -121,6 +125,7 @@ class Seen:
     closed_ns: int | None = None
     runs: dict[Direction, list[Run]] = field(default_factory=lambda: {READ: [], WRITE: []})
     times: dict[Direction, set[int]] = field(default_factory=lambda: {READ: set(), WRITE: set()})
+    ended_ns: dict[Direction, int] = field(default_factory=dict)
     tids: set[int] = field(default_factory=set)
 
 
@@ -145,6 +150,9 @@ class Listening:
             runs[-1] = (runs[-1][0], last + chunk.data, None)
         else:
             runs.append((chunk.offset, chunk.data, None))
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        self.seen[connection.id].ended_ns[direction] = time_ns
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.seen[connection.id].closed_ns = time_ns

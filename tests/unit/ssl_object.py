@@ -16,6 +16,7 @@ ALPN = b"spoken/1.1"
 ANONYMOUS = b"AECDH-AES128-SHA@SECLEVEL=0"
 TLS_1_2 = 0x0303
 SET_MAX_PROTO_VERSION = 124
+SET_TLSEXT_HOSTNAME = 55
 ALPN_CALLBACK = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_uint, c_void_p)
 
 
@@ -47,6 +48,10 @@ def make(side: str) -> int:
         context, choose, None
     )
     ssl = new(context)
+    if side == "connect":
+        assert function("SSL_ctrl", ctypes.c_long, c_void_p, c_int, ctypes.c_long, c_char_p)(
+            ssl, SET_TLSEXT_HOSTNAME, 0, b"example.org"
+        )
     function(f"SSL_set_{side}_state", None, c_void_p)(ssl)
     offer = bytes([len(ALPN)]) + ALPN
     set_protocols = function("SSL_set_alpn_protos", c_int, c_void_p, c_char_p, c_uint)
@@ -83,12 +88,15 @@ def in_memory(ssl: int) -> dict[str, object]:
     alpn = at(base, layout["alpn"], 8)
     cipher = at(at(ssl, layout["session"], 8), layout["session_cipher"], 8)
     name = at(cipher, layout["cipher_name"], 8)
+    sni = at(ssl, layout["sni"], 8) or at(at(ssl, layout["sni_base"], 8), layout["sni_inner"], 8)
     return {
         "server": at(ssl, layout["server"], 4),
         "version": at(ssl, layout["version"], 4),
         "alpn": string_at(alpn, length).decode() if alpn and length else "",
         "cipher": string_at(name).decode() if name else "",
         "references": at(ssl, layout["references"], 4),
+        "sni": string_at(sni).decode() if sni else "",
+        "shutdown": at(ssl, layout["shutdown"], 4),
         "type": at(ssl, 0, 4) if layout["is_typed"] else 0,
     }
 
@@ -105,6 +113,8 @@ def by_accessors(ssl: int, references: int) -> dict[str, object]:
         "alpn": string_at(alpn.value, length.value).decode() if alpn.value else "",
         "cipher": function("SSL_CIPHER_get_name", c_char_p, c_void_p)(cipher).decode(),
         "references": references,
+        "sni": function("SSL_get_servername", c_char_p, c_void_p, c_int)(ssl, 0).decode(),
+        "shutdown": function("SSL_get_shutdown", c_int, c_void_p)(ssl),
         "type": 0,
     }
 
@@ -112,6 +122,8 @@ def by_accessors(ssl: int, references: int) -> dict[str, object]:
 client, server = make("connect"), make("accept")
 connect(client, server)
 assert function("SSL_up_ref", c_int, c_void_p)(server)
+shut_down = function("SSL_shutdown", c_int, c_void_p)
+assert [shut_down(each) for each in (client, server) * 2] == [0, 0, 1, 1]
 print(
     json.dumps(
         {

@@ -19,6 +19,9 @@ class Recorder:
         what = (chunk.missing, chunk.cause) if chunk.missing else chunk.data
         self.seen.append((chunk.direction, chunk.offset, what))
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        self.seen.append(("ended", direction))
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.seen.append("closed")
 
@@ -92,6 +95,14 @@ def test_what_was_lost_before_the_end_is_told() -> None:
         assert recorder.seen[3:] == (["closed"] if isinstance(end, wire.Closed) else [])
 
 
+def test_one_direction_may_end_before_the_other() -> None:
+    recorder = run(opened(), data(0, b"abc"), wire.Ended(9, 1, Direction.READ, 5))
+    assert recorder.seen[2:] == [
+        (Direction.READ, 5, (2, LossCause.RING_FULL)),
+        ("ended", Direction.READ),
+    ]
+
+
 def test_a_process_takes_its_connections_along() -> None:
     recorder = run(opened(1, 7), opened(2, 8), wire.Exited(9, 7), opened(3, 8))
     assert recorder.seen == ["opened", "opened", "closed", "opened"]
@@ -107,6 +118,7 @@ def test_addresses_fill_in() -> None:
 
 def test_news_of_unknown_connections_are_ignored() -> None:
     recorder = run(data(0, b"x"), wire.Closed(1, 1, 1, 1), wire.Checked(1, 1, 1, 1))
+    recorder.seen += run(wire.Ended(1, 1, Direction.READ, 1)).seen
     assert recorder.seen == []
 
 

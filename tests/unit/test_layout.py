@@ -33,6 +33,8 @@ def test_memory_says_what_the_accessors_say(series: str) -> None:
     assert (client["server"], server["server"]) == (0, 1)
     assert (client["references"], server["references"]) == (1, 2)
     assert client["alpn"] == server["alpn"] == "spoken/1.1"
+    assert client["sni"] == server["sni"] == "example.org"
+    assert (client["shutdown"], server["shutdown"]) == (3, 3)
     assert client["cipher"] == server["cipher"] == "AECDH-AES128-SHA"
     assert client["version"] == server["version"] == 0x0303
 
@@ -44,6 +46,9 @@ def test_what_cannot_be_proved_is_unknown() -> None:
     assert layout.version is None
     assert layout.alpn is None
     assert layout.references is None
+    assert layout.shutdown is None
+    # A client's name is in the object, a server's in the handshake's state.
+    assert None not in (layout.sni, layout.sni_base, layout.sni_inner)
 
 
 def test_a_file_without_the_accessors_has_no_layout() -> None:

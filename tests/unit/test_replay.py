@@ -13,7 +13,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.errors import CaptureFileError
 from sslsniff.model import Address, Connection, Direction, LossCause, Process
 from sslsniff.replay import ReplaySource
-from sslsniff.wire import Addresses, Closed, Data, Opened
+from sslsniff.wire import Addresses, Closed, Data, Ended, Opened
 from tests.unit.captures import (
     READ,
     WRITE,
@@ -165,13 +165,14 @@ def test_written_is_read(
 def test_times_threads_and_order(layout: str) -> None:
     steps: list[Step] = [(WRITE, REQUEST), (READ, RESPONSE), (WRITE, REQUEST), (READ, 100)]
     events, source = events_of(captured(steps, layout=layout))
-    opened, addresses, *data, closed = events
+    opened, addresses, *data, ended, closed = events
     assert isinstance(opened, Opened)
     assert isinstance(addresses, Addresses)
     assert isinstance(closed, Closed)
     start = opened.time_ns
     assert [event.time_ns - start for event in data] == [1_000_001 * i for i in (1, 2, 3, 4)]
     assert {event.tid for event in data if isinstance(event, Data)} == {1240}
+    assert ended == Ended(start + 5_000_005, 1, WRITE, 2 * len(REQUEST))
     assert closed == Closed(start + 5_000_005, 1, len(RESPONSE) + 100, 2 * len(REQUEST))
     assert source.libraries == ["unknown", "libssl.so.3"]
     assert opened.library == 1
@@ -185,7 +186,7 @@ def test_times_threads_and_order(layout: str) -> None:
 def test_classic_pcap_keeps_bytes_addresses_and_microseconds(layout: str, from_start: bool) -> None:
     steps: list[Step] = [(WRITE, REQUEST), (READ, RESPONSE)]
     events, _ = events_of(captured(steps, "pcap", layout, from_start=from_start))
-    opened, addresses, request, response, closed = events
+    opened, addresses, request, response, _, closed = events
     assert isinstance(opened, Opened)
     assert (opened.role, opened.pid, opened.comm) == (Side.CLIENT, 0, "unknown")
     if layout == "null-tls":
@@ -217,9 +218,9 @@ def test_every_cut(kind: str, layout: str, tmp_path: Path) -> None:
         except CaptureFileError:
             assert cut < 4
             continue
-        events = [event for event in source if not isinstance(event, Closed)]
+        events = [event for event in source if not isinstance(event, Ended | Closed)]
         # In classic pcap each part is a connection of its own, which ends.
-        assert events == [e for e in whole if not isinstance(e, Closed)][: len(events)]
+        assert events == [e for e in whole if not isinstance(e, Ended | Closed)][: len(events)]
         assert source.ended
         assert bool(source.warnings) == source.truncated
         counts.add(len(events))
@@ -358,7 +359,7 @@ def test_poll_and_finish(tmp_path: Path) -> None:
     events = []
     while not source.ended:
         events += list(source.poll(0.1))
-    assert len(events) == 10_003
+    assert len(events) == 10_004
     assert list(source.finish()) == []
 
 

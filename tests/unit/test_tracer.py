@@ -57,6 +57,11 @@ class Wire:
             Chunk(self.connection, direction, self.now_ns, 70, 0, data, missing, cause)
         )
 
+    def end_direction(self, direction: Direction) -> list[Exchange]:
+        self.now_ns += 1_000_000
+        self.tracer.ended(self.connection, direction, self.now_ns)
+        return self.sink.exchanges
+
     def end(self) -> list[Exchange]:
         self.tracer.closed(self.connection, self.now_ns)
         self.tracer.finish()
@@ -204,3 +209,27 @@ def test_a_reset_without_error_behind_a_response_is_none() -> None:
     server.reset_stream(1, error_code=0)
     wire.pass_bytes(READ, server.data_to_send())
     assert [exchange.error for exchange in wire.sink.exchanges] == [None]
+
+
+@pytest.mark.parametrize("role", [Side.CLIENT, None])
+def test_a_side_that_ends_ends_its_answer_only(role: Side | None) -> None:
+    wire = Wire(role)
+    wire.pass_bytes(WRITE, b"GET /a HTTP/1.0\r\n\r\n")
+    wire.pass_bytes(READ, b"HTTP/1.0 200 OK\r\n\r\nto the end")
+    assert wire.end_direction(WRITE) == []
+    [exchange] = wire.end_direction(READ)
+    assert (exchange.error, exchange.ended_ns) == (None, 4_000_000)
+    assert exchange.response is not None
+    assert exchange.response.body.data == b"to the end"
+    assert wire.end() == [exchange]
+
+
+def test_bytes_of_no_known_protocol_wait_for_both_ends() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, b"\x00\x01")
+    wire.end_direction(WRITE)
+    wire.end_direction(WRITE)
+    wire.pass_bytes(READ, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    [exchange] = wire.end()
+    assert exchange.response is not None
+    assert exchange.response.status == 400

@@ -53,6 +53,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_header", wire.HEADER),
         ("event_opened", wire.OPENED),
         ("event_data", wire.DATA),
+        ("event_ended", wire.ENDED),
         ("event_closed", wire.CLOSED),
         ("event_addresses", wire.ADDRESSES),
         ("event_exited", wire.EXITED),
@@ -118,6 +119,8 @@ def test_addresses_are_parsed(family: int, raw: bytes, shown: str) -> None:
 
 
 def test_ends_are_parsed() -> None:
+    ended = wire.ENDED.pack(6, 1, 0, 77, 1000, 42, 5)
+    assert wire.parse(memoryview(ended), 0) == wire.Ended(1000, 42, Direction.WRITE, 5)
     closed = wire.CLOSED.pack(4, 0, 0, 77, 1000, 42, 5, 6)
     assert wire.parse(memoryview(closed), 0) == wire.Closed(1000, 42, 5, 6)
     exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)

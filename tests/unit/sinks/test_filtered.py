@@ -44,6 +44,9 @@ class Recorder(Sink):
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         self.told.append(message.reason)
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        self.told.append(("ended", direction, time_ns))
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.told.append(("closed", connection.id, time_ns))
 
@@ -67,10 +70,18 @@ def test_a_connection_shows_once_an_exchange_of_it_matches() -> None:
     sink.chunk(chunk(on, 0, b"abc"))
     sink.frame(on, Frame(1, Side.CLIENT, "HEADERS", [], 3), 2, 7)
     sink.undecoded(on, Undecoded(Side.CLIENT, b"x", 1, "odd"), 2)
+    sink.ended(on, WRITE, 2)
     sink.exchange(of(on, "/no"))
     assert recorder.told == []
     sink.exchange(of(on, "/yes"))
-    before = [("opened", on.id, 1), (READ, 0, b"abc"), "HEADERS", "odd", "/yes"]
+    before = [
+        ("opened", on.id, 1),
+        (READ, 0, b"abc"),
+        "HEADERS",
+        "odd",
+        ("ended", WRITE, 2),
+        "/yes",
+    ]
     assert recorder.told == before
     sink.chunk(chunk(on, 3, b"def"))
     sink.exchange(of(on, "/no"))

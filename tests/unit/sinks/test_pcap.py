@@ -276,6 +276,45 @@ def test_long_gap_begins_a_new_synthetic_connection(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+def test_one_direction_ends_before_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    connection = taker.open()
+    answer_until_end = b"HTTP/1.0 200 OK\r\n\r\nto the end"
+    taker.pass_steps(connection, [(WRITE, get("/a")), (READ, answer_until_end)])
+    taker.end_direction(connection, READ)
+    ended_ns = taker.now_ns
+    taker.pass_steps(connection, [(WRITE, get("/b"))])
+    taker.end(connection)
+    taker.close()
+    [seen] = replay(path)
+    assert seen.ended_ns[READ] == ended_ns
+    assert (plaintext(seen, WRITE), plaintext(seen, READ)) == (
+        get("/a") + get("/b"),
+        answer_until_end,
+    )
+    assert tshark_values(path, "tcp.srcport", only="tcp.flags.fin == 1") == [
+        "8443",
+        str(connection.local.port),  # type: ignore[union-attr]
+    ]
+    assert complaints(path) == []
+    assert tshark(path, "-Y", "tcp.analysis.flags") == ""
+
+
+def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    connection = taker.open()
+    taker.pass_steps(connection, [(WRITE, get("/a")), (READ, answer(b"a"))])
+    taker.end_direction(connection, READ)
+    taker.pass_steps(connection, [(READ, answer(b"b"))])
+    taker.end(connection)
+    taker.close()
+    [seen] = replay(path)
+    assert plaintext(seen, READ) == answer(b"a") + answer(b"b")
+    assert complaints(path) == []
+
+
 @pytest.mark.parametrize("layout", ["null-tls", "plain"])
 def test_http1_joined_in_the_middle_of_a_body(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.pcapng"

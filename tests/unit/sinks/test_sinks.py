@@ -140,7 +140,7 @@ def test_json_chunks_only_where_asked() -> None:
 
 
 def test_json_tells_losses_and_the_summary() -> None:
-    summary = Summary(1, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)])
+    summary = Summary(1, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)], joined=1)
     lines = shown(JsonSink, lambda sink: sink.summary(summary)).splitlines()
     loss, last = map(json.loads, lines)
     assert (loss["type"], loss["cause"], loss["bytes"]) == ("loss", "ring full", 5)
@@ -148,6 +148,7 @@ def test_json_tells_losses_and_the_summary() -> None:
         "type": "summary",
         "exchanges": 1,
         "connections": 1,
+        "joined_connections": 1,
         "bytes": 10,
         "lost_events": 2,
         "lost_bytes": 5,
