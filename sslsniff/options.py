@@ -210,7 +210,12 @@ def read_parser() -> Parser:
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", type=name, metavar="FILE", help="a pcap or pcapng file")
+    parser.add_argument(
+        "file",
+        type=name,
+        metavar="FILE",
+        help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
+    )
     _add_filter(parser)
     _add_output(parser)
     return parser

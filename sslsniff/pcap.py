@@ -33,6 +33,13 @@ class Packet(NamedTuple):
     process: tuple[int, int] | None = None
 
 
+class Readable(Protocol):
+    """What is asked of a file that is read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return so many bytes, or fewer where the file ends. Raises ``OSError``."""
+
+
 class PacketReader(Protocol):
     """A capture file being read."""
 

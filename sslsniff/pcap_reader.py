@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import BinaryIO
 
 import dpkt
 
-from sslsniff.pcap import LARGEST_PACKET_BYTES, Packet
+from sslsniff.pcap import LARGEST_PACKET_BYTES, Packet, Readable
 
 
 class _Bounded:
@@ -15,7 +14,7 @@ class _Bounded:
     dpkt takes a cut-off packet for a whole one, and asks for as much as a damaged header says.
     """
 
-    def __init__(self, start: bytes, file: BinaryIO) -> None:
+    def __init__(self, start: bytes, file: Readable) -> None:
         self.is_short = False
         self._start = start
         self._file = file
@@ -30,7 +29,7 @@ class _Bounded:
 class PcapReader:
     """Reads a classic pcap ``file`` of which the first 4 bytes, ``start``, were read already."""
 
-    def __init__(self, file: BinaryIO, start: bytes) -> None:
+    def __init__(self, file: Readable, start: bytes) -> None:
         self.truncated = False
         self._file = _Bounded(start, file)
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import BATCH_BYTES, LARGEST_PACKET_BYTES, Packet, PacketWriter, Piece
+from sslsniff.pcap import BATCH_BYTES, LARGEST_PACKET_BYTES, Packet, PacketWriter, Piece, Readable
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 """The first 4 bytes of a pcapng file: the type of a section header, a palindrome."""
@@ -145,7 +145,7 @@ class _Interface(NamedTuple):
 class PcapngReader:
     """Reads every packet of every section, with its comments, process and thread."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         """Begin behind the 4 bytes of ``SECTION``, which the caller has read."""
         self.truncated = False
         self._file = file

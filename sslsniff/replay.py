@@ -9,12 +9,11 @@ Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of 
 
 import os
 from collections.abc import Generator, Iterator
-from pathlib import Path
-from typing import BinaryIO
 
 from sslsniff import pcap, pcapng, segments
 from sslsniff.annotations import GOES_ON, Described, parse
 from sslsniff.errors import CaptureFileError
+from sslsniff.inputs import Input, open_input
 from sslsniff.model import Loss
 from sslsniff.packets import RST, SYN
 from sslsniff.pcap_reader import PcapReader, is_pcap
@@ -34,6 +33,8 @@ End = tuple[bytes, int]
 class ReplaySource:
     """A ``source.Source`` that reads a pcap or pcapng file; also iterates over all its events.
 
+    ``path`` may be ``-``, standard input; gzip's compression is undone.
+
     ``truncated`` says that the file ended, or was damaged, in the middle of a packet; all
     before it was read. ``warnings`` are sentences on what could not be read; both are complete
     once the source has ended; ``close`` is for one that is left before. Raises
@@ -43,8 +44,8 @@ class ReplaySource:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.libraries: list[str] = ["unknown"]
         self.warnings: list[str] = []
-        self._name = os.fspath(path)
-        self._file = _open(self._name)
+        self._file = open_input(os.fspath(path))
+        self._name = self._file.name
         self._reader = _reader(self._file, self._name)
         self._ended = False
         self._stopping = False
@@ -65,15 +66,15 @@ class ReplaySource:
     @property
     def truncated(self) -> bool:
         """Say whether the file was found to be cut off or damaged so far."""
-        return self._reader.truncated
+        return self._reader.truncated or self._file.is_damaged
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the events that are left."""
         return self._events
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
-        """See ``source.Source``: yields the next events at once."""
-        for _ in range(_EVENTS_A_POLL):
+        """See ``source.Source``: yields the next events, as soon as they come."""
+        for _ in range(_EVENTS_A_POLL if self._file.is_regular else 1):
             event = next(self._events, None)
             if event is None:
                 return
@@ -179,11 +180,8 @@ class ReplaySource:
             yield from connection.recorded.close(time_ns)
 
     def _warn(self) -> None:
-        if self._reader.truncated:
-            self.warnings.append(
-                f"{self._name} is cut off or damaged in the middle of a packet:"
-                " what stands before was read"
-            )
+        if self.truncated:
+            self.warnings.append(f"{self._name} is cut off or damaged: what stands before was read")
         for link_type, count in self._unread_links.items():
             self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
         if self._encrypted:
@@ -193,17 +191,7 @@ class ReplaySource:
             )
 
 
-def _open(name: str) -> BinaryIO:
-    """Open a capture file; only read() is asked of what this returns."""
-    try:
-        return Path(name).open("rb", buffering=1 << 20)
-    except OSError as error:
-        raise CaptureFileError(
-            f"cannot read {name}: {error.strerror}", "name a pcap or pcapng file"
-        ) from error
-
-
-def _reader(file: BinaryIO, name: str) -> pcap.PacketReader:
+def _reader(file: Input, name: str) -> pcap.PacketReader:
     try:
         start = file.read(4)
     except OSError as error:

@@ -1,0 +1,92 @@
+"""Capture files as they are opened: by name or from standard input, plain or compressed by gzip."""
+
+import io
+import os
+import stat
+import zlib
+
+from sslsniff.errors import CaptureFileError
+
+STANDARD_INPUT = "-"
+
+_STANDARD_INPUT_FD = 0
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31  # zlib.h: the largest window, in gzip's wrapping
+_BUFFER_BYTES = 1 << 20
+_PIECE_BYTES = 64 << 10
+
+
+class Input:
+    """An open capture file of which only ``read`` is asked."""
+
+    is_damaged = False
+    """Whether compressed bytes ended too early, or made no sense."""
+
+    def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
+        self.name = name
+        self._file = file
+        self.is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        """Whether all of it is there; else it may come as slowly as what it tells of."""
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, or fewer where the file ends. Raises ``OSError``."""
+        return self._file.read(size)
+
+    def close(self) -> None:
+        """Close it; safe to call again."""
+        self._file.close()
+
+
+class _Compressed(Input):
+    """A file that gzip compressed (RFC 1952), member after member.
+
+    By ``zlib`` itself: of a file that is cut off ``gzip`` withholds the last bytes that can be had.
+    Memory: a piece before and one behind, whatever the ratio.
+    """
+
+    def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
+        super().__init__(file, name)
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._compressed = b""
+        self._plain = bytearray()
+
+    def read(self, size: int) -> bytes:
+        """See ``Input``."""
+        while len(self._plain) < size and not self.is_damaged and self._next_piece():
+            self._inflate()
+        data = bytes(self._plain[:size])
+        del self._plain[:size]
+        return data
+
+    def _next_piece(self) -> bool:
+        """Have compressed bytes; returns whether there are any."""
+        self._compressed = self._compressed or self._file.read(_PIECE_BYTES)
+        if not self._compressed:
+            self.is_damaged = not self._member.eof
+        elif self._member.eof:
+            self._member = zlib.decompressobj(_GZIP_WINDOW)
+        return bool(self._compressed)
+
+    def _inflate(self) -> None:
+        try:
+            self._plain += self._member.decompress(self._compressed, _PIECE_BYTES)
+        except zlib.error:
+            self.is_damaged = True
+        self._compressed = self._member.unconsumed_tail or self._member.unused_data
+
+
+def open_input(name: str) -> Input:
+    """Open the capture file ``name``; ``-`` is standard input. Raises ``CaptureFileError``."""
+    source: int | str = name
+    if name == STANDARD_INPUT:
+        source, name = _STANDARD_INPUT_FD, "standard input"
+    try:
+        file = io.BufferedReader(io.FileIO(source, closefd=source is name), _BUFFER_BYTES)
+        if file.isatty():
+            raise CaptureFileError("standard input is a terminal", "name a file, or pipe one in")
+        is_compressed = file.peek(len(_GZIP)).startswith(_GZIP)
+    except OSError as error:
+        raise CaptureFileError(
+            f"cannot read {name}: {error.strerror}", "name a pcap or pcapng file"
+        ) from error
+    return (_Compressed if is_compressed else Input)(file, name)
