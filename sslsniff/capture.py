@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from sslsniff import procfs, targets, wire
-from sslsniff.attachments import Attachment, Refusal
+from sslsniff.attachments import Attachment, Refusal, ReturnStyle
 from sslsniff.errors import KernelError, TargetError
 from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
@@ -67,7 +67,8 @@ class LiveCapture:
     """A ``Source`` of what the probes tell, from ``with`` to its end.
 
     ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
-    lines that the user should see though nothing failed.
+    lines that the user should see though nothing failed. ``style`` is how returns are seen, None:
+    as is safe on this kernel.
     """
 
     _loader: Loader
@@ -82,6 +83,7 @@ class LiveCapture:
         ring_bytes: int,
         call_limit_bytes: int,
         note: Callable[[str], None],
+        style: ReturnStyle | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self._scope = scope
@@ -89,6 +91,7 @@ class LiveCapture:
         self._ring_bytes = ring_bytes
         self._call_limit_bytes = call_limit_bytes
         self._note = note
+        self._style = style
         self._closing = contextlib.ExitStack()
         self._detaches: list[Detach] = []
         self._probes = 0
@@ -289,7 +292,7 @@ class LiveCapture:
             if identity in self._seen_files:
                 return None
             self._seen_files.add(identity)
-            plan = targets.plan_file(path, _handle(file))
+            plan = targets.plan_file(path, _handle(file), self._style)
             if isinstance(plan, Attachment):
                 opened.push(closing.pop_all())
                 return _Planned(path, file, plan)

@@ -106,7 +106,7 @@ def _live(given: list[str]) -> int:
     # The rest is imported while the programs are loaded.
     from sslsniff.capture import LiveCapture
     from sslsniff.outputs import check_outputs, open_sinks
-    from sslsniff.targets import Scope
+    from sslsniff.targets import ReturnStyle, Scope
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
@@ -124,6 +124,7 @@ def _live(given: list[str]) -> int:
             ring_bytes=options.ring_size,
             call_limit_bytes=options.max_call_bytes,
             note=_note,
+            style=None if options.returns == "auto" else ReturnStyle(options.returns),
         )
         with capture:
             if held:

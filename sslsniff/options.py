@@ -185,6 +185,13 @@ def live_parser() -> Parser:
         help="load BPF programs by co-re or bcc (default: co-re where there is BTF)",
     )
     engine.add_argument(
+        "--returns",
+        choices=("auto", "trampoline", "instructions"),
+        default="auto",
+        metavar="HOW",
+        help="see returns by trampoline or instructions (default: what is safe on this kernel)",
+    )
+    engine.add_argument(
         "--ring-size",
         type=ring_size,
         default=2 * _MOST_CALL_BYTES,

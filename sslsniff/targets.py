@@ -70,12 +70,15 @@ def return_style(release: str | None = None) -> ReturnStyle:
     return ReturnStyle.TRAMPOLINE if is_fixed else ReturnStyle.INSTRUCTIONS
 
 
-def plan_file(path: str, handle: str | None = None) -> Attachment | Refusal:
+def plan_file(
+    path: str, handle: str | None = None, style: ReturnStyle | None = None
+) -> Attachment | Refusal:
     """Return what to attach to the file at ``path``, or why nothing.
 
-    ``handle`` is another path to open it by, where by its own another file may be found by now.
+    ``handle`` is another path to open it by, where by its own another file may be found by now;
+    ``style`` is how returns are seen, None: as is safe on this kernel.
     """
-    style = return_style()
+    style = style or return_style()
     try:
         with Elf(path, handle) as elf:
             known = plan_cache.load(path, elf.status, style)

@@ -78,4 +78,5 @@ def test_joined_in_the_middle(server: Server, certificate: Certificate, sniff: S
     assert len(captured.exchanges) == 2 * 17
     assert captured.summary["lost_bytes"] == 0
     assert {each["pid"] for each in captured.of("undecoded")} <= {server.pid}
-    assert connections(captured, alpn="h2") == 2
+    assert connections(captured, joined=True, alpn="h2") == 2
+    assert captured.summary["joined_connections"] == 2

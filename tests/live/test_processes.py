@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -264,10 +265,14 @@ def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: S
     assert_whole(captured)
 
 
-def test_library_loaded_later(
-    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
-) -> None:
-    """Python imports ssl, and so opens the library, only when sslsniff is there."""
+@contextlib.contextmanager
+def late_python_client(
+    server: Server, certificate: Certificate, library: Path
+) -> Iterator["subprocess.Popen[str]"]:
+    """Yield a Python client that imports ssl, and so opens the library, at the first line it gets.
+
+    It prints a line then.
+    """
     script = (
         "import runpy, sys\n"
         "print(flush=True)\n"
@@ -279,25 +284,66 @@ def test_library_loaded_later(
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     program = (PROGRAMS / "python_client.py", "http.client", str(server.port))
-    environment = {**os.environ, **loading(own_library)}
+    environment = {**os.environ, **loading(library)}
     command = (sys.executable, "-c", script, *program, certificate.certificate)
     with started(*command, env=environment) as process:
-        assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
         assert "libssl" not in Path(f"/proc/{process.pid}/maps").read_text()
-        with sniff("--pid", str(process.pid)) as sniffer:
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            process.stdout.readline()
-            wait_probed(process.pid, own_library)
-            passed = ask(process, 6)
-            sniffer.until(6)
-            captured = sniffer.stop()
+        yield process
 
-    assert_passed(captured, passed, role="client", pid=process.pid)
+
+def load_library(client: "subprocess.Popen[str]") -> None:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write("go\n")
+    client.stdin.flush()
+    client.stdout.readline()
+
+
+def test_library_loaded_later(
+    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    """The library is opened only when sslsniff is there."""
+    with (
+        late_python_client(server, certificate, own_library) as client,
+        sniff("--pid", str(client.pid)) as sniffer,
+    ):
+        load_library(client)
+        wait_probed(client.pid, own_library)
+        passed = ask(client, 6)
+        sniffer.until(6)
+        captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="client", pid=client.pid)
     assert_whole(captured)
-    assert connections(captured) == 1
+    assert connections(captured, joined=False) == 1
+    line = f"sslsniff: {own_library} came into use by process {client.pid}: watched from now on\n"
+    assert line in captured.stderr
+
+
+def test_connection_older_than_the_probes(
+    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    """The library is opened, and used at once, while sslsniff cannot follow: told as joined."""
+    with (
+        late_python_client(server, certificate, own_library) as client,
+        sniff("--pid", str(client.pid)) as sniffer,
+    ):
+        sniffer.process.send_signal(signal.SIGSTOP)
+        load_library(client)
+        ask(client, 3)
+        sniffer.process.send_signal(signal.SIGCONT)
+        wait_probed(client.pid, own_library)
+        passed = ask(client, 6)
+        sniffer.until(6)
+        captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="client", pid=client.pid)
+    assert_whole(captured)
+    assert connections(captured, joined=True, sni="localhost") == 1
+    assert captured.summary["joined_connections"] == 1
+    assert f"{own_library} came into use" in captured.stderr
 
 
 def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) -> None:

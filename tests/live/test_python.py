@@ -123,6 +123,7 @@ def test_server_joined_in_the_middle(
     assert sorted(map(seen, exchanges)) == sorted(others)
     assert {each["role"] for each in captured.exchanges} == {"server"}
     assert captured.summary["lost_bytes"] == 0
+    assert connections(captured, joined=True) == captured.summary["joined_connections"] == 1
 
 
 def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
