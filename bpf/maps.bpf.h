@@ -125,6 +125,7 @@ MAP_RING(events, RING_BYTES);
 static __always_inline void count(u32 counter, u64 amount)
 {
 	u64 *value = map_lookup(counters, &counter);
+	/* Relaxed: else compilers choose an instruction of kernel 5.12 that also fetches. */
 	if (value)
-		__sync_fetch_and_add(value, amount);
+		__atomic_fetch_add(value, amount, __ATOMIC_RELAXED);
 }
