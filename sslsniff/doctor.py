@@ -1,14 +1,13 @@
 """``sslsniff doctor``: what this kernel and user can do, and the remedy for each no."""
 
 import os
-import platform
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError, SslsniffError
-from sslsniff.kernel import uprobe_multi
+from sslsniff.kernel import release, uprobe_multi
 from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
@@ -34,12 +33,6 @@ _CAPABILITIES = {  # include/uapi/linux/capability.h
 _CAP_SYS_ADMIN = 21
 
 
-def kernel_version() -> tuple[int, int]:
-    """Return the running kernel's major and minor version."""
-    major, minor = re.findall(r"\d+", platform.release())[:2]
-    return int(major), int(minor)
-
-
 def find() -> Iterator[Finding]:
     """Look at everything that capture depends on."""
     yield from _kernel()
@@ -50,11 +43,11 @@ def find() -> Iterator[Finding]:
 
 
 def _kernel() -> Iterator[Finding]:
-    version = kernel_version()
+    version = release.version()
     yield Finding(
         "kernel",
         version >= (5, 8),
-        platform.release(),
+        os.uname().release,
         "sslsniff needs 5.8 or newer (BPF ring buffer)",
     )
     yield Finding(
@@ -68,13 +61,6 @@ def _kernel() -> Iterator[Finding]:
         Path("/sys/kernel/btf/vmlinux").exists(),
         "/sys/kernel/btf/vmlinux",
         "the kernel needs CONFIG_DEBUG_INFO_BTF; without it use --loader bcc",
-        needed=False,
-    )
-    yield Finding(
-        "cookies",
-        version >= (5, 15),
-        "role, TLS version, ALPN and cipher of connections",
-        "kernel 5.15 or newer; without it the role is told by the bytes",
         needed=False,
     )
 
@@ -127,6 +113,13 @@ def _trial() -> Iterator[Finding]:
         return
     try:
         yield Finding("programs", True, "loaded and verified by the kernel")
+        yield Finding(
+            "cookies",
+            loader.has_cookies,
+            "role, TLS version, ALPN and cipher of connections",
+            "kernel 5.15 or newer; without it only while one library file is watched",
+            needed=False,
+        )
         yield _addresses(loader)
     finally:
         loader.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sslsniff.errors import KernelError, LoaderError
+from sslsniff.kernel import release
 from sslsniff.kernel.loader import Detach
 
 SOURCES = Path(__file__).parent.parent / "bpf"
@@ -61,15 +62,15 @@ class BccLoader:
 
     def __init__(self, ring_bytes: int) -> None:
         self._bcc = import_bcc()
-        flags = [f"-DRING_BYTES={ring_bytes}", "-DSSLSNIFF_BCC", "-w"]
+        flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
+        flags += ["-DSSLSNIFF_BCC", "-w"]
         try:
             self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
         except Exception as error:  # bcc raises bare Exception for all that can go wrong
-            release = os.uname().release
             raise LoaderError(
                 f"bcc could not compile or load the BPF source ({error})",
-                f"install the kernel's headers (Debian: apt install linux-headers-{release})"
-                " or set BCC_KERNEL_SOURCE to them",
+                "install the kernel's headers (Debian: apt install"
+                f" linux-headers-{os.uname().release}) or set BCC_KERNEL_SOURCE to them",
             ) from error
 
     def _function(self, program: str, kind: int) -> Any:

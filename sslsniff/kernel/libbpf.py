@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
-from sslsniff.kernel import uprobe_multi
+from sslsniff.kernel import release, uprobe_multi
 from sslsniff.kernel.loader import Detach
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
@@ -19,6 +19,9 @@ OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 _MOST_KEY_BYTES = 64
 
 _UPROBE_SECTION = b"uprobe"
+
+_PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
+_FUNC_GET_ATTACH_COOKIE = 174
 
 
 class _UprobeOptions(Structure):
@@ -35,13 +38,17 @@ class _UprobeOptions(Structure):
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "libbpf_set_print": (c_void_p, [c_void_p]),
+    "libbpf_probe_bpf_helper": (c_int, [c_int, c_int, c_void_p]),
     "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
     "bpf_object__load": (c_int, [c_void_p]),
     "bpf_object__close": (None, [c_void_p]),
     "bpf_object__find_map_by_name": (c_void_p, [c_void_p, c_char_p]),
     "bpf_object__find_program_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_object__next_map": (c_void_p, [c_void_p, c_void_p]),
     "bpf_object__next_program": (c_void_p, [c_void_p, c_void_p]),
     "bpf_map__fd": (c_int, [c_void_p]),
+    "bpf_map__map_flags": (ctypes.c_uint32, [c_void_p]),
+    "bpf_map__set_map_flags": (c_int, [c_void_p, ctypes.c_uint32]),
     "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
     "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
@@ -75,7 +82,11 @@ def open_library() -> ctypes.CDLL:
 
 
 class LibbpfLoader:
-    """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page."""
+    """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page.
+
+    ``has_cookies`` says whether the kernel (since 5.15) tells a program at which library it is;
+    else every library has layout 0.
+    """
 
     name = "co-re"
 
@@ -92,15 +103,20 @@ class LibbpfLoader:
             raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
         self._map_fds: dict[str, int] = {}
         self._links_multi = uprobe_multi.is_supported()
+        self.has_cookies = self._links_multi or self._has_helper(_FUNC_GET_ATTACH_COOKIE)
         try:
             if self._links_multi:
                 self._expect_multi_links()
+            self._set_hash_map_flags()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
             if self._lib.bpf_object__load(self._object) != 0:
                 raise _load_error(ctypes.get_errno())
         except BaseException:
             self._lib.bpf_object__close(self._object)
             raise
+
+    def _has_helper(self, helper: int) -> bool:
+        return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
 
     def _expect_multi_links(self) -> None:
         program = None
@@ -109,6 +125,12 @@ class LibbpfLoader:
                 self._lib.bpf_program__set_expected_attach_type(
                     program, uprobe_multi.BPF_TRACE_UPROBE_MULTI
                 )
+
+    def _set_hash_map_flags(self) -> None:
+        each = None
+        while each := self._lib.bpf_object__next_map(self._object, each):
+            if self._lib.bpf_map__map_flags(each) == release.BPF_F_NO_PREALLOC:
+                self._lib.bpf_map__set_map_flags(each, release.hash_map_flags())
 
     def _map(self, name: str) -> int:
         handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
@@ -156,6 +178,7 @@ class LibbpfLoader:
         """See ``Loader``."""
         if self._links_multi:
             return self._link_uprobes(program, path, offsets, is_return, cookie)
+        cookie = cookie if self.has_cookies else 0
         options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, cookie, is_return, None)
         with contextlib.ExitStack() as attached:
             for offset in offsets:
