@@ -150,7 +150,9 @@ def _import_the_rest(options: argparse.Namespace) -> None:
     import sslsniff.tracer
 
     if options.pcap:
-        import sslsniff.sinks.pcap  # noqa: F401
+        import sslsniff.sinks.pcap
+    if options.har:
+        import sslsniff.sinks.har  # noqa: F401
 
 
 def _read(given: list[str]) -> int:

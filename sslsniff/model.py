@@ -179,6 +179,7 @@ class Exchange:
     """A request and its response. Either half is None when it was never seen.
 
     ``stream`` is the HTTP/2 stream, None for HTTP/1. ``error`` says why it ended early.
+    ``sent_ns`` is when the request was complete, ``first_byte_ns`` when the response began.
     """
 
     connection: Connection
@@ -186,6 +187,7 @@ class Exchange:
     stream: int | None
     tid: int
     started_ns: int
+    sent_ns: int | None = None
     first_byte_ns: int | None = None
     ended_ns: int | None = None
     request: Request | None = None

@@ -288,7 +288,15 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a capture for Wireshark (.pcap or .pcapng), and show only its summary",
     )
-    output.add_argument("--print", action="store_true", help="with --pcap, show exchanges as well")
+    output.add_argument(
+        "--har",
+        type=name,
+        metavar="FILE",
+        help="write an HTTP Archive for browsers and mitmproxy, and show only its summary",
+    )
+    output.add_argument(
+        "--print", action="store_true", help="with --pcap or --har, show exchanges as well"
+    )
     output.add_argument(
         "--pcap-layout",
         choices=("null-tls", "plain"),
@@ -302,7 +310,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=size,
         default=16 << 20,
         metavar="SIZE",
-        help="most bytes of a body that are kept for -vv and --json (default: 16M)",
+        help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
     )
     output.add_argument(
         "--color",

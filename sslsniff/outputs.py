@@ -29,17 +29,20 @@ if TYPE_CHECKING:
 
 def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
     """Raise the ``OutputError`` that ``open_sinks`` would, before there is anything to write."""
-    paths = [path for path in (options.output, options.pcap) if path]
-    for path in paths:
+    named: dict[str, str] = {}
+    for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
+        if not path:
+            continue
         check_output(path, options.force)
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise OutputError(f"-o and --pcap both name {paths[0]}", "name two files")
+        other = named.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise OutputError(f"{other} and {option} both name {path}", "name two files")
     if standard is None and _wants_text(options) and not options.output:
         raise no_standard_output()
 
 
 def _wants_text(options: argparse.Namespace) -> bool:
-    return not options.pcap or any(
+    return not (options.pcap or options.har) or any(
         (
             options.json,
             options.frames,
@@ -78,6 +81,10 @@ def open_sinks(
         file = closing.enter_context(open_output(options.pcap, force=options.force))
         suffix = "pcap" if options.pcap.endswith(".pcap") else "pcapng"
         sinks.append(PcapSink(file, suffix, options.pcap_layout))
+    if options.har:
+        from sslsniff.sinks.har import HarSink  # costs 30 ms to import
+
+        sinks.append(HarSink(closing.enter_context(open_output(options.har, force=options.force))))
     for sink in sinks:
         closing.callback(sink.close)
     if chosen is None:

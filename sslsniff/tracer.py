@@ -291,6 +291,8 @@ class Tracer:
         if half is not None:
             half.trailers = message.trailers
         opened.ended.add(message.side)
+        if message.side is Side.CLIENT:
+            opened.exchange.sent_ns = chunk.time_ns
         if Side.SERVER in opened.ended and (
             Side.CLIENT in opened.ended or opened.exchange.request is None
         ):

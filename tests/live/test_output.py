@@ -1,5 +1,6 @@
 """What users see: lines, headers, bodies, frames, bytes; and who may read the files."""
 
+import json
 import os
 import re
 import stat
@@ -87,3 +88,19 @@ def test_named_pipe(server: Server, certificate: Certificate, tmp_path: Path) ->
         assert len(results(run(SSLSNIFF, "--pcap", pipe, "--", *command), requests)) == 2
         stdout, _ = tshark.communicate(timeout=PATIENCE_S)
     assert stdout.split() == ["/one", "/two"]
+
+
+def test_har(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    """An archive has the exchanges that the filter lets through."""
+    archive = tmp_path / "a.har"
+    requests = [Request("/first"), Request("/second?a=1"), Request("/third")]
+    command = curl(server.url, requests, certificate, tmp_path, "--http2")
+    output = run(SSLSNIFF, "~u second|third", "--har", archive, "--", *command)
+    assert len(results(output, requests)) == 3
+    entries = json.loads(archive.read_text("utf-8"))["log"]["entries"]
+    seen = [(entry["request"]["url"], entry["response"]["status"]) for entry in entries]
+    assert sorted(seen) == [(f"{server.url}/second?a=1", 200), (f"{server.url}/third", 200)]
+    for entry in entries:
+        assert entry["_process"]["comm"] == "curl"
+        assert entry["response"]["content"]["text"].startswith("hello from /")
+        assert entry["time"] > 0

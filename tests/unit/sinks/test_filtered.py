@@ -173,6 +173,11 @@ def test_it_wants_what_its_sinks_and_its_filter_want() -> None:
     assert FilteredSink(parse("~q"), [silent]).wants_messages
 
 
+def test_no_hook_goes_past_the_filter() -> None:
+    hooks = {name for name in vars(Sink) if callable(getattr(Sink, name)) and name[0] != "_"}
+    assert hooks - set(vars(FilteredSink)) == {"close"}  # who opened the sinks closes them
+
+
 def http(target: str, status: int) -> list[tuple[Direction, bytes | int]]:
     return [
         (WRITE, f"GET {target} HTTP/1.1\r\nHost: example.org\r\n\r\n".encode()),

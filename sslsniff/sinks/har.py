@@ -1,0 +1,135 @@
+"""An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
+
+Each exchange is written as it ends, nothing is kept. A regular file is whole after each: an entry
+goes over the end of the archive together with a new end, in one write, and ``har_guard`` mends
+what is left of a write that is cut short.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import stat
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import BinaryIO
+
+from sslsniff.errors import OutputError
+from sslsniff.model import Exchange
+from sslsniff.sinks import har_guard
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.har_entry import entry
+from sslsniff.sinks.har_guard import put_end
+
+_END = b"\n]}}\n"
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class HarSink(Sink):
+    """Writes exchanges to ``file``, which stays another's to close.
+
+    A pipe gets the end of the archive on ``close``. Raises ``OutputError`` once when the file
+    takes no more; what was written stays a whole archive.
+    """
+
+    wants_bodies = True
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._archive = _Archive(file)
+        creator = _encode({"name": "sslsniff", "version": version("sslsniff")})
+        self._archive.add(
+            f'{{"log":{{"version":"1.2","creator":{creator},"pages":[],"entries":['.encode()
+        )
+        self._archive.guard()
+        self._separator = "\n"
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        shown = self._separator + _encode(entry(exchange))
+        # A lone surrogate, which UTF-8 has not, becomes the escape that JSON has for it.
+        self._archive.add(shown.encode("utf-8", "backslashreplace"))
+        self._separator = ",\n"
+
+    def close(self) -> None:
+        """See ``Sink``."""
+        self._archive.close()
+
+
+class _Archive:
+    """A file that ends with ``_END`` after each part that is added, if it can be written over."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._fd = file.fileno()
+        self._name = file.name
+        # pwrite() on a file opened for appending appends, wherever it should go (man 2 pwrite).
+        self._is_regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and not (
+            fcntl.fcntl(self._fd, fcntl.F_GETFL) & os.O_APPEND
+        )
+        self._at = os.lseek(self._fd, 0, os.SEEK_CUR) if self._is_regular else 0
+        self._failed = False
+        self._guard: _Guard | None = None
+
+    def guard(self) -> None:
+        """Keep the file whole even if this process is killed."""
+        if self._is_regular:
+            self._guard = _Guard(self._fd)
+            self._guard.note(self._at)
+
+    def add(self, part: bytes) -> None:
+        if self._failed:
+            return
+        try:
+            self._write(part + _END if self._is_regular else part)
+        except BrokenPipeError:
+            self._failed = True
+            raise
+        except OSError as error:
+            self._failed = True
+            with contextlib.suppress(OSError):
+                if self._is_regular:  # the blocks for the end are there already
+                    put_end(self._fd, self._at, _END)
+            raise OutputError(
+                f"cannot write {self._name}: {error.strerror}",
+                "make room or name a file elsewhere, and start again",
+            ) from error
+        self._at += len(part)
+        if self._guard is not None:
+            self._guard.note(self._at)
+
+    def close(self) -> None:
+        if not self._is_regular:
+            self.add(_END)
+        if self._guard is not None:
+            self._guard.close()
+
+    def _write(self, data: bytes) -> None:
+        view, at = memoryview(data), self._at
+        while view:
+            size = os.pwrite(self._fd, view, at) if self._is_regular else os.write(self._fd, view)
+            view, at = view[size:], at + size
+
+
+class _Guard:
+    """A running ``har_guard``."""
+
+    def __init__(self, archive: int) -> None:
+        self._place = os.memfd_create("place")
+        program = [sys.executable, "-I", "-S", har_guard.__file__]
+        self._process = subprocess.Popen(
+            [*program, str(archive), str(self._place), _END.decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(archive, self._place),
+            start_new_session=True,  # Ctrl-C is for sslsniff only
+        )
+
+    def note(self, at: int) -> None:
+        """Tell where the end of the archive is."""
+        os.pwrite(self._place, at.to_bytes(8, "little"), 0)
+
+    def close(self) -> None:
+        self._process.communicate()
+        os.close(self._place)
