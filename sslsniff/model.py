@@ -187,13 +187,13 @@ class Exchange:
     stream: int | None
     tid: int
     started_ns: int
-    sent_ns: int | None = None
     first_byte_ns: int | None = None
     ended_ns: int | None = None
     request: Request | None = None
     response: Response | None = None
     informational: list[Response] = field(default_factory=list)
     error: str | None = None
+    sent_ns: int | None = None
 
     @property
     def missing_bytes(self) -> int:
