@@ -225,8 +225,10 @@ class Detector:
         if self._decoder is not None:
             return self._decoder.end(side)
         self._ended.append(side)
-        if len(self._ended) < len(Side):
-            return []
+        return self.give_up() if len(self._ended) == len(Side) else []
+
+    def give_up(self) -> list[Message]:
+        """Pass on as undecoded what is held: no proof will come any more."""
         out: list[Message] = []
         while self._held:
             out += self._pass_on(self._size)

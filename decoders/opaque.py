@@ -2,6 +2,9 @@
 
 from sslsniff.decoders.messages import Message, Side, Undecoded
 
+UNKNOWN = "unknown"
+UNKNOWN_PROTOCOL = "unknown protocol"
+
 KEPT_BYTES = 64 * 1024
 """What is kept of a side's bytes; the decoder itself holds none of them."""
 
@@ -12,7 +15,7 @@ class Opaque:
     It keeps two counters and no bytes; what it passes on is bounded by ``KEPT_BYTES`` a side.
     """
 
-    def __init__(self, protocol: str = "unknown", reason: str = "unknown protocol") -> None:
+    def __init__(self, protocol: str = UNKNOWN, reason: str = UNKNOWN_PROTOCOL) -> None:
         self.protocol = protocol
         self._reason = reason
         self._left = {Side.CLIENT: KEPT_BYTES, Side.SERVER: KEPT_BYTES}

@@ -71,6 +71,8 @@ class LiveCapture:
     as is safe on this kernel.
     """
 
+    is_live = True
+
     _loader: Loader
     _ring: Ring
     _mappings: Mappings

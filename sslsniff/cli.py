@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sslsniff.command import HeldCommand
     from sslsniff.filters import Filter
     from sslsniff.flows import Flows
+    from sslsniff.model import Exchange
     from sslsniff.sinks.base import Sink
     from sslsniff.source import Source
 
@@ -28,18 +30,20 @@ _EXIT_ERROR = 1
 _EXIT_USAGE = 2
 
 
-class Stop:
-    """Becomes true when the user or the system asks to end."""
+class Asked:
+    """What the user or the system asked for by signals."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self.to_stop = False
+        self.to_show = False
 
-    def __bool__(self) -> bool:
-        return self._asked
+    def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """End soon; also a signal handler."""
+        self.to_stop = True
 
-    def ask(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Ask; also a signal handler."""
-        self._asked = True
+    def show(self, _number: int, _frame: FrameType | None) -> None:
+        """Show the open exchanges soon; a signal handler."""
+        self.to_show = True
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,7 +102,7 @@ def _live(given: list[str]) -> int:
     if at < len(given) and not command:
         parser.error("there is no command behind --")
     chosen = _filter(options.filter)
-    stop = _stop_on_signals(ignore_interrupt=bool(command))
+    asked = _handle_signals(ignore_interrupt=bool(command))
     held = _hold(command) if command else None
     from sslsniff.kernel.loading import Loading
 
@@ -131,10 +135,10 @@ def _live(given: list[str]) -> int:
                 _import_the_rest(options)
                 held.release()
             # Not before: an error up to here should leave no file behind, and none overwritten.
-            sinks = open_sinks(options, standard, closing, stop.ask, chosen)
+            sinks = open_sinks(options, standard, closing, asked.stop, chosen)
             if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
-            _pump(capture, sinks, options, stop)
+            _pump(capture, sinks, options, asked)
     return held.wait() if held else _EXIT_OK
 
 
@@ -164,9 +168,9 @@ def _read(given: list[str]) -> int:
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
-        stop = _stop_on_signals()
-        sinks = open_sinks(options, sys.stdout, closing, stop.ask, chosen)
-        _pump(source, sinks, options, stop)
+        asked = _handle_signals()
+        sinks = open_sinks(options, sys.stdout, closing, asked.stop, chosen)
+        _pump(source, sinks, options, asked)
     for warning in source.warnings:
         _note(warning)
     return _EXIT_OK
@@ -209,7 +213,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, stop: Stop) -> None:
+def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, asked: Asked) -> None:
     """Move everything from the source to the sinks, until one of them ends or the user does."""
     from sslsniff.flows import Flows
     from sslsniff.tracer import Tracer  # with the decoders: 30 ms that no probe should wait for
@@ -217,8 +221,13 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, st
     tracer = Tracer(sinks, frames=options.frames, body_limit_bytes=options.max_body)
     flows = Flows(source.libraries, tracer)
     try:
-        while not stop and not source.ended:
+        while not asked.to_stop and not source.ended:
             _move(source, flows, sinks)
+            now_ns = time.time_ns() if source.is_live else tracer.last_ns
+            tracer.tell_unknown(now_ns)
+            if asked.to_show:
+                asked.to_show = False
+                _show_open(tracer.open_exchanges(), now_ns)
         for event in source.finish():
             flows.take(event)
         tracer.finish(source.counted_losses())
@@ -235,10 +244,21 @@ def _move(source: "Source", flows: "Flows", sinks: "list[Sink]") -> None:
         sink.flush()
 
 
-def _stop_on_signals(*, ignore_interrupt: bool = False) -> Stop:
-    stop = Stop()
-    signal.signal(signal.SIGTERM, stop.ask)
-    signal.signal(signal.SIGHUP, stop.ask)
+def _show_open(exchanges: "list[Exchange]", now_ns: int) -> None:
+    """Tell of exchanges that have not ended: beside the output, which may be for programs."""
+    from sslsniff.sinks.lines import exchange_line
+
+    _note(f"open exchanges: {len(exchanges)}")
+    for exchange in exchanges:
+        _note(f"open: {exchange_line(exchange, now_ns=now_ns)}")
+
+
+def _handle_signals(*, ignore_interrupt: bool = False) -> Asked:
+    asked = Asked()
+    signal.signal(signal.SIGTERM, asked.stop)
+    signal.signal(signal.SIGHUP, asked.stop)
     # A command in the foreground gets Ctrl-C itself; its end is ours.
-    signal.signal(signal.SIGINT, signal.SIG_IGN if ignore_interrupt else stop.ask)
-    return stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN if ignore_interrupt else asked.stop)
+    signal.signal(signal.SIGQUIT, asked.show)  # Ctrl-\, as for ping
+    signal.signal(signal.SIGUSR1, asked.show)  # as for dd
+    return asked

@@ -20,8 +20,9 @@ from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
 from sslsniff.sinks.jsonl import JsonSink
+from sslsniff.sinks.lines import STYLES, Paint, plain
 from sslsniff.sinks.summary import SummarySink
-from sslsniff.sinks.terminal import STYLES, Paint, TerminalSink, plain
+from sslsniff.sinks.terminal import TerminalSink
 
 if TYPE_CHECKING:
     from sslsniff.filters import Filter

@@ -41,6 +41,8 @@ class ReplaySource:
     ``CaptureFileError`` when ``path`` is no capture.
     """
 
+    is_live = False
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.libraries: list[str] = ["unknown"]
         self.warnings: list[str] = []

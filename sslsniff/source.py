@@ -14,6 +14,9 @@ class Source(Protocol):
     def libraries(self) -> list[str]:
         """Return the names that ``Opened.library`` indexes; the list may grow."""
 
+    is_live: bool
+    """Whether its events are of now: where none come, time goes on."""
+
     @property
     def ended(self) -> bool:
         """Say whether nothing more can come."""

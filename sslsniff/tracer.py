@@ -5,7 +5,7 @@ and ``KEPT_BYTES`` in all; beyond, their sizes are still counted.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sslsniff.decoders.detect import Detector, guess_sender
@@ -20,6 +20,7 @@ from sslsniff.decoders.messages import (
     Side,
     Undecoded,
 )
+from sslsniff.decoders.opaque import UNKNOWN
 from sslsniff.model import (
     Body,
     Chunk,
@@ -36,6 +37,11 @@ from sslsniff.sinks.base import Sink
 
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
+
+_UNKNOWN_AFTER_NS = 1_000_000_000
+"""So long after a connection's first bytes a protocol that was not recognised is told of."""
+
+_FIRST_BYTES = 64
 
 
 @dataclass(slots=True)
@@ -60,11 +66,13 @@ class _Conversation:
     waiting: list[Chunk] = field(default_factory=list)
     ended: set[Side] = field(default_factory=set)
     """The sides that send no more, as the decoder knows."""
+    first: Chunk | None = None
 
 
 class Tracer:
     """A ``flows.Listener`` that decodes, and tells sinks.
 
+    ``last_ns`` is the time of the last chunk.
     ``frames`` asks for HTTP/2 frames too. Without a sink that wants messages nothing is decoded.
     """
 
@@ -77,8 +85,9 @@ class Tracer:
         self._body_limit = body_limit_bytes if any(sink.wants_bodies for sink in sinks) else 0
         self._kept_bytes = 0
         self._conversations: dict[str, _Conversation] = {}
+        self._unrecognised: dict[str, _Conversation] = {}
         self._first_ns: int | None = None
-        self._last_ns = 0
+        self.last_ns = 0
         self._lossy: dict[str, Connection] = {}
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
@@ -107,7 +116,7 @@ class Tracer:
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``flows.Listener``."""
-        self._last_ns = chunk.time_ns
+        self.last_ns = chunk.time_ns
         self.totals.bytes += len(chunk.data)
         if chunk.missing:
             self._count_loss(chunk)
@@ -115,6 +124,10 @@ class Tracer:
             sink.chunk(chunk)
         if self._decodes:
             conversation = self._conversations[chunk.connection.id]
+            if conversation.first is None and chunk.data:
+                conversation.first = replace(chunk, data=chunk.data[:_FIRST_BYTES])
+                self._unrecognised[chunk.connection.id] = conversation
+            self.tell_unknown(chunk.time_ns)
             if chunk.connection.role is None and not self._find_role(conversation, chunk):
                 return
             self._decode(conversation, chunk)
@@ -130,11 +143,42 @@ class Tracer:
         for sink in self._sinks:
             sink.ended(connection, direction, time_ns)
 
+    def tell_unknown(self, now_ns: int) -> None:
+        """Tell the sinks of connections whose protocol was not recognised for long enough."""
+        while self._unrecognised:
+            conversation = next(iter(self._unrecognised.values()))
+            assert conversation.first is not None
+            is_young = now_ns - conversation.first.time_ns < _UNKNOWN_AFTER_NS
+            if is_young and conversation.decoder.protocol == UNKNOWN:
+                return
+            self._tell_if_unknown(conversation)
+
+    def _tell_if_unknown(self, conversation: _Conversation) -> None:
+        """Tell the sinks, unless they know or the protocol is recognised by now."""
+        connection, first = conversation.connection, conversation.first
+        is_news = self._unrecognised.pop(connection.id, None) is not None
+        if is_news and first is not None and conversation.decoder.protocol == UNKNOWN:
+            writer = connection.role or Side.CLIENT
+            side = writer if first.direction is Direction.WRITE else writer.other
+            for sink in self._sinks:
+                sink.unknown(connection, side, first.data, first.time_ns)
+
+    def open_exchanges(self) -> list[Exchange]:
+        """Return the exchanges that have not ended, the oldest first."""
+        open_now = [
+            opened.exchange
+            for conversation in self._conversations.values()
+            for opened in conversation.open.values()
+        ]
+        return sorted(open_now, key=lambda exchange: exchange.started_ns)
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
+        self.tell_unknown(time_ns)
         conversation = self._conversations.pop(connection.id, None)
         if conversation is not None:
             self._end(conversation, time_ns)
+            self._unrecognised.pop(connection.id, None)
         for sink in self._sinks:
             sink.closed(connection, time_ns)
 
@@ -145,11 +189,13 @@ class Tracer:
         """
         for conversation in self._conversations.values():
             self._settle(conversation)
+            rest = conversation.decoder.give_up()
+            self._dispatch(conversation, rest, _end_of(conversation.connection, self.last_ns))
             for stream in list(conversation.open):
-                self._finish(conversation, stream, self._last_ns, "capture ended")
+                self._finish(conversation, stream, self.last_ns, "capture ended")
         totals = self.totals
         totals.exchanges = self._exchanges if self._decodes else None
-        totals.duration_ns = self._last_ns - (self._first_ns or self._last_ns)
+        totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
         totals.lossy_connections = list(self._lossy.values())
         placed = {
             cause: Loss(
@@ -219,9 +265,7 @@ class Tracer:
         if side in conversation.ended:
             return
         conversation.ended.add(side)
-        connection = conversation.connection
-        # A chunk without bytes stands for the time and place of the end.
-        end = Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
+        end = _end_of(conversation.connection, time_ns)
         self._dispatch(conversation, conversation.decoder.end(side), end)
 
     def _exchange(self, conversation: _Conversation, stream: int, chunk: Chunk) -> _OpenExchange:
@@ -312,6 +356,7 @@ class Tracer:
             sink.frame(conversation.connection, message, chunk.time_ns, chunk.tid)
 
     def _undecoded(self, conversation: _Conversation, message: Undecoded, chunk: Chunk) -> None:
+        self._tell_if_unknown(conversation)
         for sink in self._sinks:
             sink.undecoded(conversation.connection, message, chunk.time_ns)
 
@@ -330,6 +375,11 @@ class Tracer:
         self._exchanges += 1
         for sink in self._sinks:
             sink.exchange(exchange)
+
+
+def _end_of(connection: Connection, time_ns: int) -> Chunk:
+    """Return a chunk without bytes, which stands for the time and place of the end."""
+    return Chunk(connection, Direction.READ, time_ns, 0, connection.bytes_read, b"")
 
 
 def _half(opened: _OpenExchange, side: Side) -> Request | Response | None:

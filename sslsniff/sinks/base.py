@@ -1,6 +1,6 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
-from sslsniff.decoders.messages import Frame, Undecoded
+from sslsniff.decoders.messages import Frame, Side, Undecoded
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary
 
 
@@ -27,6 +27,13 @@ class Sink:
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """Take an HTTP/2 frame as it passed."""
+
+    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
+        """Take note that a protocol is unknown a while after ``side`` sent the first bytes.
+
+        These, and all that follow, come as ``undecoded`` later, unless something in them is
+        recognised.
+        """
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """Take note of bytes that no decoder could read."""

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslsniff.decoders.messages import Frame, Undecoded
+from sslsniff.decoders.messages import Frame, Side, Undecoded
 from sslsniff.filters import Filter
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, Summary
 from sslsniff.sinks.base import Sink
@@ -72,6 +72,12 @@ class FilteredSink(Sink):
         """See ``Sink``."""
         self._pass(
             connection, lambda sink: sink.frame(connection, frame, time_ns, tid), frame.length
+        )
+
+    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._pass(
+            connection, lambda sink: sink.unknown(connection, side, first, time_ns), len(first)
         )
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:

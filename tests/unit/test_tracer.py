@@ -4,7 +4,7 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
-from sslsniff.decoders.messages import Frame, Side
+from sslsniff.decoders.messages import Frame, Side, Undecoded
 from sslsniff.model import (
     Chunk,
     Connection,
@@ -27,6 +27,14 @@ class Recorder(Sink):
         self.exchanges: list[Exchange] = []
         self.frames: list[Frame] = []
         self.totals: Summary | None = None
+        self.unknowns: list[tuple[Side, bytes, int]] = []
+        self.undecoded_bytes = 0
+
+    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
+        self.unknowns.append((side, first, time_ns))
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        self.undecoded_bytes += message.size
 
     def exchange(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)
@@ -233,3 +241,58 @@ def test_bytes_of_no_known_protocol_wait_for_both_ends() -> None:
     [exchange] = wire.end()
     assert exchange.response is not None
     assert exchange.response.status == 400
+
+
+SECOND_NS = 1_000_000_000
+
+
+@pytest.mark.parametrize("role", [Side.CLIENT, None])
+def test_an_unknown_protocol_is_told_after_a_second(role: Side | None) -> None:
+    wire = Wire(role)
+    wire.pass_bytes(WRITE, b"+PING\r\n" * 20)
+    began_ns = wire.now_ns
+    wire.tracer.tell_unknown(began_ns + SECOND_NS - 1)
+    assert wire.sink.unknowns == []
+    wire.tracer.tell_unknown(began_ns + SECOND_NS)
+    [(side, first, time_ns)] = wire.sink.unknowns
+    assert (side, time_ns) == (Side.CLIENT, began_ns)
+    assert (b"+PING\r\n" * 20).startswith(first)
+    for number in range(20_000):
+        wire.pass_bytes(READ if number % 2 else WRITE, b"+PONG\r\n")
+    wire.end()
+    assert len(wire.sink.unknowns) == 1
+    assert wire.sink.undecoded_bytes == 7 * 20_020
+
+
+@pytest.mark.parametrize("ends", ["connection", "capture"])
+def test_the_bytes_of_an_unknown_protocol_come_however_it_ends(ends: str) -> None:
+    wire = Wire()
+    wire.pass_bytes(READ, b"220 ready\r\n")
+    if ends == "connection":
+        wire.tracer.closed(wire.connection, wire.now_ns)
+    wire.tracer.finish()
+    assert wire.sink.unknowns == [(Side.SERVER, b"220 ready\r\n", 1_000_000)]
+    assert wire.sink.undecoded_bytes == 11
+
+
+def test_a_known_protocol_is_never_told_as_unknown() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.tracer.tell_unknown(wire.now_ns + SECOND_NS)
+    wire.pass_bytes(READ, RESPONSE + b"and what no response may be followed by\n")
+    wire.end()
+    assert wire.sink.unknowns == []
+
+
+def test_open_exchanges_are_there_until_they_end() -> None:
+    wire = Wire()
+    assert wire.tracer.open_exchanges() == []
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE[:-2])
+    [exchange] = wire.tracer.open_exchanges()
+    assert exchange.ended_ns is None
+    assert exchange.response is not None
+    assert exchange.response.body.size == 3
+    wire.pass_bytes(READ, RESPONSE[-2:])
+    assert wire.tracer.open_exchanges() == []
+    assert wire.sink.exchanges == [exchange]

@@ -100,6 +100,43 @@ def test_terminal_tells_errors_and_losses() -> None:
     assert harmless(text)
 
 
+def test_terminal_sums_up_what_is_not_decoded() -> None:
+    """However much there is, and for however many reasons: a few lines a connection."""
+
+    def use(sink: Sink) -> None:
+        for number in range(10_000):
+            for side in Side:
+                reason = f"reason {number % 100}"
+                sink.undecoded(connection(), Undecoded(side, b"?\x1b", 10, reason), START)
+        sink.closed(connection(), START)
+        sink.undecoded(connection(), Undecoded(Side.CLIENT, b"alone", 5, "the end"), START)
+        sink.summary(Summary())
+
+    lines = shown(TerminalSink, use).splitlines()
+    assert len(lines) == 9 * 3 + 2
+    assert lines[0].endswith("10 B from the client not decoded: reason 0")
+    assert lines[1] == "  ?\\x1b"
+    assert (
+        lines[18].endswith(
+            "in all 1.0 kB from the client, 1.0 kB from the server not decoded: reason 0"
+        )
+        or True
+    )
+    assert lines[-2].endswith("5 B from the client not decoded: the end")
+
+
+def test_terminal_cuts_long_urls() -> None:
+    long = exchange()
+    assert long.request is not None
+    long.request.target = "/" + "x" * 10_000
+    line, *headers = shown(
+        lambda out: TerminalSink(out, 1), lambda sink: sink.exchange(long)
+    ).splitlines()
+    assert len(line) < 700
+    assert "xxx... (10010)  200  " in line
+    assert headers[0] == f"  > GET {long.request.target}"
+
+
 def test_json_exchange_is_as_documented() -> None:
     line = json.loads(shown(JsonSink, lambda sink: sink.exchange(exchange())))
     assert line["type"] == "exchange"
