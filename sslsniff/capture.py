@@ -198,7 +198,7 @@ class LiveCapture:
             )
         if untracked := self._counter(_UNTRACKED_CALLS):
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
-        if self._counter(_UNRELIABLE_TYPES):
+        if self._scope.pids and self._counter(_UNRELIABLE_TYPES):
             self._note(
                 "the kernel headers are not this kernel's: children of processes were not followed"
             )

@@ -5,11 +5,12 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from sslsniff.errors import KernelError, LoaderError
+from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import release
 from sslsniff.kernel.loader import Detach
 
@@ -55,8 +56,42 @@ def import_bcc() -> Any:
         sys.path.remove(_SYSTEM_PACKAGES)
 
 
+@contextlib.contextmanager
+def _held_back() -> Iterator[IO[bytes]]:
+    """Hold back, in the file that it yields, what this process and its children print."""
+    with tempfile.TemporaryFile() as held, contextlib.ExitStack() as restoring:
+        for standard in (1, 2):
+            with contextlib.suppress(OSError):  # closed by who started this process
+                saved = os.dup(standard)
+                restoring.callback(os.close, saved)
+                restoring.callback(os.dup2, saved, standard)
+                os.dup2(held.fileno(), standard)
+        yield held
+
+
+@contextlib.contextmanager
+def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None]:
+    """Raise what bcc raises (bare ``Exception`` for all) as ``kind``, with the reason.
+
+    bcc, its clang and modprobe print that, if anything does: an error of the compiler, or else the
+    last line. They do so also where all goes well.
+    """
+    with _held_back() as held:
+        try:
+            yield
+        except Exception as error:
+            held.seek(0)
+            printed = held.read().decode("utf-8", "replace").splitlines()
+            lines = [line.strip() for line in printed if line.strip()] or [str(error)]
+            reason = next((line for line in lines if "error:" in line), lines[-1])
+            raise kind(f"{fact} ({reason})", remedy) from error
+
+
 class BccLoader:
-    """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two."""
+    """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two.
+
+    While bcc is at work, what any thread of this process prints is not shown.
+    """
 
     name = "bcc"
 
@@ -64,22 +99,16 @@ class BccLoader:
         self._bcc = import_bcc()
         flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
         flags += ["-DSSLSNIFF_BCC", "-w"]
-        try:
+        remedy = (
+            f"install the kernel's headers (Debian: apt install linux-headers-{os.uname().release})"
+            " or set BCC_KERNEL_SOURCE to them"
+        )
+        with _at_work(LoaderError, "bcc could not compile or load the BPF source", remedy):
             self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
-        except Exception as error:  # bcc raises bare Exception for all that can go wrong
-            raise LoaderError(
-                f"bcc could not compile or load the BPF source ({error})",
-                "install the kernel's headers (Debian: apt install"
-                f" linux-headers-{os.uname().release}) or set BCC_KERNEL_SOURCE to them",
-            ) from error
 
     def _function(self, program: str, kind: int) -> Any:
-        try:
+        with _at_work(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
             return self._bpf.load_func(program.encode(), kind)
-        except Exception as error:
-            raise KernelError(
-                f"the kernel did not load {program} ({error})", "run sslsniff doctor"
-            ) from error
 
     def map_fd(self, name: str) -> int:
         """See ``Loader``."""
@@ -148,12 +177,8 @@ class BccLoader:
 
     def attach_kprobe(self, program: str, function: str) -> Detach:
         """See ``Loader``."""
-        try:
+        with _at_work(KernelError, f"cannot attach kprobe {function}", "run sslsniff doctor"):
             self._bpf.attach_kprobe(event=function.encode(), fn_name=program.encode())
-        except Exception as error:
-            raise KernelError(
-                f"cannot attach kprobe {function} ({error})", "run sslsniff doctor"
-            ) from error
 
         def detach() -> None:
             self._bpf.detach_kprobe(event=function.encode())

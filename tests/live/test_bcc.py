@@ -1,5 +1,7 @@
 """The other loader: the same source, compiled by bcc when sslsniff starts; the same JSON."""
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
 from tests.live.curl import Request, curl, gets, results
+from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
 from tests.programs.server import pattern
 from tests.servers import Certificate, Server
 
@@ -52,6 +55,8 @@ def test_same_as_co_re(
             sniffer.until(18)
             captured = sniffer.stop()
         assert captured.code == 0
+        [line] = captured.stderr.splitlines()
+        assert line.startswith(READY)
         assert_passed(captured, passed, role="client")
         assert_whole(captured)
         assert connections(captured, sni="localhost", tls_version="TLS 1.3", comm="curl") == 2
@@ -67,3 +72,15 @@ def lasting(shown: dict[str, Any]) -> dict[str, Any]:
         fields = [field for field in response["headers"] if field[0].lower() != "date"]
         kept["response"] = response | {"headers": fields}
     return kept
+
+
+def test_without_headers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of what bcc and modprobe print, but the reason in the one line."""
+    monkeypatch.setenv("BCC_KERNEL_SOURCE", str(tmp_path))
+    command = (SSLSNIFF, "--loader", "bcc", "--", "true")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S)
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"sslsniff: bcc could not compile or load the BPF source \(.*error: .*\): install .*", line
+    )
