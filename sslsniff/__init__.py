@@ -1,3 +1,53 @@
-"""sslsniff: the plaintext of TLS traffic on a Linux host, live."""
+"""sslsniff: the plaintext of TLS traffic on a Linux host, live.
+
+``decode`` and the types that it takes and yields are the library. They are imported when they are
+first used: the command line should start fast.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sslsniff.decoders.messages import Side
+    from sslsniff.errors import CaptureFileError, SslsniffError
+    from sslsniff.library import decode
+    from sslsniff.model import (
+        Address,
+        Body,
+        Chunk,
+        Connection,
+        Direction,
+        Exchange,
+        LossCause,
+        Process,
+        Request,
+        Response,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Address",
+    "Body",
+    "CaptureFileError",
+    "Chunk",
+    "Connection",
+    "Direction",
+    "Exchange",
+    "LossCause",
+    "Process",
+    "Request",
+    "Response",
+    "Side",
+    "SslsniffError",
+    "decode",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import what the library has when it is asked for (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    homes = map(import_module, ("sslsniff.library", "sslsniff.model", "sslsniff.errors"))
+    return next(vars(home)[name] for home in homes if name in vars(home))

@@ -1,0 +1,78 @@
+"""The library: ``from sslsniff import decode``."""
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+
+from sslsniff.flows import Flows
+from sslsniff.model import Chunk, Connection, Exchange
+from sslsniff.replay import ReplaySource
+from sslsniff.sinks.base import Sink
+from sslsniff.tracer import Tracer
+
+
+def decode(
+    source: str | os.PathLike[str] | Iterable[Chunk], *, body_limit_bytes: int = 16 << 20
+) -> Iterator[Exchange]:
+    """Yield the exchanges of a capture file, or of chunks, each as soon as it has ended.
+
+    A file is what ``sslsniff read`` takes: pcap or pcapng, also compressed by gzip. Chunks are
+    plaintext of any number of connections: of one connection in one direction in order, with
+    what is missing told. The connections count as closed where the chunks end.
+
+    Bodies are as they were sent, in their content coding, and cut at ``body_limit_bytes``.
+    Exchanges that had not ended with the capture have ``error`` set, and come last.
+
+    Raises ``CaptureFileError`` at once for what is no capture file, later if it cannot be read
+    to its end. What of a file could not be decoded is told as a ``UserWarning``.
+    """
+    ended = _Ended()
+    tracer = Tracer([ended], body_limit_bytes=body_limit_bytes)
+    if isinstance(source, str | os.PathLike):
+        return _of_file(ReplaySource(source), tracer, ended)
+    return _of_chunks(source, tracer, ended)
+
+
+class _Ended(Sink):
+    """Keeps exchanges until they are asked for."""
+
+    wants_bodies = True
+
+    def __init__(self) -> None:
+        self._exchanges: list[Exchange] = []
+
+    def exchange(self, exchange: Exchange) -> None:
+        self._exchanges.append(exchange)
+
+    def taken(self) -> list[Exchange]:
+        taken, self._exchanges = self._exchanges, []
+        return taken
+
+
+def _of_file(source: ReplaySource, tracer: Tracer, ended: _Ended) -> Iterator[Exchange]:
+    flows = Flows(source.libraries, tracer)
+    with contextlib.closing(source):
+        for event in source:
+            flows.take(event)
+            yield from ended.taken()
+    tracer.finish()
+    yield from ended.taken()
+    for warning in source.warnings:
+        warnings.warn(warning, stacklevel=2)
+
+
+def _of_chunks(chunks: Iterable[Chunk], tracer: Tracer, ended: _Ended) -> Iterator[Exchange]:
+    connections: dict[str, Connection] = {}
+    last_ns = 0
+    for chunk in chunks:
+        connection, last_ns = chunk.connection, chunk.time_ns
+        if connection.id not in connections:
+            connections[connection.id] = connection
+            tracer.opened(connection, last_ns)
+        tracer.chunk(chunk)
+        yield from ended.taken()
+    for connection in connections.values():
+        tracer.closed(connection, last_ns)
+    tracer.finish()
+    yield from ended.taken()
