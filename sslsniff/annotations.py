@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Direction, LossCause
+from sslsniff.model import Connection, Direction, LossCause, Process
 
 _MARK = '{"sslsniff": 1'
 
@@ -109,7 +109,7 @@ class Described:
     def text(self, lost: Lost | None = None) -> str:
         """Return the comment; ``lost`` is what went missing between the last part and this."""
         facts = [
-            f"{self.comm}[{self.pid}]",
+            str(Process(self.pid, self.comm)),
             f"connection {self.connection}",
             f"{self.role.value if self.role else f'perhaps {self.plays.value}'} by {self.library}",
             *(fact for fact in (self.tls_version, self.cipher, self.sni, self.alpn) if fact),

@@ -48,11 +48,22 @@ class Address(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """A traced process. ``comm`` is its name as the kernel has it (15 bytes at most)."""
+    """A traced process. ``comm`` is its name as the kernel has it (15 bytes at most).
+
+    Where a capture file does not tell of it, ``pid`` is 0, which no process has.
+    """
 
     pid: int
     comm: str
     uid: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.comm}[{self.pid}]" if self.is_known else "process not known"
+
+    @property
+    def is_known(self) -> bool:
+        """Say whether there is a process, and not just an end of a connection in a file."""
+        return self.pid != 0
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ class Recorded:
             connection=self.number,
             pid=described.pid if described else 0,
             uid=_NO_UID if described is None or described.uid is None else described.uid,
-            comm=described.comm if described else "unknown",
+            comm=described.comm if described else "",
             library=self._library,
             role=described.role if described else role,
             from_start=described.from_start and described.part == 1 if described else not joined,

@@ -1,7 +1,8 @@
 """The recorded source: a capture file -> the events of a live capture.
 
 Our own captures are read back as they were taken: comments (see ``annotations``) tell process,
-role and loss. In other captures whoever opened the TCP connection counts as the process.
+role and loss. In other captures the near end is whoever opened the TCP connection, or, where that
+is not in the file, was seen sending first; its process is not known.
 
 Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of at most
 ``MOST_CONNECTIONS`` open connections.

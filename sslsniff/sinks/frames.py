@@ -23,7 +23,7 @@ class FrameSink(Sink):
         flags = f" [{' '.join(frame.flags)}]" if frame.flags else ""
         said = " ".join(f"{name}={_shown(value)}" for name, value in frame.details.items())
         self._stream.write(
-            f"{text.local_time(time_ns)}  {text.process(connection.process)}"
+            f"{text.local_time(time_ns)}  {text.near_end(connection)}"
             f"  {text.address(connection.remote)}  {arrow} #{frame.stream}"
             f" {frame.type}{flags} {frame.length} B  {escape(said)}".rstrip()
             + "\n"

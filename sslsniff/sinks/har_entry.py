@@ -23,7 +23,7 @@ _NOT_SEEN = "it was not seen"
 
 def entry(exchange: Exchange) -> Object:
     """Return the entry for ``exchange``, to be written as JSON."""
-    connection, process = exchange.connection, exchange.connection.process
+    connection = exchange.connection
     timings = _timings(exchange)
     made: Object = {
         "startedDateTime": text.utc_time(exchange.started_ns),
@@ -33,13 +33,7 @@ def entry(exchange: Exchange) -> Object:
         "cache": {},
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
         "connection": connection.id,
-        "_process": {
-            "pid": process.pid,
-            "tid": exchange.tid,
-            "comm": process.comm,
-            "library": connection.library,
-            "role": connection.role.value if connection.role else None,
-        },
+        "_process": text.origin(connection, exchange.tid),
         "_missingBytes": exchange.missing_bytes,
     }
     if connection.server is not None:

@@ -24,7 +24,7 @@ class HexdumpSink(Sink):
         connection = chunk.connection
         what = f"{chunk.missing} bytes lost before" if chunk.missing else f"{len(chunk.data)} bytes"
         self._stream.write(
-            f"{text.local_time(chunk.time_ns)}  {text.process(connection.process)}"
+            f"{text.local_time(chunk.time_ns)}  {text.near_end(connection)}"
             f"  {text.address(connection.remote)}  {connection.id}"
             f"  {chunk.direction.value} {what} at {chunk.offset}\n"
         )

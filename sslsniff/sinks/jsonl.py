@@ -163,11 +163,7 @@ class JsonSink(Sink):
 def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:
     return {
         "time": text.utc_time(time_ns),
-        "pid": connection.process.pid,
-        "tid": tid,
-        "comm": connection.process.comm,
-        "library": connection.library,
-        "role": connection.role.value if connection.role else None,
+        **text.origin(connection, tid),
         "connection": connection.id,
         "client": _address(connection.client),
         "server": _address(connection.server),

@@ -34,7 +34,7 @@ def prefix(connection: Connection, time_ns: int, paint: Paint) -> str:
     return "  ".join(
         (
             paint("dim", text.local_time(time_ns)),
-            paint("process", text.process(connection.process)),
+            paint("process", text.near_end(connection)),
             text.address(connection.remote),
         )
     )

@@ -227,8 +227,7 @@ class PcapSink(Sink):
             if len(self._interfaces) >= _MOST_INTERFACES:
                 self._interfaces.clear()  # who comes again gets another
             interface = self._interfaces[key] = self._writer.interface(
-                f"{process.comm}[{process.pid}]",
-                f"plaintext of process {process.pid}, {process.comm}",
+                str(process), f"plaintext of {process}"
             )
         return interface
 

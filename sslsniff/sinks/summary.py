@@ -47,7 +47,7 @@ def summary_lines(summary: Summary) -> list[str]:
             f"{count} ({cause.value})" for cause, count in connection.missing.items()
         )
         lines.append(
-            f"  {connection.id}  {text.process(connection.process)}"
+            f"  {connection.id}  {text.near_end(connection)}"
             f"  {text.address(connection.remote)}  bytes lost: {causes}"
         )
     if summary.unplaced_bytes:

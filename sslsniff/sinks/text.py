@@ -1,9 +1,9 @@
-"""Pieces of text that more than one sink shows."""
+"""Pieces that more than one sink shows."""
 
 from datetime import UTC, datetime
 
 from sslsniff.escaping import escape
-from sslsniff.model import Address, Exchange, Process, Request
+from sslsniff.model import Address, Connection, Exchange, Request
 
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -45,9 +45,22 @@ def address(value: Address | None) -> str:
     return f"{ip}:{value.port}"
 
 
-def process(value: Process) -> str:
-    """Return ``name[pid]``."""
-    return f"{escape(value.comm)}[{value.pid}]"
+def near_end(connection: Connection) -> str:
+    """Return the process, ``name[pid]``; the address of its end where no process is known."""
+    process = connection.process
+    return escape(str(process)) if process.is_known else address(connection.local)
+
+
+def origin(connection: Connection, tid: int | None) -> dict[str, object]:
+    """Return the JSON fields that tell whose bytes these are; null where that is not known."""
+    process = connection.process
+    return {
+        "pid": process.pid if process.is_known else None,
+        "tid": tid or None,
+        "comm": process.comm if process.is_known else None,
+        "library": connection.library,
+        "role": connection.role.value if connection.role else None,
+    }
 
 
 def url(request: Request) -> str:

@@ -188,7 +188,7 @@ def test_classic_pcap_keeps_bytes_addresses_and_microseconds(layout: str, from_s
     events, _ = events_of(captured(steps, "pcap", layout, from_start=from_start))
     opened, addresses, request, response, _, closed = events
     assert isinstance(opened, Opened)
-    assert (opened.role, opened.pid, opened.comm) == (Side.CLIENT, 0, "unknown")
+    assert (opened.role, opened.pid, opened.comm) == (Side.CLIENT, 0, "")
     if layout == "null-tls":
         assert (opened.sni, opened.alpn) == ("host1.example.org", "http/1.1")
         assert opened.from_start == from_start
@@ -268,7 +268,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ReplaySource(tmp_path)
 
 
-# Captures of others.
+# Our captures after others had them.
 
 
 def packets_of(path: Path) -> list[tuple[int, bytes]]:

@@ -1,67 +1,32 @@
 """Captures of plaintext TCP that others took: read as their packets tell."""
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from scapy.utils import wrpcap, wrpcapng
+from scapy.utils import wrpcap
 
 from sslsniff import replay as replay_module
 from sslsniff.decoders.messages import Side
 from sslsniff.replay import ReplaySource
 from sslsniff.wire import Addresses, Closed, Data, Event, Opened
-from tests.unit.captures import (
-    READ,
-    WRITE,
-)
+from tests.unit.captures import READ, WRITE, answer, get, tshark_values
+from tests.unit.foreign import FAR, NEAR, Wire
 
-LAYOUTS = ("null-tls", "plain")
-
-REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
-RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-NEAR, FAR = ("192.0.2.1", 40000), ("198.51.100.2", 8080)
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
 
-class Wire:
-    """Packets of a TCP connection, as a capture on the network would hold them."""
-
-    def __init__(self) -> None:
-        self.packets: list[Ether] = []
-        self._next = {NEAR: 1000, FAR: 9000}
-        self._time = 1_700_000_000.0
-
-    def send(self, end: tuple[str, int], data: bytes = b"", flags: str = "A") -> Ether:
-        other = FAR if end is NEAR else NEAR
-        tcp = TCP(
-            sport=end[1],
-            dport=other[1],
-            seq=self._next[end] % 2**32,
-            ack=self._next[other] % 2**32,
-            flags=flags,
-        )
-        packet = Ether() / IP(src=end[0], dst=other[0]) / tcp / data
-        self._time += 0.001
-        packet.time = self._time
-        self._next[end] += len(data) + ("S" in flags) + ("F" in flags)
-        self.packets.append(packet)
-        return packet
-
-    def handshake(self) -> None:
-        self.send(NEAR, flags="S")
-        self.send(FAR, flags="SA")
-        self.send(NEAR)
-
-    def end(self) -> None:
-        self.send(NEAR, flags="FA")
-        self.send(FAR, flags="FA")
-        self.send(NEAR)
-
-    def events(self, path: Path, form: str = "pcap") -> list[Event]:
-        (wrpcap if form == "pcap" else wrpcapng)(str(path), self.packets)
-        return list(ReplaySource(path))
+def read(path: Path, *options: str) -> list[str]:
+    """Return the lines of ``sslsniff read``."""
+    command = [SSLSNIFF, "read", path, *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout.splitlines()
 
 
 def summary(events: list[Event]) -> list[object]:
@@ -199,7 +164,6 @@ def test_cut_packets_are_gaps(tmp_path: Path) -> None:
     long = tcp.send(NEAR, b"0123456789")
     tcp.send(NEAR, b"next")
     raw = Ether(bytes(long)[:-6])
-    raw.time = long.time
     tcp.packets[-2] = raw
     assert summary(tcp.events(tmp_path / "file"))[2:] == [
         (WRITE, 0, b"0123"),
@@ -242,4 +206,21 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(source._connections) == 0
 
 
-# Our captures after others had them.
+def test_no_process_is_made_up(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.end()
+    tcp.write(tmp_path / "file")
+    shown = read(tmp_path / "file")
+    assert re.fullmatch(
+        r"[0-9:.]+  192\.0\.2\.1:40000  198\.51\.100\.2:8080  http/1\.1  GET  .*", shown[0]
+    )
+    *_, exchange, _, _ = map(json.loads, read(tmp_path / "file", "--json"))
+    assert (exchange["pid"], exchange["tid"], exchange["comm"]) == (None, None, None)
+    read(tmp_path / "file", "--pcap", str(tmp_path / "ours.pcapng"))
+    assert set(tshark_values(tmp_path / "ours.pcapng", "frame.interface_name")) == {
+        "process not known"
+    }
+    assert read(tmp_path / "ours.pcapng") == shown

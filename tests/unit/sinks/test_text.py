@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.model import Address, Request
+from sslsniff.model import Address, Connection, Process, Request
 from sslsniff.sinks import text
 
 
@@ -31,6 +31,14 @@ def test_urls(target: str | None, authority: str | None, shown: str) -> None:
 def test_addresses() -> None:
     assert text.address(Address("::1", 443)) == "[::1]:443"
     assert text.address(None) == "?"
+
+
+def test_near_end() -> None:
+    connection = Connection("7-1", Process(7, "a\x1bb"), "openssl", None, True, 0)
+    connection.local = Address("::1", 443)
+    assert text.near_end(connection) == "a\\x1bb[7]"
+    connection.process = Process(0, "")
+    assert text.near_end(connection) == "[::1]:443"
 
 
 def test_times() -> None:
