@@ -10,6 +10,9 @@ from pathlib import Path
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
 
+# With compiled modules, as installed ones are.
+ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
+
 
 class Running:
     """A sslsniff whose probes stand; ``ready_ms`` after it was started."""
@@ -21,6 +24,7 @@ class Running:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            env=ENVIRONMENT,
         )
         assert self.process.stderr is not None
         line = self.process.stderr.readline()

@@ -1,7 +1,10 @@
 """How long it takes until the probes stand, until they are gone, and where the time goes."""
 
+import contextlib
 import json
+import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -12,7 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from bench.rows import Row
-from bench.sniffer import READY, SSLSNIFF, Running
+from bench.sniffer import ENVIRONMENT, READY, SSLSNIFF, Running
+from sslsniff import procfs
 from tests.live.enclosure import enclosure, outer_pid
 
 TIMES = 10
@@ -20,7 +24,8 @@ _IDLE = "import ssl, sys; print(flush=True); sys.stdin.read()"
 _IMPORT = re.compile(r"^import time: +(\d+) \| +(\d+) \| +(\S+)$", re.MULTILINE)
 _MOST_IMPORTS = 8
 
-# The steps of a start, one after the other, in a process of its own.
+# The steps of a start, in a process of its own. Here one comes after the other; in a real start
+# those that are marked are taken while the BPF object is loaded.
 _STEPS = """
 import json, sys, time
 now = time.perf_counter
@@ -28,18 +33,19 @@ times = {}
 def step(name, start):
     times[name] = 1000 * (now() - start)
 start = now(); import sslsniff.cli; step("import the command line", start)
-start = now(); import sslsniff.capture; step("import the capture", start)
-from sslsniff import targets
-from sslsniff.capture import LiveCapture, make_loader
+start = now(); from sslsniff.kernel import libbpf, loading; step("import the loader", start)
 ring = 32 << 20
-start = now(); loader = make_loader("auto", ring); step("load and verify the BPF object", start)
+start = now(); load = loading.Loading("auto", ring).result; loader = load()
+step("load and verify the BPF object", start)
+start = now(); import sslsniff.capture, sslsniff.outputs; step("import the rest (meanwhile)", start)
+from sslsniff import targets
 scope = targets.Scope(pids=(int(sys.argv[1]),))
-start = now(); files = list(targets.candidates(scope)); step("find mapped files", start)
+start = now(); files = list(targets.candidates(scope)); step("find mapped files (meanwhile)", start)
 start = now(); plans = [targets.plan_file(each) for each in files]
-step("plan probes (remembered)", start)
-start = now()
-capture = LiveCapture(scope, loader, ring_bytes=ring, call_limit_bytes=1 << 20, note=print)
-step("map the ring, open the news of mappings", start)
+step("plan probes, remembered (meanwhile)", start)
+capture = sslsniff.capture.LiveCapture(
+    scope, load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
+)
 attach = loader.attach_uprobes
 spent = 0.0
 def timed(*arguments, **options):
@@ -47,7 +53,7 @@ def timed(*arguments, **options):
     start = now(); detach = attach(*arguments, **options); spent += now() - start
     return detach
 loader.attach_uprobes = timed
-start = now(); capture.__enter__(); step("all of the attaching", start)
+start = now(); capture.__enter__(); step("plan again, map the ring, attach", start)
 times["  of that: attach uprobes"] = 1000 * spent
 start = now(); capture.close(); step("detach and unload", start)
 print(json.dumps(times))
@@ -56,19 +62,44 @@ print(json.dumps(times))
 
 def measure() -> Iterator[Row]:
     """Measure starts by ``--pid`` and, in namespaces of their own, of whole hosts."""
+    with _idle() as pid:
+        yield from _by_pid(pid)
+        yield from _steps(pid)
+        yield from _imports(pid)
+    yield from _unknown_library()
+    yield from _whole_host()
+
+
+@contextlib.contextmanager
+def _idle(folder: str = "") -> Iterator[int]:
+    """Run a process that has OpenSSL loaded, from ``folder`` if it has one."""
     target = subprocess.Popen(
-        [sys.executable, "-c", _IDLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", _IDLE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "LD_LIBRARY_PATH": folder},
     )
     try:
         assert target.stdout is not None
         target.stdout.readline()
-        yield from _by_pid(target.pid)
-        yield from _steps(target.pid)
-        yield from _imports(target.pid)
+        yield target.pid
     finally:
         target.kill()
         target.communicate()
-    yield from _whole_host()
+
+
+def _unknown_library() -> Iterator[Row]:
+    """Start where nothing is remembered of the library: it is a new copy each time."""
+    ready = []
+    for _ in range(TIMES):
+        with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as folder:
+            shutil.copy(dict(procfs.libraries())["libssl.so.3"], folder)
+            with _idle(folder) as pid:
+                sniffer = Running("--pid", str(pid))
+                sniffer.stop()
+                ready.append(sniffer.ready_ms)
+    note = f"median of {TIMES}, {min(ready):.0f} to {max(ready):.0f}; a library not seen before"
+    yield Row("start until probed, --pid, to plan", statistics.median(ready), "ms", 250, note)
 
 
 def _by_pid(pid: int) -> Iterator[Row]:
@@ -115,7 +146,11 @@ def _steps(pid: int) -> Iterator[Row]:
     found: dict[str, list[float]] = {}
     for _ in range(TIMES):
         done = subprocess.run(
-            [sys.executable, "-c", _STEPS, str(pid)], capture_output=True, text=True, check=True
+            [sys.executable, "-c", _STEPS, str(pid)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=ENVIRONMENT,
         )
         for name, value in json.loads(done.stdout.splitlines()[-1]).items():
             found.setdefault(name, []).append(value)
@@ -137,6 +172,7 @@ def _imports(pid: int) -> Iterator[Row]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        env=ENVIRONMENT,
     )
     assert sniffer.stderr is not None
     before = "".join(iter(lambda: _until_ready(sniffer.stderr), ""))
