@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from sslsniff import debug_files
 from sslsniff.elf import Elf, Function
 from sslsniff.errors import ElfError
 from sslsniff.layout import SslLayout, read_layout
@@ -34,7 +35,10 @@ class Probe(NamedTuple):
 
 
 class Attachment(NamedTuple):
-    """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why."""
+    """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why.
+
+    ``debug_file`` is the one that names the functions, where the file does not itself.
+    """
 
     path: str
     build_id: str | None
@@ -42,6 +46,7 @@ class Attachment(NamedTuple):
     probes: tuple[Probe, ...]
     layout: SslLayout | None
     left_out: tuple[str, ...] = ()
+    debug_file: str | None = None
 
     def places(self) -> dict[tuple[str, bool], list[int]]:
         """Return the programs, each with whether it is for returns -> its file offsets."""
@@ -72,10 +77,17 @@ class _Absent(_Unfit):
 
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     """Find the plan for a file and where its probes belong; raises ``ElfError`` if damaged."""
-    plan = next((each for each in PLANS if _is_in(each, elf)), None)
+    plan = _plan(elf)
+    if plan is None and (found := debug_files.find(elf)) is not None:
+        elf.add_symbols(found.symbols, found.path)
+        plan = _plan(elf)
     if plan is None:
         return Refusal("there is no TLS library in it that sslsniff knows")
     return _Fitting(elf, style).fit(plan)
+
+
+def _plan(elf: Elf) -> Plan | None:
+    return next((each for each in PLANS if _is_in(each, elf)), None)
 
 
 def _is_in(plan: Plan, elf: Elf) -> bool:
@@ -114,6 +126,7 @@ class _Fitting:
             probes=tuple(dict.fromkeys(probes)),
             layout=read_layout(self._elf),
             left_out=tuple(left_out),
+            debug_file=self._elf.debug_file,
         )
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:

@@ -1,9 +1,9 @@
 """ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
 
-Only ELF64 for x86-64. Many files are looked at on the way to the first probe, so the few tables
-are read with ``struct`` (pyelftools takes 40 ms to import and 3 to 70 ms a file), and symbols are
-found by a search for their names: walking 75,000 of them takes seconds. Files are read, not
-mapped: one that is cut short meanwhile must not end sslsniff with a SIGBUS.
+Only ELF64 for x86-64. Every file that a process maps is looked at on the way to the first probe,
+so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms, and 40 to
+import), and symbols are found by a search for their names: walking 75,000 of them takes seconds.
+Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a SIGBUS.
 """
 
 import os
@@ -52,6 +52,31 @@ class Function(NamedTuple):
     size: int
 
 
+class Symbols(NamedTuple):
+    """The bytes of a symbol table, and of the string table that has its names."""
+
+    entries: bytes
+    names: bytes
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name`` as the table has it; its size may be 0, unknown."""
+        # The name may be the end of a longer one: linkers merge them.
+        for place in _places(self.names, name.encode() + b"\0"):
+            for at in _places(self.entries, _U32.pack(place)):
+                if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= len(self.entries):
+                    _, info, _, section, address, size = _SYMBOL.unpack_from(self.entries, at)
+                    if section and info & 0xF == _STT_FUNC:
+                        return Function(address, size)
+        return None
+
+    def name(self, index: int) -> str | None:
+        """Return the name of the symbol with this index; None where there is none."""
+        if not 0 < index < len(self.entries) // _SYMBOL.size:
+            return None
+        name_at, *_ = _SYMBOL.unpack_from(self.entries, index * _SYMBOL.size)
+        return self.names[name_at:].split(b"\0", 1)[0].decode("ascii", "replace")
+
+
 class _Part(NamedTuple):
     """Where a segment or section stands in the file, and where in memory as linked."""
 
@@ -60,10 +85,20 @@ class _Part(NamedTuple):
     size: int
 
 
-class Elf:
-    """An open ELF file; a context manager. ``status`` is what fstat says of it.
+class _Section(NamedTuple):
+    """A section; ``name`` is an offset, ``link`` the index of a section that belongs to it."""
 
-    ``handle``, if given, is the path to open it by, and ``path`` only its name. Raises
+    name: int
+    kind: int
+    link: int
+    part: _Part
+
+
+class Elf:
+    """An open ELF file; a context manager.
+
+    ``status`` is what fstat says of it, ``debug_file`` where symbols were found that it has not
+    itself. ``handle``, if given, is the path to open it by, and ``path`` only its name. Raises
     ``ElfError`` where the file is not one that can be probed, or is cut off.
     """
 
@@ -117,7 +152,7 @@ class Elf:
             raise ElfError(f"{self.path} is not an ELF file", _REMEDY)
         if len(header) < _HEADER.size:
             raise self._damaged()
-        _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, _ = (
+        _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, names = (
             _HEADER.unpack(header)
         )
         if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine != _MACHINE_X86_64:
@@ -126,8 +161,15 @@ class Elf:
             raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
         self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
         table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)
-        self._symbols = list(_linked_tables(table, _SHT_DYNSYM, _SHT_SYMTAB))
-        self._relocations = list(_linked_tables(table, _SHT_RELA))
+        self._sections = [
+            _Section(name, kind, link, _Part(offset, address, size))
+            for name, kind, _, address, offset, size, link, *_ in _SECTION_HEADER.iter_unpack(table)
+        ]
+        self._section_names = names
+        self._symbols = list(self._linked(_SHT_DYNSYM, _SHT_SYMTAB))
+        self._relocations = list(self._linked(_SHT_RELA))
+        self.debug_file: str | None = None
+        self._symbols_added: tuple[Symbols, ...] = ()
 
     def _read_segments(self, table: bytes) -> None:
         self._code: list[_Part] = []
@@ -147,6 +189,29 @@ class Elf:
             elif kind == _PT_NOTE and self.build_id is None:
                 self.build_id = _build_id(self._read_part(part))
 
+    def _linked(self, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
+        """Yield the tables of these kinds, in this order, each with the table it refers to."""
+        for wanted in kinds:
+            for section in self._sections:
+                if section.kind == wanted and section.link < len(self._sections):
+                    yield section.part, self._sections[section.link].part
+
+    def section(self, name: str) -> bytes | None:
+        """Return the bytes of the section called ``name``; None where there is none."""
+        if self._section_names >= len(self._sections):
+            return None
+        names = self._read_part(self._sections[self._section_names].part)
+        wanted = name.encode() + b"\0"
+        for section in self._sections:
+            if names.startswith(wanted, section.name):
+                return self._read_part(section.part)
+        return None
+
+    def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
+        """Look for functions in ``symbols``, too, those of the ``debug_file`` of this file."""
+        self.debug_file = debug_file
+        self._symbols_added = (symbols,)
+
     def offset(self, address: int) -> int:
         """Return the file offset of a linked address; raises ``ElfError`` outside of code."""
         for part in self._code:
@@ -164,22 +229,15 @@ class Elf:
 
         A function that the file only calls, and another one has, is not here.
         """
-        wanted = name.encode() + b"\0"
-        for table, names in self._symbols:
-            for place in _places(self._read_part(names), wanted):
-                # The name may be the end of a longer one: linkers merge them.
-                found = self._named(self._read_part(table), place)
-                if found is not None:
-                    return found
+        for symbols in (*map(self._read_symbols, self._symbols), *self._symbols_added):
+            found = symbols.function(name)
+            if found is not None:
+                return found if found.size else Function(found.address, self._extent(found.address))
         return None
 
-    def _named(self, table: bytes, name_at: int) -> Function | None:
-        for at in _places(table, _U32.pack(name_at)):
-            if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= len(table):
-                _, info, _, section, address, size = _SYMBOL.unpack_from(table, at)
-                if section and info & 0xF == _STT_FUNC:
-                    return Function(address, size or self._extent(address))
-        return None
+    def _read_symbols(self, tables: tuple[_Part, _Part]) -> Symbols:
+        entries, names = tables
+        return Symbols(self._read_part(entries), self._read_part(names))
 
     def name_in(self, slot: int) -> str | None:
         """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
@@ -191,13 +249,9 @@ class Elf:
                     return self._name(symbols, info >> 32)
         return None
 
-    def _name(self, symbols: _Part, index: int) -> str | None:
-        names = next((names for table, names in self._symbols if table == symbols), None)
-        table = self._read_part(symbols)
-        if names is None or not 0 < index < len(table) // _SYMBOL.size:
-            return None
-        name_at, *_ = _SYMBOL.unpack_from(table, index * _SYMBOL.size)
-        return self._read_part(names)[name_at:].split(b"\0", 1)[0].decode("ascii", "replace")
+    def _name(self, table: _Part, index: int) -> str | None:
+        tables = next((each for each in self._symbols if each[0] == table), None)
+        return self._read_symbols(tables).name(index) if tables else None
 
     def function_at(self, address: int) -> Function | None:
         """Return the function that begins at ``address``, None if none does.
@@ -242,19 +296,6 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
     while place >= 0:
         yield place
         place = data.find(wanted, place + 1)
-
-
-def _linked_tables(section_headers: bytes, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
-    """Yield the tables of these kinds, in this order, each with the table that it refers to."""
-    headers = list(_SECTION_HEADER.iter_unpack(section_headers))
-    for wanted in kinds:
-        for _, kind, _, address, offset, size, link, *_ in headers:
-            if kind == wanted and link < len(headers):
-                _, _, _, other_address, other_offset, other_size, *_ = headers[link]
-                yield (
-                    _Part(offset, address, size),
-                    _Part(other_offset, other_address, other_size),
-                )
 
 
 def _build_id(notes: bytes) -> str | None:

@@ -59,4 +59,6 @@ def _columns(plan: Attachment | Refusal) -> tuple[str, str, str]:
     probes = f"{len(plan.probes)}"
     if plan.left_out:
         probes += f" (without {', '.join(plan.left_out)})"
+    if plan.debug_file:
+        probes += f" (symbols: {plan.debug_file})"
     return plan.library, probes, shown

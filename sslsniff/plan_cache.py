@@ -6,22 +6,22 @@ have wrong places remembered for a library that others use.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sslsniff import attachments, elf, layout, sites
+from sslsniff import attachments, debug_files, elf, layout, sites
 from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle
 from sslsniff.layout import SslLayout
 from sslsniff.plans import PLANS
 from sslsniff.sites import Cost
 
-_FORMAT = 1
-_DECIDING = (attachments, elf, layout, sites)
+_FORMAT = 2
+_DECIDING = (attachments, debug_files, elf, layout, sites)
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536
@@ -72,23 +72,21 @@ def _private(path: str, flags: int) -> int:
 def _name(status: os.stat_result, style: ReturnStyle) -> str:
     """Return the entry's name; other plans or releases of sslsniff make others."""
     facts = (
-        _FORMAT,
-        _code_times(),
-        PLANS,
-        style.value,
+        _code(),
         status.st_dev,
         status.st_ino,
         status.st_size,
         status.st_mtime_ns,
         status.st_ctime_ns,
     )
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32] + ".json"
+    return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
 
 
 @cache
-def _code_times() -> tuple[int, ...]:
-    """Return what changes with the code that decides where probes belong."""
-    return tuple(Path(str(each.__file__)).stat().st_mtime_ns for each in _DECIDING)
+def _code() -> int:
+    """Return a number that changes with what decides where probes belong."""
+    times = [Path(str(each.__file__)).stat().st_mtime_ns for each in _DECIDING]
+    return zlib.crc32(repr((_FORMAT, times, PLANS)).encode())
 
 
 def _read_private(place: Path, name: str) -> bytes:
@@ -120,6 +118,7 @@ def _entry(found: Attachment | Refusal) -> dict[str, Any]:
         "probes": [(*probe[:3], probe.cost.value) for probe in found.probes],
         "layout": found.layout,
         "left_out": found.left_out,
+        "debug_file": found.debug_file,
     }
 
 
@@ -139,11 +138,12 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
         raise ValueError
     return Attachment(
         path=path,
-        build_id=None if entry["build_id"] is None else _text(entry["build_id"]),
+        build_id=_text_or_none(entry["build_id"]),
         library=plan.library,
         probes=tuple(probes),
         layout=None if entry["layout"] is None else _parse_layout(entry["layout"]),
         left_out=tuple(_text(each) for each in entry["left_out"]),
+        debug_file=_text_or_none(entry["debug_file"]),
     )
 
 
@@ -166,6 +166,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError
     return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _prune(place: Path) -> None:

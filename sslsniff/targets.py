@@ -85,7 +85,8 @@ def plan_file(
             if known is not None:
                 return known
             found = make_attachment(elf, style)
-            if isinstance(found, Attachment) or found.is_tls:
+            # Of other files nothing is kept: they are many, and found out as fast as remembered.
+            if isinstance(found, Attachment) or found.is_tls or elf.debug_file:
                 plan_cache.store(found, elf.status, style)
             return found
     except ElfError as error:

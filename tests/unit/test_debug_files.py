@@ -1,0 +1,173 @@
+"""Programs whose symbols stand in a file of their own: OpenSSL linked in, and stripped."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sslsniff import debug_files, plan_cache, targets
+from sslsniff.attachments import Attachment, Refusal
+from sslsniff.elf import Elf
+from tests import libraries
+
+SOURCE = """
+#include <openssl/ssl.h>
+int main(void) {
+    SSL *ssl = SSL_new(SSL_CTX_new(TLS_client_method()));
+    char byte;
+    size_t count;
+    SSL_write_ex(ssl, &byte, 1, &count);
+    SSL_read_ex(ssl, &byte, 1, &count);
+    return SSL_write(ssl, &byte, 1) + SSL_read(ssl, &byte, 1);
+}
+"""
+NOBODY = 65534
+
+
+class Program:
+    """A program, its symbols taken out into ``debug`` and a link to that put in."""
+
+    def __init__(self, folder: Path, unstripped: Path) -> None:
+        self.path, self.debug = folder / "program", folder / "program.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", unstripped, self.debug], check=True)
+        link = f"--add-gnu-debuglink={self.debug}"
+        subprocess.run(["objcopy", "--strip-all", link, unstripped, self.path], check=True)
+
+    def plan(self) -> Attachment | Refusal:
+        return targets.plan_file(str(self.path))
+
+    def assert_not_found(self) -> None:
+        assert self.plan() == Refusal("there is no TLS library in it that sslsniff knows")
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(debug_files, "FOLDER", str(tmp_path / "debug"))
+
+
+@pytest.fixture(scope="module", params=["sha1", "none"])
+def unstripped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program as it was linked, with a build id and without."""
+    path = tmp_path_factory.mktemp("static") / "program"
+    options = ("-static", "-w", f"-Wl,--build-id={request.param}", "-lssl", "-lcrypto")
+    subprocess.run(["gcc", "-x", "c", "-", "-o", path, *options], input=SOURCE.encode(), check=True)
+    return path
+
+
+@pytest.fixture
+def program(unstripped: Path, tmp_path: Path) -> Program:
+    made = Program(tmp_path, unstripped)
+    with Elf(str(made.path)) as elf:
+        assert elf.section(".symtab") is None
+        assert elf.function("SSL_read") is None
+    return made
+
+
+def test_the_probes_are_those_of_the_unstripped_program(program: Program, unstripped: Path) -> None:
+    found, whole = program.plan(), targets.plan_file(str(unstripped))
+    assert isinstance(found, Attachment)
+    assert isinstance(whole, Attachment)
+    assert len(whole.probes) > 5
+    assert found == whole._replace(path=str(program.path), debug_file=str(program.debug))
+    assert program.plan() == found  # as remembered
+
+
+@pytest.mark.parametrize("place", [".debug/program.debug", "debug{folder}/program.debug"])
+def test_the_linked_file_is_found_elsewhere(program: Program, tmp_path: Path, place: str) -> None:
+    moved = tmp_path / place.format(folder=tmp_path)
+    moved.parent.mkdir(parents=True)
+    program.debug.rename(moved)
+    found = program.plan()
+    assert isinstance(found, Attachment)
+    assert found.debug_file == str(moved)
+
+
+@pytest.mark.parametrize("unstripped", ["sha1"], indirect=True)
+def test_a_file_by_build_id_is_found_first(program: Program, tmp_path: Path) -> None:
+    with Elf(str(program.path)) as elf:
+        build_id = elf.build_id
+    assert build_id
+    moved = tmp_path / "debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    moved.parent.mkdir(parents=True)
+    moved.write_bytes(program.debug.read_bytes())
+    found = program.plan()
+    assert isinstance(found, Attachment)
+    assert found.debug_file == str(moved)
+
+
+def test_without_the_file_nothing_is_found(program: Program) -> None:
+    program.debug.unlink()
+    program.assert_not_found()
+
+
+def test_the_file_of_another_program_is_not_used(program: Program) -> None:
+    subprocess.run(["objcopy", "--only-keep-debug", sys.executable, program.debug], check=True)
+    program.assert_not_found()
+
+
+def test_a_file_that_others_can_write_is_not_used(program: Program) -> None:
+    os.chown(program.debug, NOBODY, NOBODY)
+    program.assert_not_found()
+    os.chown(program.path, NOBODY, NOBODY)
+    assert isinstance(program.plan(), Attachment)
+    program.debug.chmod(0o666)
+    program.path.write_bytes(program.path.read_bytes())  # what was remembered does not hold
+    program.assert_not_found()
+
+
+def test_a_fifo_is_not_waited_for(program: Program) -> None:
+    program.debug.unlink()
+    os.mkfifo(program.debug)
+    program.assert_not_found()
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
+@given(data=st.data())
+def test_a_damaged_file_raises_nothing(program: Program, data: st.DataObject) -> None:
+    whole = program.debug.read_bytes()
+    place = data.draw(
+        st.integers(0, len(whole) - 1) | st.integers(len(whole) - 4096, len(whole) - 1)
+    )
+    change = data.draw(st.binary(min_size=1, max_size=64))
+    cut = data.draw(st.booleans())
+    program.debug.write_bytes(
+        whole[:place] + (b"" if cut else change + whole[place + len(change) :])
+    )
+    try:
+        with Elf(str(program.path)) as elf:
+            debug_files.find(elf)
+    finally:
+        program.debug.write_bytes(whole)
+
+
+def test_libraries_with_symbols_need_none() -> None:
+    code = (
+        "import sys; from sslsniff import targets; found = targets.plan_file(sys.argv[1]);"
+        "assert found.probes and 'elftools' not in sys.modules"
+    )
+    path = libraries.library("3.0").path
+    subprocess.run([sys.executable, "-c", code, path], check=True)
+
+
+def test_a_program_with_a_debug_file_but_no_tls_is_remembered(tmp_path: Path) -> None:
+    """As C libraries whose debug files a debugger brought: pyelftools is not needed again."""
+    unstripped = tmp_path / "unstripped"
+    subprocess.run(
+        ["gcc", "-x", "c", "-", "-o", unstripped], input=b"int main(void) { return 0; }", check=True
+    )
+    program = Program(tmp_path, unstripped)
+    program.assert_not_found()
+    code = (
+        "import sys; from pathlib import Path; from sslsniff import plan_cache, targets;"
+        "plan_cache.folder = lambda: Path(sys.argv[2]); targets.plan_file(sys.argv[1]);"
+        "assert 'elftools' not in sys.modules"
+    )
+    command = (sys.executable, "-c", code, program.path, tmp_path / "cache")
+    subprocess.run(command, check=True)
