@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from sslsniff import capture, wire
+from sslsniff import tables, wire
 from sslsniff.decoders.messages import Side
 from sslsniff.kernel.libbpf import OBJECT
 from sslsniff.model import Address, Direction, LossCause
@@ -57,10 +57,10 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_closed", wire.CLOSED),
         ("event_addresses", wire.ADDRESSES),
         ("event_exited", wire.EXITED),
-        ("config", capture._CONFIG),
-        ("layout", capture._LAYOUT),
-        ("connection_key", capture._CONNECTION_KEY),
-        ("connection", capture._CONNECTION),
+        ("config", tables._CONFIG),
+        ("layout", tables._LAYOUT),
+        ("connection_key", tables._CONNECTION_KEY),
+        ("connection", tables._CONNECTION),
     ],
 )
 def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> None:

@@ -1,0 +1,173 @@
+"""Probes in files: planned, placed, and taken away again."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sslsniff import targets
+from sslsniff.attachments import Attachment, Refusal, ReturnStyle
+from sslsniff.errors import KernelError, TargetError
+from sslsniff.kernel.loader import Detach, Loader
+from sslsniff.layout import SslLayout
+from sslsniff.tables import MOST_LAYOUTS, Tables
+
+_LIFE = (
+    ("process_fork", "sched_process_fork"),
+    ("process_exec", "sched_process_exec"),
+    ("process_exit", "sched_process_exit"),
+)
+_SOCKETS_TRACEPOINTS = (
+    ("socket_sent", "sock_send_length"),
+    ("socket_received", "sock_recv_length"),
+)
+_SOCKETS_KPROBES = (("tcp_sent", "tcp_sendmsg"), ("tcp_received", "tcp_recvmsg"))
+_NO_LAYOUT = SslLayout()
+
+
+class Planned(NamedTuple):
+    """A file that is to be probed, and the descriptor by which it is open."""
+
+    path: str
+    file: int
+    plan: Attachment
+
+
+class Planner:
+    """Decides what belongs into a file; each file is looked at once.
+
+    ``refusal`` is why the first file was not taken that could not be. ``note`` takes lines that
+    the user should see; ``style`` is how returns are seen, None: as is safe on this kernel.
+    """
+
+    def __init__(self, note: Callable[[str], None], style: ReturnStyle | None) -> None:
+        self.refusal: TargetError | None = None
+        self._note = note
+        self._style = style
+        self._seen: set[tuple[int, int]] = set()
+
+    def has_seen(self, device: int, inode: int) -> bool:
+        """Say whether this file was looked at."""
+        return (device, inode) in self._seen
+
+    def plan(self, path: str, opened: contextlib.ExitStack) -> Planned | None:
+        """Return what belongs into the file at ``path``; None: nothing, or it is there already.
+
+        The file stays open in ``opened`` and is named by its descriptor: a container could put
+        another one in its place between two looks at its path.
+        """
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # its process is gone
+            return None
+        with contextlib.ExitStack() as closing:
+            closing.callback(os.close, file)
+            status = os.fstat(file)
+            if self.has_seen(status.st_dev, status.st_ino):
+                return None
+            self._seen.add((status.st_dev, status.st_ino))
+            plan = targets.plan_file(path, _handle(file), self._style)
+            if isinstance(plan, Attachment):
+                opened.push(closing.pop_all())
+                return Planned(path, file, plan)
+        self._refuse(path, plan)
+        return None
+
+    def _refuse(self, path: str, refusal: Refusal) -> None:
+        reason = refusal.reason
+        fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
+        self.refusal = self.refusal or TargetError(
+            fact, refusal.remedy or "name a TLS library (sslsniff list shows those in use)"
+        )
+        if refusal.is_tls:
+            self._note(f"{path} is not probed: {reason}")
+
+
+class Probes:
+    """What is attached. ``libraries`` are the names that ``wire.Opened.library`` indexes.
+
+    ``count`` counts probes, ``files`` the files that they are in.
+    """
+
+    def __init__(
+        self, loader: Loader, tables: Tables, libraries: list[str], note: Callable[[str], None]
+    ) -> None:
+        self.count = 0
+        self.files = 0
+        self._loader = loader
+        self._tables = tables
+        self._libraries = libraries
+        self._note = note
+        self._detaches: list[Detach] = []
+
+    def attach_tracepoints(self) -> None:
+        """Follow the life of processes, and their socket calls. Raises ``KernelError``."""
+        for program, tracepoint in _LIFE:
+            self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
+        try:
+            for program, tracepoint in _SOCKETS_TRACEPOINTS:  # kernel 6.3 and newer
+                self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
+        except KernelError:
+            self._attach_socket_kprobes()
+
+    def _attach_socket_kprobes(self) -> None:
+        try:
+            for program, function in _SOCKETS_KPROBES:
+                self._keep(self._loader.attach_kprobe(program, function))
+        except KernelError as error:
+            self._note(f"addresses of connections will be unknown: {error.fact}")
+
+    def attach(self, planned: Planned) -> bool:
+        """Place the probes of a file; returns whether the kernel took them."""
+        cookie = self._add_layout(planned.plan)
+        try:
+            for (program, is_return), offsets in planned.plan.places().items():
+                detach = self._loader.attach_uprobes(
+                    program, _handle(planned.file), offsets, is_return=is_return, cookie=cookie
+                )
+                self._keep(detach, len(offsets))
+        except KernelError as error:
+            self._note(str(error))
+            return False
+        self.files += 1
+        return True
+
+    def detach(self) -> None:
+        """Take all away, side by side: each waits until no CPU is in it. Safe to call again."""
+        threads = [threading.Thread(target=detach) for detach in self._detaches]
+        self._detaches.clear()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _keep(self, detach: Detach, probes: int = 1) -> None:
+        self._detaches.append(detach)
+        self.count += probes
+
+    def _add_layout(self, plan: Attachment) -> int:
+        """Tell the programs the layout of a file's objects; return the index it has there.
+
+        Index 0 is for programs that cannot know their file: it holds what fits all files.
+        """
+        libraries = self._libraries
+        known = plan.layout or _NO_LAYOUT
+        if len(libraries) == 1:
+            libraries[0] = plan.library
+            self._tables.set_layout(0, known)
+        else:
+            self._tables.set_layout(0, _NO_LAYOUT)
+            if libraries[0] != plan.library:
+                libraries[0] = "unknown"
+        if len(libraries) == MOST_LAYOUTS:
+            return 0
+        libraries.append(plan.library)
+        index = len(libraries) - 1
+        self._tables.set_layout(index, known)
+        return index
+
+
+def _handle(file: int) -> str:
+    """Return a path by which this process and the kernel find an open file, whatever its name."""
+    return f"/proc/self/fd/{file}"

@@ -1,0 +1,107 @@
+"""The maps of the BPF programs as user space writes and reads them (bpf/maps.bpf.h)."""
+
+import os
+import struct
+from pathlib import Path
+
+from sslsniff.kernel.loader import Loader
+from sslsniff.layout import SslLayout
+from sslsniff.model import Loss, LossCause
+from sslsniff.targets import Scope
+
+MOST_LAYOUTS = 1024
+
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
+
+_CONFIG = struct.Struct("<IIIIQQQ")
+_LAYOUT = struct.Struct("<I14i")
+_CONNECTION_KEY = struct.Struct("<QQ")
+_CONNECTION = struct.Struct("<QQQQQBBB5x")
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_COMM_BYTES = 16
+
+# enum counter: for each of these first the events, then the bytes
+_COUNTED = (
+    LossCause.RING_FULL,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+)
+_UNTRACKED_CALLS = 8
+_UNRELIABLE_TYPES = 9
+
+
+class Tables:
+    """The maps of loaded programs. Everything here raises ``KernelError``."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def configure(self, scope: Scope, call_limit_bytes: int) -> None:
+        """Tell the programs whom to watch, and how much of a call to copy."""
+        namespace = Path("/proc/self/ns/pid").stat()
+        inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
+        config = _CONFIG.pack(
+            os.getpid(),
+            bool(scope.pids),
+            bool(scope.uids),
+            bool(scope.comms),
+            call_limit_bytes,
+            namespace.st_dev if inside else 0,
+            namespace.st_ino if inside else 0,
+        )
+        self._loader.update("configs", _U32.pack(0), config)
+        for pid in scope.pids:
+            self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
+        for uid in scope.uids:
+            self._loader.update("uids", _U32.pack(uid), _U32.pack(0))
+        for comm in scope.comms:
+            name = comm.encode()[: _COMM_BYTES - 1].ljust(_COMM_BYTES, b"\0")
+            self._loader.update("comms", name, _U32.pack(0))
+
+    def set_layout(self, index: int, layout: SslLayout) -> None:
+        """Tell the programs where objects of the files with this ``index`` keep what."""
+        offsets = (-1 if offset is None else offset for offset in layout)
+        self._loader.update("layouts", _U32.pack(index), _LAYOUT.pack(index, *offsets))
+
+    def is_watched(self, pid: int) -> bool:
+        """Say whether the process is one that was asked for, or a child of one."""
+        return self._loader.lookup("pids", _U32.pack(pid), _U32.size) is not None
+
+    def has_processes(self) -> bool:
+        """Say whether any of the processes that were asked for, or their children, lives."""
+        return not self._loader.is_empty("pids")
+
+    def positions(self, connection: int, pid: int, object_address: int) -> tuple[int, int] | None:
+        """Return how many bytes were read and written; None if the object has another by now."""
+        key = _CONNECTION_KEY.pack(object_address, pid)
+        value = self._loader.lookup("connections", key, _CONNECTION.size)
+        if value is None:
+            return None
+        identity, read, written, *_ = _CONNECTION.unpack(value)
+        return (read, written) if identity == connection else None
+
+    def forget(self, pid: int, object_address: int) -> None:
+        """Take out a connection whose process is gone."""
+        self._loader.delete("connections", _CONNECTION_KEY.pack(object_address, pid))
+
+    def losses(self) -> list[Loss]:
+        """Return what was lost, by cause."""
+        counts = (
+            Loss(cause, self._counter(2 * index), self._counter(2 * index + 1))
+            for index, cause in enumerate(_COUNTED)
+        )
+        return [loss for loss in counts if loss.bytes]
+
+    def untracked_calls(self) -> int:
+        """Return how many calls passed unseen because a table was full."""
+        return self._counter(_UNTRACKED_CALLS)
+
+    def unreliable_types(self) -> int:
+        """Return how often bcc's headers were found not to be this kernel's."""
+        return self._counter(_UNRELIABLE_TYPES)
+
+    def _counter(self, index: int) -> int:
+        value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
+        return int(_U64.unpack(value)[0]) if value else 0
