@@ -47,6 +47,9 @@ class Sums:
         self.bytes[key] = chunk.offset + len(chunk.data)
         self._hashes.setdefault(key, hashlib.sha256()).update(chunk.data)
 
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        assert connection.missing == {}
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         assert connection.missing == {}
 
