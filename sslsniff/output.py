@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 from sslsniff.errors import OutputError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_STANDARD_OUTPUT = ("-", "/dev/stdout")
+STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
@@ -26,7 +26,7 @@ def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
     Nothing is created: so nothing is left behind where what should be captured cannot be.
     """
     name = os.fspath(path)
-    if name in _STANDARD_OUTPUT:
+    if name in STANDARD_OUTPUT:
         return
     try:
         found = os.lstat(name)
@@ -51,7 +51,7 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
     """
     name = os.fspath(path)
     try:
-        if name in _STANDARD_OUTPUT:
+        if name in STANDARD_OUTPUT:
             return _file(os.dup(1), "standard output")
         try:
             found = os.lstat(name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.errors import OutputError
 from sslsniff.output import (
+    STANDARD_OUTPUT,
     LineFile,
     check_output,
     no_standard_output,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
     """Raise the ``OutputError`` that ``open_sinks`` would, before there is anything to write."""
     named: dict[str, str] = {}
+    shows_there = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
         if not path:
             continue
@@ -38,6 +40,8 @@ def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
         other = named.setdefault(os.path.realpath(path), option)
         if other != option:
             raise OutputError(f"{other} and {option} both name {path}", "name two files")
+        if path in STANDARD_OUTPUT and shows_there and option != "-o":
+            raise OutputError(f"{option} and text both go to standard output", "name a file")
     if standard is None and _wants_text(options) and not options.output:
         raise no_standard_output()
 

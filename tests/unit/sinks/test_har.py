@@ -468,6 +468,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         [SSLSNIFF, "read", capture, "--har", "-", "~c 200"], capture_output=True, check=True
     )
     assert len(assert_archive(piped.stdout)) == 3
+    mixed = subprocess.run(
+        [SSLSNIFF, "read", capture, "--har", "-", "--json"], capture_output=True, text=True
+    )
+    assert (mixed.returncode, mixed.stdout) == (1, "")
+    assert "--har and text both go to standard output" in mixed.stderr
     both = [SSLSNIFF, "read", capture, "--har", tmp_path / "b", "--pcap", tmp_path / "b"]
     same = subprocess.run(both, capture_output=True, text=True)
     assert (same.returncode, "--pcap and --har both name" in same.stderr) == (1, True)
