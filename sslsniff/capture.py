@@ -15,7 +15,7 @@ from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.model import Loss
-from sslsniff.probes import Planned, Planner, Probes
+from sslsniff.probes import Planned, Planner, Probes, allow_open_files
 from sslsniff.tables import Tables
 
 _GATHER_S = 0.002
@@ -61,6 +61,7 @@ class LiveCapture:
 
     def __enter__(self) -> Self:
         """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
+        allow_open_files()
         try:
             with contextlib.ExitStack() as opened:
                 files, loader = self._plan_and_load(opened)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -171,3 +172,13 @@ class Probes:
 def _handle(file: int) -> str:
     """Return a path by which this process and the kernel find an open file, whatever its name."""
     return f"/proc/self/fd/{file}"
+
+
+def allow_open_files() -> None:
+    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+
+    Each file with probes takes a descriptor for each of its programs, and a host with containers
+    has many copies of a library.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,5 +1,7 @@
 """Probes stand where the plan says and go away, however the kernel attaches them."""
 
+import itertools
+import resource
 import shutil
 import sys
 import time
@@ -63,3 +65,29 @@ def test_probes_come_and_go(
         assert breakpoints(pid, library) == set()
     assert len(plan.probes) * COPIES > 50
     assert not by_multi_links or took < MOST_S
+
+
+@pytest.fixture
+def _few_files() -> Iterator[None]:
+    """Allow 20 more open files, unless the limit is raised."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = {int(each.name) for each in Path("/proc/self/fd").iterdir()}
+    free = (number for number in itertools.count() if number not in taken)
+    few = next(itertools.islice(free, 20, None))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, usual[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+
+
+@pytest.mark.usefixtures("_few_files")
+def test_many_files_need_no_ulimit(libraries: list[Path], pid: int) -> None:
+    scope = targets.Scope(libraries=tuple(map(str, libraries)))
+    capture = LiveCapture(
+        scope,
+        lambda: LibbpfLoader(RING_BYTES),
+        ring_bytes=RING_BYTES,
+        call_limit_bytes=1,
+        note=pytest.fail,
+    )
+    with capture:
+        assert all(breakpoints(pid, library) for library in libraries)
