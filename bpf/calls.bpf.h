@@ -134,7 +134,7 @@ int c_return(struct pt_regs *ctx)
 	const struct config *config = get_config();
 	if (!result)
 		check_ends(ctx, thread, call.object);
-	if (result <= 0 || !config)
+	if (result <= 0 || !config || config->stopped)
 		return 0;
 	u64 size = call.count ? read_pointer(call.count) : (u64)(u32)result;
 	u64 limit = call.cut == CUT_SENDFILE ? 0 : config->call_limit_bytes;

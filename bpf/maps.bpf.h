@@ -16,6 +16,8 @@ struct config {
 	u32 by_pid;  /* 1: only processes in `pids`, and their later children */
 	u32 by_uid;  /* 1: only users in `uids` */
 	u32 by_comm; /* 1: only processes named as in `comms`, or whose program is */
+	u32 stopped; /* 1: nothing counts any more, though probes may still stand */
+	u32 pad;
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;

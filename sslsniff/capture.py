@@ -149,6 +149,7 @@ class LiveCapture:
 
     def finish(self) -> Iterator[wire.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
+        self._tables.stop()
         self._probes.detach()
         while events := list(self._drain(_RECORDS_A_POLL)):
             yield from events

@@ -13,7 +13,7 @@ MOST_LAYOUTS = 1024
 
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
-_CONFIG = struct.Struct("<IIIIQQQ")
+_CONFIG = struct.Struct("<IIIII4xQQQ")
 _LAYOUT = struct.Struct("<I14i")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQBBB5x")
@@ -40,18 +40,9 @@ class Tables:
 
     def configure(self, scope: Scope, call_limit_bytes: int) -> None:
         """Tell the programs whom to watch, and how much of a call to copy."""
-        namespace = Path("/proc/self/ns/pid").stat()
-        inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
-        config = _CONFIG.pack(
-            os.getpid(),
-            bool(scope.pids),
-            bool(scope.uids),
-            bool(scope.comms),
-            call_limit_bytes,
-            namespace.st_dev if inside else 0,
-            namespace.st_ino if inside else 0,
-        )
-        self._loader.update("configs", _U32.pack(0), config)
+        self._scope = scope
+        self._call_limit_bytes = call_limit_bytes
+        self._write_config(stopped=False)
         for pid in scope.pids:
             self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
         for uid in scope.uids:
@@ -59,6 +50,26 @@ class Tables:
         for comm in scope.comms:
             name = comm.encode()[: _COMM_BYTES - 1].ljust(_COMM_BYTES, b"\0")
             self._loader.update("comms", name, _U32.pack(0))
+
+    def stop(self) -> None:
+        """End the capture in one moment: probes go away one after the other."""
+        self._write_config(stopped=True)
+
+    def _write_config(self, *, stopped: bool) -> None:
+        scope = self._scope
+        namespace = Path("/proc/self/ns/pid").stat()
+        inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
+        config = _CONFIG.pack(
+            os.getpid(),
+            bool(scope.pids),
+            bool(scope.uids),
+            bool(scope.comms),
+            stopped,
+            self._call_limit_bytes,
+            namespace.st_dev if inside else 0,
+            namespace.st_ino if inside else 0,
+        )
+        self._loader.update("configs", _U32.pack(0), config)
 
     def set_layout(self, index: int, layout: SslLayout) -> None:
         """Tell the programs where objects of the files with this ``index`` keep what."""

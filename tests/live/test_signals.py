@@ -121,8 +121,11 @@ def test_closed_pipe(client: Client, own_library: Path, tmp_path: Path) -> None:
 
     assert (code, stderr) == (0, "")
     exchanges = read(capture).exchanges
-    assert [checks.seen(each) for each in exchanges] == passed[: len(exchanges)]
-    assert 4 <= len(exchanges) <= 9
+    whole = [each for each in exchanges if each["error"] is None]
+    # It ends once it notices that nobody reads, if need be in the middle of an exchange.
+    assert [each["error"] for each in exchanges[len(whole) :]] in ([], ["capture ended"])
+    assert [checks.seen(each) for each in whole] == passed[: len(whole)]
+    assert 4 <= len(whole) <= 9
     assert breakpoints(client.pid, own_library) == set()
 
 
