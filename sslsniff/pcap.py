@@ -22,6 +22,8 @@ BATCH_BYTES = 256 << 10
 LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
 
+_SHORTEST_RECORD_BYTES = 16
+
 
 class Packet(NamedTuple):
     """A packet as read. ``process`` is its process and thread id where the file tells them."""
@@ -99,10 +101,14 @@ class PacketWriter:
         self._batch_bytes = 0
         if self._failed or not batch:
             return
+        before = self._written_bytes
         try:
-            _write_all(self._file, batch)
+            while (written := self._written_bytes - before) < len(batch):
+                # An unbuffered file may take a part only.
+                self._written_bytes += self._file.write(memoryview(batch)[written:])
         except OSError as error:
             self._failed = True
+            self._written_bytes = before + self._whole_bytes(batch[:written], before)
             self._cut_back()
             if isinstance(error, BrokenPipeError):
                 raise
@@ -111,18 +117,24 @@ class PacketWriter:
                 f" (its first {self._written_bytes} bytes are whole and can be read)",
                 "make room or name a file elsewhere",
             ) from error
-        self._written_bytes += len(batch)
+
+    def _whole_bytes(self, batch: bytes, position: int) -> int:
+        """Return how many bytes of the batch, which stands at ``position``, are whole records."""
+        whole = at = 0
+        while at + _SHORTEST_RECORD_BYTES <= len(batch):
+            at += self._record_bytes(batch, at, position + at)
+            if at <= len(batch):
+                whole = at
+        return whole
+
+    def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
+        """Return the length of the record at ``at`` in the batch, ``position`` in the file."""
+        raise NotImplementedError
 
     def _cut_back(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
                 self._file.truncate(self._written_bytes)
-
-
-def _write_all(file: IO[bytes], batch: bytes) -> None:
-    written = file.write(batch)
-    while written < len(batch):  # an unbuffered file may take a part only
-        written += file.write(memoryview(batch)[written:])
 
 
 _MAGIC_US = 0xA1B2C3D4
@@ -159,6 +171,9 @@ class PcapWriter(PacketWriter):
             data,
             bytes(tail_bytes),
         )
-        self._batch_bytes += 16 + size
+        self._batch_bytes += _RECORD.size + size
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()
+
+    def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
+        return _RECORD.size + _RECORD.unpack_from(batch, at)[2] if position else _FILE.size

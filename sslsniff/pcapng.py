@@ -131,6 +131,9 @@ class PcapngWriter(PacketWriter):
         options = _text_option(_COMMENT, comment) + _END_OF_OPTIONS
         self._parts.append(_block(_STATISTICS, fields + options))
 
+    def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
+        return int(_LENGTH.unpack_from(batch, at + 4)[0])
+
 
 class _Interface(NamedTuple):
     link_type: int

@@ -126,10 +126,10 @@ from pathlib import Path
 from sslsniff.errors import OutputError
 from sslsniff.output import open_output
 from tests.unit.captures import *
-resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 path = Path(sys.argv[1])
 with open_output(path) as file:
-    taker = Taker(file)
+    taker = Taker(file, path.suffix[1:])
     connection = taker.open()
     told = 0
     for _ in range(2000):
@@ -143,13 +143,14 @@ assert told == 1, told
 """
 
 
-def test_file_is_whole_when_the_disk_is_full(tmp_path: Path) -> None:
-    path = tmp_path / "file.pcapng"
-    out = subprocess.run(
-        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True
-    ).stdout
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+@pytest.mark.parametrize("room", [1_000_000, 100_001])
+def test_file_is_whole_when_the_disk_is_full(kind: str, room: int, tmp_path: Path) -> None:
+    path = tmp_path / f"file.{kind}"
+    command = [sys.executable, "-c", FULL, str(path), str(room)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"its first {path.stat().st_size} bytes are whole" in out
-    assert 700_000 < path.stat().st_size <= 1_000_000
+    assert room - 1200 < path.stat().st_size <= room  # no room for one packet more
     (seen,) = replay(path)
     assert set(plaintext(seen, WRITE)) == {ord("x")}
     tshark(path, "-q")
