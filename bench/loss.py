@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.rows import Row
 from bench.sniffer import Running
 from sslsniff.flows import Flows
-from sslsniff.model import Chunk, Connection
+from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.replay import ReplaySource
 from tests.live.load import Load, Passed, Receiver, held, told
 from tests.servers import self_signed
@@ -40,6 +40,9 @@ class _Hash:
         self.bytes += len(chunk.data)
         self.missing += chunk.missing
         self._hash.update(chunk.data)
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``Listener``."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Listener``."""
