@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError, SslsniffError
-from sslsniff.kernel import release, uprobe_multi
+from sslsniff.kernel import release, sockets, uprobe_multi
 from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
@@ -127,28 +127,13 @@ def _trial() -> Iterator[Finding]:
 
 def _addresses(loader: Loader) -> Finding:
     """Find out how the addresses of connections are learned."""
-    for fact, attach, program, place in (
-        (
-            "tracepoints sock_send_length, sock_recv_length",
-            loader.attach_raw_tracepoint,
-            "socket_sent",
-            "sock_send_length",
-        ),
-        ("kprobes", loader.attach_kprobe, "tcp_sent", "tcp_sendmsg"),
-    ):
-        try:
-            detach = attach(program, place)
-        except KernelError:
-            continue
+    try:
+        way, detaches = sockets.attach(loader)
+    except KernelError as error:
+        return Finding("addresses", False, error.fact, error.remedy, needed=False)
+    for detach in detaches:
         detach()
-        return Finding("addresses", True, fact)
-    return Finding(
-        "addresses",
-        False,
-        "unknown for all connections",
-        "kernel 6.3 or newer, or one with CONFIG_KPROBES",
-        needed=False,
-    )
+    return Finding("addresses", True, way)
 
 
 def _attempt(action: Callable[[], object]) -> SslsniffError | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sslsniff import targets
 from sslsniff.attachments import Attachment, Refusal, ReturnStyle
 from sslsniff.errors import KernelError, TargetError
+from sslsniff.kernel import sockets
 from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.layout import SslLayout
 from sslsniff.tables import MOST_LAYOUTS, Tables
@@ -19,11 +20,6 @@ _LIFE = (
     ("process_exec", "sched_process_exec"),
     ("process_exit", "sched_process_exit"),
 )
-_SOCKETS_TRACEPOINTS = (
-    ("socket_sent", "sock_send_length"),
-    ("socket_received", "sock_recv_length"),
-)
-_SOCKETS_KPROBES = (("tcp_sent", "tcp_sendmsg"), ("tcp_received", "tcp_recvmsg"))
 _NO_LAYOUT = SslLayout()
 
 
@@ -107,17 +103,12 @@ class Probes:
         for program, tracepoint in _LIFE:
             self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
         try:
-            for program, tracepoint in _SOCKETS_TRACEPOINTS:  # kernel 6.3 and newer
-                self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
-        except KernelError:
-            self._attach_socket_kprobes()
-
-    def _attach_socket_kprobes(self) -> None:
-        try:
-            for program, function in _SOCKETS_KPROBES:
-                self._keep(self._loader.attach_kprobe(program, function))
+            _, detaches = sockets.attach(self._loader)
         except KernelError as error:
             self._note(f"addresses of connections will be unknown: {error.fact}")
+        else:
+            for each in detaches:
+                self._keep(each)
 
     def attach(self, planned: Planned) -> bool:
         """Place the probes of a file; returns whether the kernel took them."""
