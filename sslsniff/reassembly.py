@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 EARLY_BYTES = 256 << 10
 EARLY_BYTES_IN_ALL = 64 << 20
 _EARLY_SEGMENTS = 1024
+_BELIEVED_BYTES = 16 << 20
 
 _HALF = 1 << 31
 _WORD = 0xFFFFFFFF
@@ -31,6 +32,16 @@ class Early:
     def __init__(self) -> None:
         self.bytes = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Say whether no more may wait."""
+        return self.bytes > EARLY_BYTES_IN_ALL
+
+
+def is_before(sequence: int, other: int) -> bool:
+    """Say whether a sequence number stands before another, as RFC 9293 section 3.4 compares."""
+    return 0 < ((other - sequence) & _WORD) < _HALF
+
 
 class Reassembler(Generic[Tag]):
     """Puts the segments of one direction in order; repeated bytes are dropped.
@@ -42,6 +53,7 @@ class Reassembler(Generic[Tag]):
     def __init__(self, early: Early, sequence: int | None = None) -> None:
         self._early = early
         self._next = sequence
+        self._end: int | None = None
         self._lost = 0
         self._waiting: list[tuple[int, int, bytes, int, Tag]] = []
         self._waiting_bytes = 0
@@ -51,8 +63,7 @@ class Reassembler(Generic[Tag]):
         """Take a segment of ``size`` bytes, of which ``data`` was captured."""
         if self._next is None:
             self._next = sequence
-        # Positions grow without end; sequence numbers are their lower 32 bits.
-        at = self._next + ((sequence - self._next + _HALF) & _WORD) - _HALF
+        at = self._position(sequence, self._next)
         if at + size <= self._next:
             return []
         pieces: list[Piece[Tag]] = []
@@ -65,20 +76,57 @@ class Reassembler(Generic[Tag]):
             self._jump(pieces)
         return pieces
 
+    def finish(self, sequence: int) -> None:
+        """Take note that a FIN stands at ``sequence``: nothing follows it."""
+        if self._next is None:
+            self._next = sequence
+        self._end = self._position(sequence, self._next)
+
     @property
-    def is_waiting(self) -> bool:
-        """Say whether segments wait for what comes before them."""
-        return bool(self._waiting)
+    def is_finished(self) -> bool:
+        """Say whether all bytes up to the FIN came, or were given up."""
+        return self._end is not None and self._next is not None and self._next >= self._end
+
+    def lacks(self, acknowledged: int) -> int:
+        """Return how many bytes the receiver has, as it acknowledged, that did not come here.
+
+        A single one beyond all others is most likely a FIN that was not captured; and what
+        stands too far ahead belongs to another connection.
+        """
+        if self._next is None:
+            return 0
+        missing = (acknowledged - self._next) & _WORD
+        if not 0 < missing <= _BELIEVED_BYTES:
+            return 0
+        if self._end is not None:
+            return max(0, min(missing, self._end - self._next))
+        return missing if missing > 1 else 0
+
+    def give_up(self, acknowledged: int, tag: Tag) -> list[Piece[Tag]]:
+        """Count what it ``lacks`` as lost; return that, and what waited for it."""
+        pieces: list[Piece[Tag]] = []
+        missing = self.lacks(acknowledged)
+        if missing and self._next is not None:
+            until = self._next + missing
+            while self._waiting and self._waiting[0][0] <= until:
+                self._jump(pieces)
+            self._lost += max(0, until - self._next)
+            self._next = max(until, self._next)
+            self._tell_lost(tag, pieces)
+        return pieces
 
     def flush(self, tag: Tag) -> list[Piece[Tag]]:
         """Return what waits, with its gaps; no more segments come. ``tag`` is the end's."""
         pieces: list[Piece[Tag]] = []
         while self._waiting:
             self._jump(pieces)
-        if self._lost:
-            pieces.append(Piece(self._lost, b"", tag))
-            self._lost = 0
+        self._tell_lost(tag, pieces)
         return pieces
+
+    @staticmethod
+    def _position(sequence: int, near: int) -> int:
+        """Return the position of which ``sequence`` is the lower 32 bits, the one next ``near``."""
+        return near + ((sequence - near + _HALF) & _WORD) - _HALF
 
     def _pass(self, at: int, data: bytes, size: int, tag: Tag, pieces: list[Piece[Tag]]) -> None:
         assert self._next is not None
@@ -89,6 +137,11 @@ class Reassembler(Generic[Tag]):
             self._lost = 0
         self._lost += size - skip - len(kept)  # cut off by the capture's snap length
         self._next = at + size
+
+    def _tell_lost(self, tag: Tag, pieces: list[Piece[Tag]]) -> None:
+        if self._lost:
+            pieces.append(Piece(self._lost, b"", tag))
+            self._lost = 0
 
     def _wait(self, at: int, data: bytes, size: int, tag: Tag) -> None:
         self._order += 1  # so that tags are never compared
@@ -103,7 +156,7 @@ class Reassembler(Generic[Tag]):
         return (
             self._waiting_bytes > EARLY_BYTES
             or len(self._waiting) > _EARLY_SEGMENTS
-            or self._early.bytes > EARLY_BYTES_IN_ALL
+            or self._early.is_full
         )
 
     def _jump(self, pieces: list[Piece[Tag]]) -> None:

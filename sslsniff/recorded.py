@@ -7,6 +7,7 @@ from sslsniff import nulltls, segments
 from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Direction, LossCause
+from sslsniff.ordering import Ordering
 from sslsniff.packets import ACK, FIN, RST, SYN
 from sslsniff.reassembly import Early, Piece, Reassembler
 from sslsniff.segments import Segment
@@ -109,8 +110,7 @@ class _Half:
     def __init__(self, direction: Direction, early: Early, *, plain: bool) -> None:
         self.direction = direction
         self.reassembler: Reassembler[Tag] = Reassembler(early)
-        self.ended = False
-        self.told = False  # that it ended
+        self.told_end = False
         self.hello: nulltls.Hello | None = None
         self._undecided = None if plain else b""
         self._unwrapper: nulltls.Unwrapper | None = None
@@ -144,7 +144,10 @@ class _Half:
 
 
 class TcpConnection:
-    """A TCP connection, from its first captured ``segment``; ``described`` tells if it is ours."""
+    """A TCP connection, from its first captured ``segment``; ``described`` tells if it is ours.
+
+    ``over_ns`` is when it ended.
+    """
 
     def __init__(
         self,
@@ -156,7 +159,8 @@ class TcpConnection:
         self.recorded = recorded
         self.described = described
         self.goes_on = False
-        self.is_over = False
+        self.over_ns: int | None = None
+        self._is_ending = False
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
         answers = segment.flags & ACK and not self._joined
@@ -176,6 +180,8 @@ class TcpConnection:
             local: _Half(Direction.WRITE, early, plain=plain),
             remote: _Half(Direction.READ, early, plain=plain),
         }
+        reassemblers = {end: half.reassembler for end, half in self._halves.items()}
+        self._ordering = Ordering(reassemblers, early)
 
     @property
     def is_encrypted(self) -> bool:
@@ -200,7 +206,18 @@ class TcpConnection:
 
     def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
         """Take the next segment."""
-        half = self._halves[segment.source]
+        if self._ordering.is_next(segment):
+            yield from self._pass(segment, tag)
+            return
+        for each in self._ordering.take(segment, tag):
+            yield from self._pass(*each)
+
+    def _pass(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+        """Tell what ``segment`` brings, behind all that it acknowledges."""
+        half, other = self._halves[segment.source], self._halves[segment.destination]
+        if segment.acknowledges is not None and other.reassembler.lacks(segment.acknowledges):
+            for piece in other.reassembler.give_up(segment.acknowledges, tag):
+                yield from self._piece(other, piece)
         sequence = segment.sequence
         if segment.flags & SYN:
             sequence = (sequence + 1) & 0xFFFFFFFF
@@ -208,18 +225,31 @@ class TcpConnection:
         if segment.size:
             for piece in half.reassembler.take(sequence, segment.payload, segment.size, tag):
                 yield from self._piece(half, piece)
-        if segment.flags & (FIN | RST):
-            half.ended = True
-            self.is_over = bool(segment.flags & RST) or all(
-                each.ended for each in self._halves.values()
-            )
-        if half.ended and not (half.told or self.is_over or half.reassembler.is_waiting):
-            half.told = True
-            if tag.note != GOES_ON:
-                yield from self.recorded.end(half.direction, tag.time_ns)
+        if segment.flags & FIN:
+            half.reassembler.finish(sequence + segment.size)
+            self.goes_on |= tag.note == GOES_ON
+            self._is_ending = True
+        if segment.flags & RST:
+            self.over_ns = tag.time_ns
+        elif self._is_ending:
+            yield from self._end(tag.time_ns)
+
+    def _end(self, time_ns: int) -> Iterator[Event]:
+        """Tell which direction ended by now, but not where the connection did."""
+        finished = [half for half in self._halves.values() if half.reassembler.is_finished]
+        if len(finished) == 2:
+            self.over_ns = time_ns
+            return
+        for half in finished:
+            if not half.told_end:
+                half.told_end = True
+                if not self.goes_on:
+                    yield from self.recorded.end(half.direction, time_ns)
 
     def flush(self, time_ns: int) -> Iterator[Event]:
         """Tell what waits for bytes that never came."""
+        for each in self._ordering.flush():
+            yield from self._pass(*each)
         tag = Tag(time_ns, 0, None)
         for half in self._halves.values():
             for piece in half.reassembler.flush(tag):

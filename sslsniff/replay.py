@@ -12,7 +12,7 @@ import os
 from collections.abc import Generator, Iterator
 
 from sslsniff import pcap, pcapng, segments
-from sslsniff.annotations import GOES_ON, Described, parse
+from sslsniff.annotations import Described, parse
 from sslsniff.errors import CaptureFileError
 from sslsniff.inputs import Input, open_input
 from sslsniff.model import Loss
@@ -20,6 +20,7 @@ from sslsniff.packets import RST, SYN
 from sslsniff.pcap_reader import PcapReader, is_pcap
 from sslsniff.reassembly import Early
 from sslsniff.recorded import Recorded, Tag, TcpConnection
+from sslsniff.segments import End
 from sslsniff.wire import Event
 
 MOST_CONNECTIONS = 65536
@@ -27,8 +28,6 @@ MOST_CONNECTIONS = 65536
 
 _EVENTS_A_POLL = 4096
 _REMEMBERED_CLOSED = 4096
-
-End = tuple[bytes, int]
 
 
 class ReplaySource:
@@ -112,9 +111,11 @@ class ReplaySource:
         finally:
             self._file.close()
             self._ended = True
-        for connection in self._connections.values():
+        for key, connection in list(self._connections.items()):
             yield from connection.flush(time_ns)
-            self._encrypted += connection.is_encrypted
+            if connection.over_ns is not None:  # its last segments waited
+                yield from self._close(key, connection, time_ns)
+        self._encrypted += sum(each.is_encrypted for each in self._connections.values())
         self._connections.clear()
         self._warn()
 
@@ -143,9 +144,7 @@ class ReplaySource:
                 yield from self._close(oldest, self._connections[oldest], packet.time_ns)
             yield from connection.begin(tag)
         yield from connection.take(segment, tag)
-        if note == GOES_ON:
-            connection.goes_on = True
-        if connection.is_over:
+        if connection.over_ns is not None:
             yield from self._close(key, connection, packet.time_ns)
 
     def _open_connection(
@@ -180,7 +179,7 @@ class ReplaySource:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[connection.described.connection] = connection.recorded
         else:
-            yield from connection.recorded.close(time_ns)
+            yield from connection.recorded.close(connection.over_ns or time_ns)
 
     def _warn(self) -> None:
         if self.truncated:

@@ -11,17 +11,24 @@ from typing import Any, NamedTuple
 import dpkt
 
 from sslsniff.model import Address
-from sslsniff.packets import LINK_RAW
+from sslsniff.packets import ACK, LINK_RAW, RST
 
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
 
+End = tuple[bytes, int]
+"""An end of a TCP connection: IP address and port."""
+
 
 class Segment(NamedTuple):
-    """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter."""
+    """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
 
-    source: tuple[bytes, int]
-    destination: tuple[bytes, int]
+    ``acknowledges`` is the sequence number up to which its sender has all that the other sent.
+    """
+
+    source: End
+    destination: End
     sequence: int
+    acknowledges: int | None
     flags: int
     payload: bytes
     size: int
@@ -94,11 +101,17 @@ def _segment(layer: Any) -> Segment | None:
     if size < len(payload):
         return None
     return Segment(
-        (ip.src, layer.sport), (ip.dst, layer.dport), layer.seq, layer.flags, payload, size
+        source=(ip.src, layer.sport),
+        destination=(ip.dst, layer.dport),
+        sequence=layer.seq,
+        acknowledges=layer.ack if layer.flags & (ACK | RST) == ACK else None,
+        flags=layer.flags,
+        payload=payload,
+        size=size,
     )
 
 
-def address(end: tuple[bytes, int]) -> Address:
+def address(end: End) -> Address:
     """Return an end of a ``Segment`` with its IP address as text, mapped IPv4 as IPv4."""
     raw, port = end
     if len(raw) == 4:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.reassembly import EARLY_BYTES, Early, Piece, Reassembler
+from sslsniff.reassembly import EARLY_BYTES, EARLY_BYTES_IN_ALL, Early, Piece, Reassembler
 
 
 def reassembler(sequence: int | None = 0) -> Reassembler[str]:
@@ -127,3 +127,40 @@ def test_any_segments_account_for_every_byte(segments: list[tuple[int, bytes, in
     passed += sum(piece.missing + len(piece.data) for piece in stream.flush("end"))
     assert stream._next == passed
     assert stream._early.bytes == 0
+
+
+def test_what_was_acknowledged_is_given_up() -> None:
+    stream = reassembler()
+    take(stream, 0, b"ab")
+    take(stream, 5, b"fg")
+    assert [stream.lacks(n) for n in (0, 2, 5, 9, 2**32 - 5)] == [0, 0, 3, 7, 0]
+    assert stream.give_up(5, "ack") == [Piece(3, b"fg", "at 5")]
+    assert stream.give_up(9, "ack") == [Piece(2, b"", "ack")]
+    assert take(stream, 9, b"jk") == [(0, b"jk")]
+
+
+def test_acknowledgements_that_tell_of_no_loss() -> None:
+    """A FIN that was not captured, another connection, or no segment so far."""
+    stream = reassembler()
+    take(stream, 0, b"ab")
+    for sequence in (3, 2 + EARLY_BYTES_IN_ALL):
+        assert stream.lacks(sequence) == 0
+        assert stream.give_up(sequence, "ack") == []
+    assert reassembler(None).lacks(1000) == 0
+
+
+def test_ends_with_its_fin() -> None:
+    stream = reassembler()
+    take(stream, 0, b"ab")
+    stream.finish(5)
+    assert not stream.is_finished
+    assert stream.lacks(6) == 3  # the FIN counts in sequence numbers
+    assert take(stream, 2, b"cde") == [(0, b"cde")]
+    assert stream.is_finished
+    assert stream.lacks(6) == 0
+
+
+def test_fin_alone() -> None:
+    stream = reassembler(None)
+    stream.finish(7)
+    assert stream.is_finished
