@@ -177,3 +177,20 @@ def test_response_that_was_not_captured(status: bytes, unanswered: Said, tmp_pat
         for request, response in sent
     ]
     assert decoded.lost_bytes == {LossCause.NOT_CAPTURED: len(gone[TCP].payload)}
+
+
+def test_late_behind_a_loss(tmp_path: Path) -> None:
+    """What waits for bytes that were not captured is not lost itself."""
+    wire = Wire()
+    wire.handshake()
+    wire.send(NEAR, get("/first"))
+    lost = wire.send(FAR, answer(b"1"))
+    late = wire.send(NEAR, get("/second"))
+    wire.send(FAR, answer(b"2"))
+    wire.end()
+    wire.packets.remove(lost)
+    wire.packets.remove(late)
+    wire.packets.insert(HANDSHAKE + 2, late)
+    decoded = Decoded(wire.packets, tmp_path / "file")
+    assert decoded.said() == [(FIRST[0], None), SECOND]
+    assert decoded.lost_bytes == {LossCause.NOT_CAPTURED: len(lost[TCP].payload)}
