@@ -13,8 +13,6 @@ from sslsniff.reassembly import Early, Piece, Reassembler
 from sslsniff.segments import Segment
 from sslsniff.wire import Addresses, Closed, Data, Ended, Event, Opened
 
-_NO_UID = 0xFFFFFFFF  # (uid_t) -1, which belongs to nobody
-
 
 class Tag(NamedTuple):
     """What is known of a segment beside its bytes."""
@@ -49,7 +47,7 @@ class Recorded:
             tid=0,
             connection=self.number,
             pid=described.pid if described else 0,
-            uid=_NO_UID if described is None or described.uid is None else described.uid,
+            uid=described.uid if described else None,
             comm=described.comm if described else "",
             library=self._library,
             role=described.role if described else role,

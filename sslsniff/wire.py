@@ -27,7 +27,7 @@ class Opened(NamedTuple):
     tid: int
     connection: int
     pid: int
-    uid: int
+    uid: int | None
     comm: str
     library: int
     role: Side | None

@@ -152,8 +152,7 @@ def test_written_is_read(
         (same, *_) = [
             one
             for one in seen
-            if one.connection.process.pid == connection.process.pid
-            and one.connection.process.comm == connection.process.comm
+            if one.connection.process == connection.process
             and [one.runs[direction] for direction in Direction] == expected
             and all(getattr(one.connection, f) == getattr(connection, f) for f in FACTS)
         ]
