@@ -117,6 +117,8 @@ MAP_ARRAY(configs, struct config, 1);
 MAP_ARRAY(counters, u64, COUNTERS);
 MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
 MAP_HASH(pids, u32, u32, 65536);
+/* Processes that were in `pids`: news of the files that they mapped may come later than their end. */
+MAP_LRU_HASH(ended, u32, u32, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
 MAP_HASH(threads, u64, struct thread, 65536);

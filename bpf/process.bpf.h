@@ -206,6 +206,10 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	forget_process(id >> 32);
 	u32 pid = current_pid_tgid(config) >> 32;
-	map_delete(pids, &pid);
+	u32 zero = 0;
+	if (map_lookup(pids, &pid)) {
+		map_update(ended, &pid, &zero);
+		map_delete(pids, &pid);
+	}
 	return 0;
 }

@@ -197,8 +197,7 @@ class LiveCapture:
         if self._scope.libraries:
             return targets.is_named(mapped.path, self._scope.libraries)
         if self._scope.pids:
-            # One that has ended by now may have been one of ours; its file will be used again.
-            return self._tables.is_watched(mapped.pid) or not procfs.exists(mapped.pid)
+            return self._tables.is_watched(mapped.pid)
         return True
 
     def _drain(self, most: int) -> Iterator[wire.Event]:

@@ -230,6 +230,8 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
                 _show_open(tracer.open_exchanges(), now_ns)
         for event in source.finish():
             flows.take(event)
+        for sink in sinks:  # a disk that is full should be told before the figures
+            sink.flush()
         tracer.finish(source.counted_losses())
         for sink in sinks:
             sink.flush()

@@ -77,8 +77,11 @@ class Tables:
         self._loader.update("layouts", _U32.pack(index), _LAYOUT.pack(index, *offsets))
 
     def is_watched(self, pid: int) -> bool:
-        """Say whether the process is one that was asked for, or a child of one."""
-        return self._loader.lookup("pids", _U32.pack(pid), _U32.size) is not None
+        """Say whether the process is, or was, one that was asked for, or a child of one."""
+        key = _U32.pack(pid)
+        return any(
+            self._loader.lookup(name, key, _U32.size) is not None for name in ("pids", "ended")
+        )
 
     def has_processes(self) -> bool:
         """Say whether any of the processes that were asked for, or their children, lives."""

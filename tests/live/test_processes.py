@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -369,3 +370,17 @@ def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) ->
     assert exchange["client"]["port"] == told.port
     assert captured.summary["bytes"] == told.bytes
     assert connections(captured) == connections(captured, "closed") == 1
+
+
+def test_files_of_others_are_left_alone(own_library: Path, sniff: Sniff) -> None:
+    """Processes that are not watched open a library and end before sslsniff can look at them."""
+    opens = [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{own_library}')"]
+    with started("sleep", "60") as watched, sniff("--pid", str(watched.pid)) as sniffer:
+        sniffer.process.send_signal(signal.SIGSTOP)
+        for _ in range(5):
+            subprocess.run(opens, check=True)
+        sniffer.process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        captured = sniffer.stop()
+    assert "came into use" not in captured.stderr
+    assert captured.objects == [captured.summary]
