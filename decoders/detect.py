@@ -45,9 +45,13 @@ _ALPN: dict[str, str] = {
 _SWITCHES: dict[str, _Factory] = {
     "h2c": lambda frames: Http2(frames=frames, upgraded=True),
     "websocket": lambda frames: Opaque("websocket", "websocket"),
-    "connect": lambda frames: Opaque("unknown", "inside a CONNECT tunnel"),
 }
 """Decoders by the token that a connection switched to; any other is opaque."""
+
+_TUNNEL = "connect"
+_IN_TUNNEL = "inside a CONNECT tunnel"
+_MAX_TUNNELS = 8
+"""Tunnels in each other that are looked into; a chain of proxies is shorter."""
 
 _BUFFER_BYTES = 64 * 1024
 """Bytes of both sides that wait for a decision."""
@@ -181,6 +185,7 @@ class Detector:
         self._ended: list[Side] = []
         self._opaque = Opaque()
         self._probes = {side: _Probe(side) for side in Side}
+        self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
             self._decoder = _DECODERS[known](frames)
@@ -272,14 +277,18 @@ class Detector:
         return out
 
     def _follow(self, decoder: Http1, out: list[Message]) -> None:
-        """Go on with the decoder that a switch asks for."""
+        """Go on with the decoder that a switch asks for; what a tunnel holds, its bytes tell."""
         switch = decoder.switch
         assert switch is not None
-        factory = _SWITCHES.get(switch.token)
-        if factory is None:
-            self._decoder = Opaque("unknown", f"upgraded to {switch.token or 'nothing named'}")
+        if switch.token == _TUNNEL and self._tunnels < _MAX_TUNNELS:
+            self._tunnels += 1
+            self._decoder = None
+            self._opaque = Opaque(reason=_IN_TUNNEL)
+            self._probes = {side: _Probe(side) for side in Side}
         else:
+            reason = f"upgraded to {switch.token or 'nothing named'}"
+            factory = _SWITCHES.get(switch.token, lambda frames: Opaque(reason=reason))
             self._decoder = factory(self._frames)
         for side, pending in switch.pending.items():
             if pending:
-                out += self._decoder.feed(side, pending)
+                out += self.feed(side, pending)

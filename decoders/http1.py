@@ -4,14 +4,14 @@ A :class:`~sslsniff.decoders.http1_reader.Reader` a side does the framing; here 
 both sides: which request a response answers, hence whether it has a body, and whether the
 connection goes on as HTTP/1.
 
-Memory per connection: two readers (up to 260 KiB each) and ``_MAX_WAITING`` short records.
+Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` short records.
 """
 
 from collections import deque
 from dataclasses import dataclass
 
 from sslsniff.decoders.base import Switch
-from sslsniff.decoders.http1_head import Head
+from sslsniff.decoders.http1_head import Fields, Head
 from sslsniff.decoders.http1_reader import BYTES_LOST, Plan, Reader, State
 from sslsniff.decoders.messages import (
     Aborted,
@@ -107,7 +107,7 @@ class Http1:
             self._waiting.clear()
         elif len(self._waiting) >= _MAX_WAITING:
             self._waiting.popleft()
-        self._streams = stream = self._streams + 1
+        stream = self._number(fields)
         self._waiting.append(_Waiting(stream, head.method, fields.upgrade))
         out.append(
             RequestHead(
@@ -118,6 +118,7 @@ class Http1:
                 head.scheme,
                 head.authority,
                 list(fields.headers),
+                _warnings(head),
             )
         )
         wish = fields.upgrade is not None or head.method == "CONNECT"
@@ -136,17 +137,22 @@ class Http1:
     def _response(self, head: Head, out: list[Message]) -> Plan:
         status, fields = head.status, head.fields
         self._responses_lost = False
+        doubt = False
         waiting = self._waiting[0] if self._waiting else None
         if waiting is None:
             # Its request was before the capture began, or lost.
             self._streams += 1
             waiting = _Waiting(self._streams, "", None)
+            doubt = True
             if 100 <= status < 200 and status != 101:
                 self._waiting.append(waiting)
         elif not 100 <= status < 200 or status == 101:
             self._waiting.popleft()
         stream = waiting.stream
-        out.append(ResponseHead(stream, head.version, status, head.reason, list(fields.headers)))
+        headers = list(fields.headers)
+        out.append(
+            ResponseHead(stream, head.version, status, head.reason, headers, _warnings(head))
+        )
         if status == 101:
             return self._switching(waiting, fields.upgrade or waiting.upgrade or "")
         if 100 <= status < 200:
@@ -157,16 +163,27 @@ class Http1:
         if waiting.method == "HEAD" or status in (204, 304):
             return Plan(stream, State.HEAD)
         if fields.chunked:
-            return Plan(stream, State.CHUNK_SIZE)
+            return Plan(stream, State.CHUNK_SIZE, doubt=doubt)
         if fields.fault and not fields.coded:
             return Plan(stream, State.UNTIL_CLOSE, fault=fields.fault)
         if fields.length is None or fields.coded:
-            return Plan(stream, State.UNTIL_CLOSE)
-        return Plan(stream, State.FIXED if fields.length else State.HEAD, fields.length)
+            return Plan(stream, State.UNTIL_CLOSE, doubt=doubt)
+        if not fields.length:
+            return Plan(stream, State.HEAD)
+        return Plan(stream, State.FIXED, fields.length, doubt=doubt)
+
+    def _number(self, fields: Fields) -> int:
+        """Return a request's number; for h2c it is 1, as its stream will be, if that is free."""
+        is_free = not self._waiting and not self._responses.in_message
+        if fields.upgrade == "h2c" and is_free:
+            self._streams = max(1, self._streams)
+            return 1
+        self._streams += 1
+        return self._streams
 
     def _switching(self, waiting: _Waiting, token: str) -> Plan:
         self._token = token
-        if token == "h2c":
+        if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
             return Plan(waiting.stream, State.SWITCHED, final=False)
         return Plan(waiting.stream, State.HEAD)
@@ -182,3 +199,11 @@ class Http1:
             Side.SERVER: self._responses.switch(),
         }
         self.switch = Switch(self._token or "", pending)
+
+
+def _warnings(head: Head) -> tuple[str, ...]:
+    fields = head.fields
+    if head.version == "HTTP/1.0" and fields.transferred:
+        # A recipient of HTTP/1.0 does not know it (RFC 9112 section 6.1).
+        return (*fields.warnings, "Transfer-Encoding in HTTP/1.0")
+    return fields.warnings

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sslsniff.decoders.messages import Header, Side
 
-MAX_HEAD = 256 * 1024
+MAX_HEAD = 1024 * 1024
 """Bytes of a head, or of trailers; what is larger is not decoded."""
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line behind it must lie to be found by a scan."""
@@ -59,18 +59,21 @@ _status_memo: dict[bytes, tuple[str, int, str]] = {}
 class Fields:
     """The fields of a head and what they say about framing; shared, so not to be changed.
 
-    ``length`` is the Content-Length; ``coded`` tells a Transfer-Encoding that does not end
-    in chunked; ``fault`` says why the body's end cannot be known (RFC 9112 section 6.3);
-    ``upgrade`` is the first token of the field of that name, in lower case.
+    ``length`` is the Content-Length; ``transferred`` tells that there is a Transfer-Encoding,
+    ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
+    (RFC 9112 section 6.3); ``upgrade`` is the first token of the field of that name, in lower
+    case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
     """
 
     headers: list[Header] = field(default_factory=list)
     length: int | None = None
+    transferred: bool = False
     chunked: bool = False
     coded: bool = False
     upgrade: str | None = None
     host: str | None = None
     fault: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 _NO_FIELDS = Fields()
@@ -213,6 +216,8 @@ def _parse_all(raw: bytes) -> Fields:
     for entry in parsed:
         if entry and entry[1]:
             _SETTERS[entry[1]](fields, entry[0][1] or "")
+    if fields.length is not None and fields.transferred:
+        fields.warnings = ("Content-Length beside Transfer-Encoding",)
     if len(raw) <= _MEMO_SET_BYTES and len(parsed) <= _MEMO_SET_FIELDS:
         _remember(_fields_memo, raw, fields, _MEMO_SETS)
     return fields
@@ -264,6 +269,7 @@ def _set_length(fields: Fields, value: str) -> None:
 
 
 def _set_coding(fields: Fields, value: str) -> None:
+    fields.transferred = True
     # "identity" was a coding of RFC 2616 and changes nothing where it stands alone.
     for part in value.split(","):
         coding = part.split(";", 1)[0].strip().lower()

@@ -28,6 +28,7 @@ from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, S
 _MAX_LINE = 16 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
 _EOLS = re.compile(rb"[\r\n]+")
+_STATUS_START = b"HTTP/1."
 # RFC 9112 section 7.1; white space around the size is an old and harmless habit.
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
@@ -40,6 +41,9 @@ class State(Enum):
 
     HEAD = auto()
     FIXED = auto()
+    DOUBT = auto()
+    """Behind a response's head whose request was not seen, perhaps a HEAD: a body, or the next
+    response."""
     CHUNK_SIZE = auto()
     CHUNK_DATA = auto()
     CHUNK_END = auto()
@@ -57,7 +61,8 @@ class Plan:
     """How a message goes on behind its head; ``length`` counts for FIXED alone.
 
     ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here;
-    ``wish`` tells a request to switch protocols.
+    ``wish`` tells a request to switch protocols, ``doubt`` a response that has no body if
+    another response follows at once.
     """
 
     stream: int
@@ -66,6 +71,7 @@ class Plan:
     final: bool = True
     fault: str | None = None
     wish: bool = False
+    doubt: bool = False
 
 
 class Pairing(Protocol):
@@ -100,6 +106,11 @@ class Reader:
     def __post_init__(self) -> None:
         self._lost = LostRun(self.side, NOT_A_MESSAGE)
 
+    @property
+    def in_message(self) -> bool:
+        """Tell whether a message has begun and not ended."""
+        return self.state in _IN_MESSAGE
+
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to ``out``."""
         if self.held or self.state is State.WAIT:
@@ -118,6 +129,8 @@ class Reader:
 
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes: inside a body of known length that is all, else step is lost."""
+        if self.state is State.DOUBT:
+            self._go_on(self.plan.state, out)
         state = self.state
         if state is State.UNTIL_CLOSE:
             out.append(BodyData(self.plan.stream, self.side, b"", missing))
@@ -136,6 +149,8 @@ class Reader:
         """Take the end of the direction: it ends a body without a length (section 6.3)."""
         if self.state is State.WAIT:
             self.resume(out)
+        elif self.state is State.DOUBT:
+            self._go_on(self.plan.state, out)
         if self.state is State.UNTIL_CLOSE:
             self._message_done(out)
         elif self.state in _IN_MESSAGE:
@@ -147,10 +162,7 @@ class Reader:
     def resume(self, out: list[Message]) -> None:
         """Read on as HTTP/1: the other side did not take up the switch."""
         if self.state is State.WAIT:
-            self.state = State.HEAD
-            held = bytes(self.held)
-            self.held.clear()
-            self.feed(held, out)
+            self._go_on(State.HEAD, out)
 
     def switch(self) -> bytes:
         """Stop reading for good; return the bytes that belong to the next protocol."""
@@ -158,6 +170,13 @@ class Reader:
         rest = bytes(self.held)
         self.held.clear()
         return rest
+
+    def _go_on(self, state: State, out: list[Message]) -> None:
+        """Read what is held, now that it is known what it belongs to."""
+        self.state = state
+        held = bytes(self.held)
+        self.held.clear()
+        self.feed(held, out)
 
     def _ready(self) -> bool:
         """Tell whether the held bytes may be enough now, looking at new bytes only."""
@@ -197,7 +216,7 @@ class Reader:
             return self._refuse(data, pos, out)
         self._lost.flush(out)
         plan = self.plan = self.pairing.begin(self.side, head, out)
-        self.state = plan.state
+        self.state = State.DOUBT if plan.doubt else plan.state
         self._left = plan.length
         if plan.fault:
             self._fall_out(plan.fault, out)
@@ -223,6 +242,16 @@ class Reader:
         self._fall_out(f"head over {MAX_HEAD} bytes" if good else NOT_A_MESSAGE, out)
         self._lost.add(data, pos, after)
         return after
+
+    def _step_doubt(self, data: bytes, pos: int, out: list[Message]) -> int:
+        start = data[pos : pos + len(_STATUS_START)]
+        if not _STATUS_START.startswith(start):
+            self.state = self.plan.state
+            return pos
+        if len(start) < len(_STATUS_START):
+            return self._hold(data, pos)
+        self._message_done(out)
+        return pos
 
     def _step_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
         stop = pos + self._left
@@ -334,6 +363,7 @@ class Reader:
 _IN_MESSAGE = frozenset(
     (
         State.FIXED,
+        State.DOUBT,
         State.CHUNK_SIZE,
         State.CHUNK_DATA,
         State.CHUNK_END,
@@ -345,6 +375,7 @@ _IN_MESSAGE = frozenset(
 # So many held bytes are acted upon even if they do not end a line.
 _ENOUGH = {
     State.HEAD: MAX_HEAD + 2,
+    State.DOUBT: 0,
     State.CHUNK_SIZE: _MAX_LINE,
     State.CHUNK_END: 1,
     State.TRAILERS: MAX_HEAD,
@@ -355,6 +386,7 @@ _ENOUGH = {
 _STEPS: dict[State, Callable[[Reader, bytes, int, list[Message]], int]] = {
     State.HEAD: Reader._step_head,
     State.FIXED: Reader._step_fixed,
+    State.DOUBT: Reader._step_doubt,
     State.CHUNK_SIZE: Reader._step_chunk_size,
     State.CHUNK_DATA: Reader._step_fixed,
     State.CHUNK_END: Reader._step_chunk_end,

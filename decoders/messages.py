@@ -3,7 +3,8 @@
 A decoder turns the bytes of one connection into a list of these. Bodies come in
 pieces, in order; ``stream`` is the HTTP/2 stream, or the running number of the
 exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
-exchange carries the same number.
+exchange carries the same number. A request to go on as HTTP/2 is 1, as its stream will
+be (RFC 7540 section 3.2), if nothing else is under way.
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ class RequestHead:
     """A request line and headers (HTTP/1), or a request's header block (HTTP/2).
 
     HTTP/2 pseudo-headers stand in the fields, not in ``headers``. None means not
-    sent, or not knowable.
+    sent, or not knowable. ``warnings`` tell of framing that others may read otherwise
+    (request smuggling, RFC 9112 section 11.2).
     """
 
     stream: int
@@ -43,6 +45,7 @@ class RequestHead:
     scheme: str | None = None
     authority: str | None = None
     headers: list[Header] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class ResponseHead:
     status: int | None
     reason: str = ""
     headers: list[Header] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -191,6 +191,7 @@ class Exchange:
 
     ``stream`` is the HTTP/2 stream, None for HTTP/1. ``error`` says why it ended early.
     ``sent_ns`` is when the request was complete, ``first_byte_ns`` when the response began.
+    ``warnings`` tell of framing that others may read otherwise (request smuggling).
     """
 
     connection: Connection
@@ -205,6 +206,7 @@ class Exchange:
     informational: list[Response] = field(default_factory=list)
     error: str | None = None
     sent_ns: int | None = None
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def missing_bytes(self) -> int:

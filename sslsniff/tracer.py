@@ -297,12 +297,14 @@ class Tracer:
             authority=message.authority,
             headers=message.headers,
         )
+        exchange.warnings += message.warnings
 
     def _response_head(
         self, conversation: _Conversation, message: ResponseHead, chunk: Chunk
     ) -> None:
         exchange = self._exchange(conversation, message.stream, chunk).exchange
         response = Response(message.status, message.reason, message.headers)
+        exchange.warnings += message.warnings
         if message.status is not None and 100 <= message.status < 200 and message.status != 101:
             exchange.informational.append(response)
             return

@@ -79,6 +79,7 @@ class JsonSink(Sink):
                 "missing_bytes": exchange.missing_bytes,
                 "error": exchange.error,
             }
+            | ({"warnings": exchange.warnings} if exchange.warnings else {})
         )
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:

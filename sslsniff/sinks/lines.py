@@ -57,6 +57,7 @@ def exchange_line(exchange: Exchange, paint: Paint = plain, now_ns: int = 0) -> 
     ]
     if exchange.missing_bytes:
         fields.append(paint("loss", f"{exchange.missing_bytes} bytes missing"))
+    fields += [paint("loss", f"warning: {warning}") for warning in exchange.warnings]
     if exchange.error:
         fields.append(paint("failure", escape(exchange.error)))
     return "  ".join(fields)

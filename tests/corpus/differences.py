@@ -2,14 +2,9 @@
 
 _FOLDING = "a fold becomes one space (RFC 9112 section 5.2); llhttp keeps the white space"
 _BEFORE_COLON = "white space before the colon is removed, as a proxy must (RFC 9112 section 5.1)"
-_NO_LENGTH = "a request's body never lasts until the close (RFC 9112 section 6.3); reported"
-_NOT_HTTP = "another protocol, or a version of HTTP that never was, is not decoded as HTTP/1"
-_BARE_CR = (
-    "a carriage return alone ends no line (RFC 9112 section 2.2); llhttp was told to allow it"
-)
-_NO_BODY = "llhttp was told by its caller that there is no body; here nothing says so"
+_REASON = "white space around the reason is no part of it; llhttp keeps it"
 
-LLHTTP: dict[str, str] = {
+LLHTTP_SPACE: dict[str, str] = {
     "request/connection: Multiple tokens with folding, LWS, and CRLF": _FOLDING,
     "request/sample: Line folding in header value with CRLF": _FOLDING,
     "request/sample: X-SSL-Nonsense": _FOLDING,
@@ -19,6 +14,18 @@ LLHTTP: dict[str, str] = {
     ),
     "request/content-length: Invalid whitespace token with `Content-Length` header field"
     " (lenient)": _BEFORE_COLON,
+    "response/invalid: Extra space between status code and reason": _REASON,
+}
+"""Those that differ in white space alone."""
+
+_NO_LENGTH = "a request's body never lasts until the close (RFC 9112 section 6.3); reported"
+_NOT_HTTP = "another protocol, or a version of HTTP that never was, is not decoded as HTTP/1"
+_BARE_CR = (
+    "a carriage return alone ends no line (RFC 9112 section 2.2); llhttp was told to allow it"
+)
+_NO_BODY = "llhttp was told by its caller that there is no body; here nothing says so"
+
+LLHTTP: dict[str, str] = {
     "request/content-length: Content-Length reset when no body is received": _NO_BODY,
     "response/content-length: Content-Length reset when no body is received": _NO_BODY,
     "request/content-length: Missing CRLF-CRLF before body (lenient)": _BARE_CR,
@@ -42,27 +49,35 @@ LLHTTP: dict[str, str] = {
     "request/transfer-encoding: POST with `chunked` and duplicate transfer-encoding (lenient)": (
         _NO_LENGTH
     ),
-    "response/invalid: Extra space between status code and reason": (
-        "white space around the reason is no part of it; llhttp keeps it"
-    ),
 }
 
-_RANGE = "curl was told to resume or to take a range and made up its output from more than the body"
-_REFUSED = "curl refuses the reply by a rule of its own, so it writes less; the body is shown"
-_UNDECODABLE = "the body's coding is damaged or unknown: curl writes nothing, the body is shown"
-_TRAILERS = "curl writes trailers behind the body; here they are with the message's end"
-_MORE = "the program that used libcurl wrote more than this one body"
+_RANGE = "curl was told to resume: it shows what it had already, not the body"
+_REFUSED = "curl refuses the reply by a rule of its own and shows it up to there; here it is whole"
+_STOPPED = "curl was told to take no more than so many bytes"
+_MORE = "the program that used libcurl wrote more than the replies"
 _RAW = "curl --raw writes the framing, too"
+_OTHER = "what curl shows came through the tunnel, from a server that does not speak HTTP"
+_UNSEEN = "what curl shows first came from a server that the case does not contain"
+_CUT = "the head has no end: the connection closes in it, so it is reported as undecoded"
+_NO_STATUS = "not a status line (RFC 9112 section 4): three digits, and a version of HTTP"
 
-CURL: dict[str, str] = {
+CURL_SHOWN: dict[str, str] = {
     f"test{number}": reason
     for reason, numbers in {
-        _RANGE: (92, 99, 194, 1040, 1042, 1043, 1273, 1434, 1475),
-        _REFUSED: (78, 457, 752, 1127, 1154, 1618),
-        _UNDECODABLE: (221, 223, 315, 1546, 1722, 1723),
-        _TRAILERS: (1417, 1493),
-        _MORE: (528, 554, 584, 585, 598, 643, 645, 653, 654, 676, 1554, 1948, 3033, 3207),
+        _RANGE: (1040, 1043, 1273, 1475),
+        _REFUSED: (178, 398, 415, 499, 580, 1546, 1722, 1723, 1801),
+        _STOPPED: (457,),
+        _MORE: (552, 585, 1509, 1540, 1541, 1554, 2032, 3033),
         _RAW: (319, 326),
+        _OTHER: (714, 715, 973, 975, 1316, 1319, 1321, 1631, 1632),
+        _UNSEEN: (999,),
+        _CUT: (1665,),
     }.items()
+    for number in numbers
+}
+
+CURL_REPLIES: dict[str, str] = {
+    f"test{number}": reason
+    for reason, numbers in {_CUT: (1665, 2304), _NO_STATUS: (1430, 1431, 1432, 1433)}.items()
     for number in numbers
 }

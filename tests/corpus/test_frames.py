@@ -41,11 +41,11 @@ def load(path: Path) -> tuple[bytes, dict[str, Any]]:
     return bytes.fromhex(case["wire"]), case
 
 
-def decode(wire: bytes) -> list[Message]:
+def decode(wire: bytes, size: int = 1 << 30) -> list[Message]:
     # Only a server sends PUSH_PROMISE; a ping behind the frame shows that step is kept.
     decoder = Http2(frames=True)
     run(decoder, [(C, b""), (S, frame(SETTINGS, 0, 0))])
-    return run(decoder, [(S, wire + frame(PING, 0, 0, b"in step?")), (S, END)])
+    return run(decoder, [(S, wire + frame(PING, 0, 0, b"in step?")), (S, END)], size)
 
 
 def test_all_cases_are_there() -> None:
@@ -96,6 +96,7 @@ def test_valid(case: str) -> None:
     assert details == expected[kind]()
     if kind in (HEADERS, PUSH_PROMISE):
         assert strip(kind, flags, payload) == fields["header_block_fragment"].encode()
+    assert decode(wire, 1) == decode(wire, 7) == decode(wire)
     shown = [m for m in decode(wire) if isinstance(m, Frame)]
     assert [m.type for m in shown] == [type_name(kind), "PING"]
     assert (shown[0].stream, shown[0].length) == (stream, length)
@@ -105,6 +106,7 @@ def test_valid(case: str) -> None:
 def test_wrong(case: str) -> None:
     wire, _ = load(FOLDER / case)
     messages = decode(wire)
+    assert decode(wire, 1) == decode(wire, 7) == messages
     assert any(isinstance(m, Undecoded) for m in messages)
     # Step is kept, unless the length itself is beyond what the peer allows.
     kept = [m.type for m in messages if isinstance(m, Frame)][-1:] == ["PING"]

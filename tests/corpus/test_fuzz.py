@@ -35,7 +35,7 @@ def test_the_corpus_is_there() -> None:
     assert len(FILES) >= 136
 
 
-@pytest.mark.parametrize("size", [1 << 30, 1])
+@pytest.mark.parametrize("size", [1, 7, 100])
 @pytest.mark.parametrize("side", [C, S])
 def test_never_raises_and_is_chunked_at_will(side: Any, size: int) -> None:
     for path in FILES:

@@ -21,7 +21,7 @@ from sslsniff.decoders.messages import (
     Side,
 )
 from tests.corpus.conftest import corpus
-from tests.corpus.differences import LLHTTP
+from tests.corpus.differences import LLHTTP, LLHTTP_SPACE
 from tests.unit.decoders.wires import END, C, S, run
 
 FOLDER = corpus("llhttp") / "test"
@@ -130,11 +130,14 @@ def load() -> dict[str, Case]:
 CASES = load()
 
 
-def decode(case: Case, end: bool) -> list[Found]:
+def decode(case: Case, end: bool, size: int) -> list[Found]:
     found: dict[int, Found] = {}
     order: list[Found] = []
+    decoder = Http1()
+    if case.side is S:  # llhttp takes a response for one to GET
+        run(decoder, [(C, b"GET / HTTP/1.1\r\n\r\n" * 9)])
     steps: list[tuple[Side, bytes | int | str]] = [(case.side, case.wire)]
-    for message in run(Http1(), [*steps, (case.side, END)] if end else steps):
+    for message in run(decoder, [*steps, (case.side, END)] if end else steps, size):
         add(message, found, order)
     return order
 
@@ -165,13 +168,36 @@ def test_the_corpus_is_there() -> None:
     assert len(CASES) > 180
 
 
+def without_space(found: list[Found]) -> list[Found]:
+    """Leave out the white space of heads, where it differs on purpose."""
+
+    def bare(text: str | None) -> str:
+        return "".join((text or "").split())
+
+    return [
+        Found(
+            [bare(word) for word in one.start],
+            [(bare(name), bare(value)) for name, value in one.headers],
+            one.body,
+            one.complete,
+        )
+        for one in found
+    ]
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_case(name: str) -> None:
+@pytest.mark.parametrize("size", [1 << 30, 1, 7])
+def test_case(name: str, size: int) -> None:
     case = CASES[name]
     true = [one for one in case.found if one.complete] if case.error else case.found
-    got = decode(case, end=False)
+    got = decode(case, False, size)
     if any(one.complete for one in true) and got and not got[-1].complete:
-        got = decode(case, end=True)
-    same = got[: len(true)] == true if case.error else got == true
+        got = decode(case, True, size)
+    if case.error:
+        got = got[: len(true)]
+    if name in LLHTTP_SPACE:
+        assert got != true, "this difference is no more"
+        got, true = without_space(got), without_space(true)
+    same = got == true
     assert same or name in LLHTTP, f"\n{case.wire!r}\n got {got}\ntrue {true}"
     assert not (same and name in LLHTTP), "this difference is no more"

@@ -100,6 +100,30 @@ def test_an_exchange_has_both_halves_and_times() -> None:
     assert wire.sink.totals.bytes == len(REQUEST + RESPONSE)
 
 
+def test_an_exchange_tells_of_framing_that_smuggles_requests() -> None:
+    wire = Wire()
+    both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    wire.pass_bytes(WRITE, b"POST / HTTP/1.1\r\n" + both)
+    wire.pass_bytes(READ, RESPONSE)
+    [exchange] = wire.sink.exchanges
+    assert exchange.warnings == ["Content-Length beside Transfer-Encoding"]
+
+
+def test_a_request_that_goes_on_as_http2_is_one_exchange() -> None:
+    wire = Wire()
+    for _ in range(2):
+        wire.pass_bytes(WRITE, REQUEST)
+        wire.pass_bytes(READ, RESPONSE)
+    wire.pass_bytes(WRITE, b"GET /b HTTP/1.1\r\nUpgrade: h2c\r\n\r\n")
+    wire.pass_bytes(READ, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n")
+    wire.pass_bytes(READ, b"\0\0\0\4\0\0\0\0\0\0\0\1\1\5\0\0\0\1\x88")
+    *_, last = wire.end()
+    assert len(wire.sink.exchanges) == 3
+    assert last.request is not None
+    assert last.response is not None
+    assert (last.request.target, last.response.status, last.error) == ("/b", 200, None)
+
+
 def test_a_server_reads_requests() -> None:
     wire = Wire(Side.SERVER)
     wire.pass_bytes(READ, REQUEST)

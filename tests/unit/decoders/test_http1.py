@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -6,48 +6,14 @@ from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
-    Header,
     Message,
     MessageEnd,
     RequestHead,
     ResponseHead,
     Undecoded,
 )
-from tests.unit.decoders.wires import END, C, S, Step, run
-
-AssertDecodes = Callable[..., None]
-
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
-
-
-def request(
-    stream: int,
-    method: str = "GET",
-    target: str = "/",
-    *headers: Header,
-    authority: str | None = "a",
-    version: str = "HTTP/1.1",
-) -> RequestHead:
-    fields = [("Host", "a"), *headers] if authority == "a" else list(headers)
-    return RequestHead(stream, version, method, target, None, authority, fields)
-
-
-def get(stream: int) -> list[Message]:
-    return [request(stream), MessageEnd(stream, C)]
-
-
-def response(stream: int, status: int, reason: str, *headers: Header) -> ResponseHead:
-    return ResponseHead(stream, "HTTP/1.1", status, reason, list(headers))
-
-
-def ok(stream: int) -> list[Message]:
-    return [
-        response(stream, 200, "OK", ("Content-Length", "2")),
-        BodyData(stream, S, b"hi"),
-        MessageEnd(stream, S),
-    ]
-
+from tests.unit.decoders.http1_wires import GET, OK, AssertDecodes, get, ok, request, response
+from tests.unit.decoders.wires import END, C, S, Step
 
 # The cases on which HTTP/1 readers were compared, and some more; each a wire and its messages.
 CASES: dict[str, tuple[list[Step], list[Message]]] = {
@@ -148,9 +114,38 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
         ],
         [
             *get(1),
-            response(1, 200, "OK", ("Content-Length", "99"), ("Transfer-Encoding", "chunked")),
+            replace(
+                response(1, 200, "OK", ("Content-Length", "99"), ("Transfer-Encoding", "chunked")),
+                warnings=("Content-Length beside Transfer-Encoding",),
+            ),
             BodyData(1, S, b"hi"),
             MessageEnd(1, S),
+        ],
+    ),
+    "Transfer-Encoding in HTTP/1.0": (
+        [
+            (
+                C,
+                b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                b"Content-Length: 7\r\n\r\n0\r\n\r\n",
+            ),
+        ],
+        [
+            replace(
+                request(
+                    1,
+                    "POST",
+                    "/",
+                    ("Transfer-Encoding", "chunked"),
+                    ("Content-Length", "7"),
+                    version="HTTP/1.0",
+                ),
+                warnings=(
+                    "Content-Length beside Transfer-Encoding",
+                    "Transfer-Encoding in HTTP/1.0",
+                ),
+            ),
+            MessageEnd(1, C),
         ],
     ),
     "bare line feeds": (
@@ -239,6 +234,32 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
         ],
     ),
     "response without its request": ([(S, OK)], ok(1)),
+    "response to a HEAD that was not seen": (
+        [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + OK)],
+        [response(1, 200, "OK", ("Content-Length", "5000")), MessageEnd(1, S), *ok(2)],
+    ),
+    "chunked response to a HEAD that was not seen": (
+        [(S, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), (C, GET), (S, OK)],
+        [
+            response(1, 200, "OK", ("Transfer-Encoding", "chunked")),
+            *get(2),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "a body that begins almost as a response": (
+        [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHTTP/2" + OK)],
+        [
+            response(1, 200, "OK", ("Content-Length", "6")),
+            BodyData(1, S, b"HTTP/2"),
+            MessageEnd(1, S),
+            *ok(2),
+        ],
+    ),
+    "a body that ends almost as a response": (
+        [(S, b"HTTP/1.1 200 OK\r\n\r\nHTTP/1"), (S, END)],
+        [response(1, 200, "OK"), BodyData(1, S, b"HTTP/1"), MessageEnd(1, S)],
+    ),
     "informational response without its request": (
         [(S, b"HTTP/1.1 100 Continue\r\n\r\n" + OK)],
         [response(1, 100, "Continue"), *ok(1)],
@@ -328,162 +349,3 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
 def test_cases(name: str, assert_decodes: AssertDecodes) -> None:
     wire, messages = CASES[name]
     assert_decodes(wire, messages, Http1)
-
-
-TEN = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-TEN_HEAD = response(1, 200, "OK", ("Content-Length", "10"))
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-CHUNKED_HEAD = response(1, 200, "OK", ("Transfer-Encoding", "chunked"))
-LOST = Aborted(1, S, "undecodable: bytes lost")
-
-GAPS: dict[str, tuple[list[Step], list[Message]]] = {
-    "in a body of known length": (
-        [(S, TEN + b"ab"), (S, 5), (S, b"xyz" + OK)],
-        [
-            TEN_HEAD,
-            BodyData(1, S, b"ab"),
-            BodyData(1, S, b"xyz", 5),
-            MessageEnd(1, S),
-            *ok(2),
-        ],
-    ),
-    "up to the end of a body": (
-        [(S, TEN + b"ab"), (S, 8), (S, OK)],
-        [
-            TEN_HEAD,
-            BodyData(1, S, b"ab"),
-            BodyData(1, S, b"", 8),
-            MessageEnd(1, S),
-            *ok(2),
-        ],
-    ),
-    "beyond the end of a body": (
-        [(S, TEN + b"ab"), (S, 12), (S, b"tail" + OK)],
-        [
-            TEN_HEAD,
-            BodyData(1, S, b"ab"),
-            BodyData(1, S, b"", 8),
-            MessageEnd(1, S),
-            Undecoded(S, b"tail", 4, "bytes lost"),
-            *ok(2),
-        ],
-    ),
-    "in a chunk": (
-        [(S, CHUNKED + b"4\r\nwi"), (S, 1), (S, b"i\r\n0\r\n\r\n" + OK)],
-        [
-            CHUNKED_HEAD,
-            BodyData(1, S, b"wi"),
-            BodyData(1, S, b"i", 1),
-            MessageEnd(1, S),
-            *ok(2),
-        ],
-    ),
-    "beyond a chunk": (
-        [(S, CHUNKED + b"4\r\nwi"), (S, 100), (S, b"rest\r\n0\r\n\r\n" + OK)],
-        [
-            CHUNKED_HEAD,
-            BodyData(1, S, b"wi"),
-            BodyData(1, S, b"", 2),
-            LOST,
-            Undecoded(S, b"rest\r\n0\r\n\r\n", 11, "bytes lost"),
-            *ok(2),
-        ],
-    ),
-    "in a head": (
-        [(S, b"HTTP/1.1 200 OK\r\nX: "), (S, 10), (S, b"y\r\n\r\nbody" + OK)],
-        [
-            Undecoded(S, b"HTTP/1.1 200 OK\r\nX: ", 20, "bytes lost"),
-            Undecoded(S, b"y\r\n\r\nbody", 9, "bytes lost"),
-            *ok(1),
-        ],
-    ),
-    "in a body until the end": (
-        [(S, b"HTTP/1.1 200 OK\r\n\r\nab"), (S, 7), (S, b"cd"), (S, END)],
-        [
-            response(1, 200, "OK"),
-            BodyData(1, S, b"ab"),
-            BodyData(1, S, b"cd", 7),
-            MessageEnd(1, S),
-        ],
-    ),
-    "a lost response is not paired with a later request": (
-        [(C, GET), (S, 40), (C, GET), (S, OK)],
-        [*get(1), Aborted(1, S, "undecodable: bytes lost"), *get(2), *ok(2)],
-    ),
-    "a lost request does not take the next one's response": (
-        [(C, 26), (S, OK), (C, GET), (S, OK)],
-        [*ok(1), *get(2), *ok(2)],
-    ),
-    "of no bytes": ([(C, 0), (C, GET)], get(1)),
-}
-
-
-@pytest.mark.parametrize("name", GAPS)
-def test_gaps(name: str) -> None:
-    wire, messages = GAPS[name]
-
-    def joined(found: list[Message]) -> list[Message]:
-        # Two runs beside a gap are two messages; the helper that merges joins them.
-        return [m for m in found if not isinstance(m, Undecoded)]
-
-    for size in (1 << 30, 1, 3):
-        assert joined(run(Http1(), wire, size)) == joined(messages)
-    lost = sum(m.size for m in messages if isinstance(m, Undecoded))
-    assert sum(m.size for m in run(Http1(), wire) if isinstance(m, Undecoded)) == lost
-
-
-def test_websocket_switch_hands_on_the_bytes_behind_it() -> None:
-    decoder = Http1()
-    ask = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    take = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\r\n\x81\x02hi"
-    messages = run(decoder, [(C, ask + b"early"), (S, take)])
-    assert messages[2:] == [
-        response(1, 101, "Switching Protocols", ("Upgrade", "WebSocket")),
-        MessageEnd(1, S),
-    ]
-    assert decoder.switch is not None
-    assert decoder.switch.token == "websocket"
-    assert decoder.switch.pending == {C: b"early", S: b"\x81\x02hi"}
-
-
-def test_connect_switches_to_a_tunnel() -> None:
-    decoder = Http1()
-    wire: list[Step] = [
-        (C, b"CONNECT b:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01"),
-        (S, b"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03"),
-    ]
-    messages = run(decoder, wire)
-    assert messages == [
-        RequestHead(1, "HTTP/1.1", "CONNECT", "b:443", None, "b:443", [("Host", "a")]),
-        MessageEnd(1, C),
-        response(1, 200, "OK"),
-        MessageEnd(1, S),
-    ]
-    assert decoder.switch is not None
-    assert decoder.switch.pending == {C: b"\x16\x03\x01", S: b"\x16\x03\x03"}
-
-
-@pytest.mark.parametrize("size", [1 << 30, 5000])
-def test_a_head_over_the_limit_is_skipped(size: int) -> None:
-    big = b"GET /big HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 300_000 + b"\r\n\r\n"
-    messages = run(Http1(), [(C, big + GET)], size)
-    assert isinstance(messages[0], Undecoded)
-    assert messages[0].size == len(big)
-    assert len(messages[0].data) == 4096
-    assert messages[1:] == get(1)
-
-
-def test_a_long_body_is_not_kept() -> None:
-    decoder = Http1()
-    run(decoder, [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")])
-    data = bytes(100_000)
-    assert decoder.feed(S, data) == [BodyData(1, S, data)]
-
-
-def test_junk_without_end_is_not_kept() -> None:
-    decoder = Http1()
-    for _ in range(50):
-        assert decoder.feed(S, b"x" * 100_000) == []
-    (lost,) = decoder.end(S)
-    assert isinstance(lost, Undecoded)
-    assert (lost.size, len(lost.data)) == (5_000_000, 4096)

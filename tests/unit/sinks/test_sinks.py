@@ -193,6 +193,16 @@ def test_json_tells_losses_and_the_summary() -> None:
     }
 
 
+def test_warnings_are_shown_where_there_are_some() -> None:
+    smuggling = exchange()
+    assert "warnings" not in json.loads(shown(JsonSink, lambda sink: sink.exchange(smuggling)))
+    smuggling.warnings.append("Content-Length beside Transfer-Encoding")
+    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(smuggling)))
+    assert line["warnings"] == ["Content-Length beside Transfer-Encoding"]
+    text = shown(TerminalSink, lambda sink: sink.exchange(smuggling))
+    assert "warning: Content-Length beside Transfer-Encoding" in text
+
+
 def test_json_frames() -> None:
     frame = Frame(3, Side.SERVER, "DATA", ["END_STREAM"], 2, {"data": b"hi"})
     text = shown(JsonSink, lambda sink: sink.frame(connection(), frame, START, 70))

@@ -1,0 +1,37 @@
+"""What HTTP/1 keeps of messages without end."""
+
+import pytest
+
+from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.messages import (
+    BodyData,
+    Undecoded,
+)
+from tests.unit.decoders.http1_wires import GET, get
+from tests.unit.decoders.wires import C, S, run
+
+
+@pytest.mark.parametrize("size", [1 << 30, 5000])
+def test_a_head_over_the_limit_is_skipped(size: int) -> None:
+    big = b"GET /big HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 1_200_000 + b"\r\n\r\n"
+    messages = run(Http1(), [(C, big + GET)], size)
+    assert isinstance(messages[0], Undecoded)
+    assert messages[0].size == len(big)
+    assert len(messages[0].data) == 4096
+    assert messages[1:] == get(1)
+
+
+def test_a_long_body_is_not_kept() -> None:
+    decoder = Http1()
+    run(decoder, [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")])
+    data = bytes(100_000)
+    assert decoder.feed(S, data) == [BodyData(1, S, data)]
+
+
+def test_junk_without_end_is_not_kept() -> None:
+    decoder = Http1()
+    for _ in range(50):
+        assert decoder.feed(S, b"x" * 100_000) == []
+    (lost,) = decoder.end(S)
+    assert isinstance(lost, Undecoded)
+    assert (lost.size, len(lost.data)) == (5_000_000, 4096)

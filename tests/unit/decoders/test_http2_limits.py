@@ -1,0 +1,59 @@
+"""HTTP/2 made to take much, and what of it is kept."""
+
+from hpack import Encoder
+
+from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2.frames import (
+    CONTINUATION,
+    HEADERS,
+    PREFACE,
+    SETTINGS,
+)
+from sslsniff.decoders.messages import (
+    RequestHead,
+    Undecoded,
+)
+from tests.unit.decoders.http2_wires import ASK, START, ask, asked
+from tests.unit.decoders.wires import C, S, Step, frame, run
+
+
+def test_a_larger_table_is_allowed_by_settings() -> None:
+    encoder = Encoder()
+    encoder.header_table_size = 65536
+    wire: list[Step] = [
+        (C, PREFACE + frame(SETTINGS, 0, 0)),
+        (S, frame(SETTINGS, 0, 0, b"\0\x01\0\x01\0\0")),
+    ]
+    fields = [(f"x-{n}", "v" * 100) for n in range(100)]
+    for stream in (1, 3):
+        wire.append((C, frame(HEADERS, 5, stream, bytes(encoder.encode(ASK + fields)))))
+    heads = [m for m in run(Http2(), wire) if isinstance(m, RequestHead)]
+    assert [head.headers for head in heads] == [fields, fields]
+
+
+def test_a_header_bomb_is_cut() -> None:
+    big = bytes(Encoder().encode([*ASK, ("x", "a" * 3000)]))
+    bomb = big + b"\xbe" * 200_000
+    pieces = [bomb[at : at + 16000] for at in range(0, len(bomb), 16000)]
+    wire = frame(HEADERS, 1, 1, pieces[0])
+    wire += b"".join(frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:])
+    wire += frame(CONTINUATION, 4, 1)
+    head = run(Http2(), [*START, (C, wire)])[0]
+    assert isinstance(head, RequestHead)
+    assert len(head.headers) < 400
+
+
+def test_an_endless_block_is_given_up() -> None:
+    decoder = Http2()
+    wire = frame(HEADERS, 1, 1, bytes(16000)) + frame(CONTINUATION, 0, 1, bytes(16000)) * 20
+    messages = run(decoder, [*START, (C, wire + ask(3))])
+    assert isinstance(messages[0], Undecoded)
+    assert messages[-2:] == asked(3)
+
+
+def test_streams_are_bounded() -> None:
+    decoder = Http2()
+    run(decoder, START)
+    for stream in range(1, 20001, 2):
+        decoder.feed(C, ask(stream))
+    assert len(decoder._streams) == 4096
