@@ -65,10 +65,10 @@ class Flows:
         self._handlers[type(event)](event)  # type: ignore[operator]
 
     def _opened(self, event: wire.Opened) -> None:
-        process = self._processes.get(event.pid)
-        if process is None or process.comm != event.comm:
-            process = Process(event.pid, event.comm, event.uid)
-            self._processes[event.pid] = process
+        process = Process(event.pid, event.comm, event.uid)
+        if self._processes.get(event.pid) == process:  # exec and setuid change it
+            process = self._processes[event.pid]
+        self._processes[event.pid] = process
         connection = Connection(
             id=self._id(event),
             process=process,

@@ -129,3 +129,10 @@ def test_recorded_connection_keeps_its_id() -> None:
     ids = [connection.id for connection in recorder.connections]
     assert ids[0] == "7-42"
     assert len(set(ids)) == 3
+
+
+def test_process_may_change_its_user() -> None:
+    recorder = run(opened(1), opened(2), opened(3)._replace(uid=33))
+    first, second, third = (connection.process for connection in recorder.connections)
+    assert first is second
+    assert (third.pid, third.uid) == (first.pid, 33)
