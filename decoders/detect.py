@@ -286,9 +286,11 @@ class Detector:
             self._opaque = Opaque(reason=_IN_TUNNEL)
             self._probes = {side: _Probe(side) for side in Side}
         else:
-            reason = f"upgraded to {switch.token or 'nothing named'}"
-            factory = _SWITCHES.get(switch.token, lambda frames: Opaque(reason=reason))
-            self._decoder = factory(self._frames)
+            factory = _SWITCHES.get(switch.token)
+            if factory is not None:
+                self._decoder = factory(self._frames)
+            else:
+                self._decoder = Opaque(reason=f"upgraded to {switch.token or 'nothing named'}")
         for side, pending in switch.pending.items():
             if pending:
                 out += self.feed(side, pending)
