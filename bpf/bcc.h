@@ -24,6 +24,7 @@
 	BPF_F_TABLE("hash", key_type, value_type, name, entries, HASH_FLAGS)
 #define MAP_LRU_HASH(name, key_type, value_type, entries) BPF_TABLE("lru_hash", key_type, value_type, name, entries)
 #define MAP_ARRAY(name, value_type, entries) BPF_TABLE("array", u32, value_type, name, entries)
+#define MAP_PROGRAMS(name) BPF_PROG_ARRAY(name, 1)
 #define MAP_RING(name, bytes) BPF_RINGBUF_OUTPUT(name, (bytes) / 4096)
 
 #endif

@@ -8,6 +8,7 @@
 /* Remember a call's arguments: (object, buffer, ...), and where it will store its count. */
 static __always_inline int enter_call(struct pt_regs *ctx, u8 direction, u64 count_pointer, u8 cut)
 {
+	keep_thread_stack(ctx);
 	struct thread *thread = get_thread();
 	if (!thread)
 		return 0;
@@ -124,6 +125,7 @@ int c_sendfile_enter(struct pt_regs *ctx)
 SEC("uprobe")
 int c_return(struct pt_regs *ctx)
 {
+	keep_thread_stack(ctx);
 	u64 id = bpf_get_current_pid_tgid();
 	struct thread *thread = map_lookup(threads, &id);
 	struct call call;

@@ -115,6 +115,7 @@ struct task_struct {
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -130,6 +131,7 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*bpf_tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
 static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static u64 (*bpf_get_current_uid_gid)(void) = (void *)15;
 static long (*bpf_get_current_comm)(void *buffer, u32 size) = (void *)16;
@@ -164,6 +166,7 @@ static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 #define MAP_HASH(name, key_type, value_type, entries) MAP(HASH, name, key_type, value_type, entries, BPF_F_NO_PREALLOC)
 #define MAP_LRU_HASH(name, key_type, value_type, entries) MAP(LRU_HASH, name, key_type, value_type, entries, 0)
 #define MAP_ARRAY(name, value_type, entries) MAP(ARRAY, name, u32, value_type, entries, 0)
+#define MAP_PROGRAMS(name) MAP(PROG_ARRAY, name, u32, u32, 1, 0)
 #define MAP_RING(name, bytes)                      \
 	struct {                                   \
 		int (*type)[BPF_MAP_TYPE_RINGBUF]; \
@@ -176,5 +179,6 @@ static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 #define map_delete(map, key) bpf_map_delete_elem(&map, key)
 #define ring_reserve(ring, size) bpf_ringbuf_reserve(&ring, size, 0)
 #define ring_submit(ring, record) bpf_ringbuf_submit(record, 0)
+#define tail_call(ctx, programs) bpf_tail_call(ctx, &programs, 0)
 
 #endif

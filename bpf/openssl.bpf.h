@@ -9,6 +9,7 @@
 SEC("uprobe")
 int openssl_new_return(struct pt_regs *ctx)
 {
+	keep_thread_stack(ctx);
 	struct thread *thread = get_thread();
 	u64 object = PT_REGS_RC(ctx);
 	if (!thread || !object)
@@ -23,6 +24,7 @@ int openssl_new_return(struct pt_regs *ctx)
 SEC("uprobe")
 int openssl_free_enter(struct pt_regs *ctx)
 {
+	keep_thread_stack(ctx);
 	struct thread *thread = get_thread();
 	u64 object = PT_REGS_PARM1(ctx);
 	if (!thread || !object)
@@ -41,6 +43,7 @@ int openssl_free_enter(struct pt_regs *ctx)
 SEC("uprobe")
 int openssl_clear_enter(struct pt_regs *ctx)
 {
+	keep_thread_stack(ctx);
 	struct thread *thread = get_thread();
 	if (!thread)
 		return 0;
@@ -63,6 +66,7 @@ int openssl_shutdown_enter(struct pt_regs *ctx)
 SEC("uprobe")
 int openssl_shutdown_return(struct pt_regs *ctx)
 {
+	keep_thread_stack(ctx);
 	u64 id = bpf_get_current_pid_tgid();
 	struct thread *thread = map_lookup(threads, &id);
 	struct call call;

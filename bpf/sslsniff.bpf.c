@@ -16,6 +16,7 @@
 #endif
 
 #include "maps.bpf.h"
+#include "stack.bpf.h"
 #include "process.bpf.h"
 #include "connection.bpf.h"
 #include "data.bpf.h"
