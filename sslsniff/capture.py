@@ -118,7 +118,8 @@ class LiveCapture:
 
     def describe(self) -> str:
         """Return a line that says what is watched by now."""
-        return f"watching {self._probes.files} files with {self._probes.count} probes"
+        files = self._probes.files
+        return f"watching {files} file{'s' * (files != 1)} with {self._probes.count} probes"
 
     def __exit__(
         self,

@@ -30,16 +30,16 @@ def summary_lines(summary: Summary) -> list[str]:
     """Return the lines that tell a capture's figures, with its losses by cause and connection."""
     joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
     figures = [
-        f"{summary.connections} connections{joined}",
+        f"{text.counted(summary.connections, 'connection')}{joined}",
         f"{text.size(summary.bytes)} of plaintext in {text.duration(summary.duration_ns)}",
         f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
     ]
     if summary.exchanges is not None:
         of = "" if summary.shown is None else f"{summary.shown} shown of "
-        figures.insert(0, f"{of}{summary.exchanges} exchanges")
+        figures.insert(0, f"{of}{text.counted(summary.exchanges, 'exchange')}")
     lines = [", ".join(figures)]
     lines += [
-        f"lost for {loss.cause.value}: {loss.events} times, {loss.bytes} bytes"
+        f"lost for {loss.cause.value}: {text.counted(loss.events, 'time')}, {loss.bytes} bytes"
         for loss in summary.losses
     ]
     for connection in summary.lossy_connections[:_LISTED_CONNECTIONS]:
@@ -54,5 +54,5 @@ def summary_lines(summary: Summary) -> list[str]:
         lines.append(f"  connections never seen  bytes lost: {summary.unplaced_bytes}")
     unlisted = len(summary.lossy_connections) - _LISTED_CONNECTIONS
     if unlisted > 0:
-        lines.append(f"  and {unlisted} more connections")
+        lines.append(f"  and {text.counted(unlisted, 'more connection')}")
     return lines

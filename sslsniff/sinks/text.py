@@ -22,6 +22,11 @@ def utc_time(time_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return both, the noun in the plural where there is not one."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def size(count: int) -> str:
     """Return a number of bytes in three or four digits with its unit."""
     if count < 1000:

@@ -92,7 +92,7 @@ def test_every_byte(
     _, summary = sniffer.communicate(timeout=PATIENCE_S)
 
     assert sniffer.returncode == 0
-    assert re.fullmatch(r"1 connections, .*, 0 bytes lost\n", summary)
+    assert re.fullmatch(r"1 connection, .*, 0 bytes lost\n", summary)
     assert sent.bytes == got.bytes == calls * size
     assert sent.sha256 == got.sha256
     source = ReplaySource(capture)

@@ -35,7 +35,7 @@ def test_one_capture_in_all_forms(server: Server, certificate: Certificate, tmp_
         place = f"127.0.0.1:{server.port}"
         assert fields[2:7] == [place, f"http/2#{stream}", request.method, url, "200"]
         assert fields[8:] == [f"{size} B"]
-    assert re.fullmatch(r"2 exchanges, 1 connections, (\d+) B of .*, 0 bytes lost", figures)
+    assert re.fullmatch(r"2 exchanges, 1 connection, (\d+) B of .*, 0 bytes lost", figures)
     assert run(SSLSNIFF, "read", capture).splitlines() == shown
 
     verbose = run(SSLSNIFF, "read", capture, "-vv").splitlines()

@@ -236,7 +236,7 @@ def test_summary_lists_lossy_connections() -> None:
     summary = Summary(3, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)], [lossy])
     text = shown(SummarySink, lambda sink: sink.summary(summary))
     assert text.splitlines() == [
-        "3 exchanges, 1 connections, 10 B of plaintext in 2.00 s, 5 bytes lost",
+        "3 exchanges, 1 connection, 10 B of plaintext in 2.00 s, 5 bytes lost",
         "lost for ring full: 2 times, 5 bytes",
         "  7-1  demo\\x1b[31m[7]  127.0.0.1:443  bytes lost: 5 (ring full)",
     ]
