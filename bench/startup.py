@@ -175,7 +175,8 @@ def _imports(pid: int) -> Iterator[Row]:
         env=ENVIRONMENT,
     )
     assert sniffer.stderr is not None
-    before = "".join(iter(lambda: _until_ready(sniffer.stderr), ""))
+    told = sniffer.stderr
+    before = "".join(iter(lambda: _until_ready(told), ""))
     sniffer.send_signal(signal.SIGINT)
     sniffer.communicate()
     rows = [(int(own) / 1000, name) for own, _, name in _IMPORT.findall(before)]
