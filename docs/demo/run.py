@@ -34,7 +34,15 @@ def main() -> None:
 
 def watch(server: Server, certificate: Path) -> None:
     """Run sslsniff on the ``server`` while curl talks to it."""
-    command = [str(SSLSNIFF), "--pid", str(server.pid), "--pcap", str(CAPTURE), "--print", "--force"]
+    command = [
+        str(SSLSNIFF),
+        "--pid",
+        str(server.pid),
+        "--pcap",
+        str(CAPTURE),
+        "--print",
+        "--force",
+    ]
     print("$", ".venv/bin/sslsniff", *command[1:], flush=True)
     sniffer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
