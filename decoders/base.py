@@ -1,9 +1,9 @@
 """The protocol that every decoder satisfies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import Header, Message, Side
 
 
 class Decoder(Protocol):
@@ -28,8 +28,11 @@ class Switch:
     """Word of a decoder that its connection goes on in another protocol.
 
     ``token`` names it as the Upgrade field does (RFC 9110 section 7.8), ``connect`` stands
-    for a tunnel; ``pending`` are bytes that came behind the switch and belong to it.
+    for a tunnel; ``stream`` and ``headers`` are those of the response that switched.
+    ``pending`` are bytes that came behind the switch and belong to it.
     """
 
     token: str
-    pending: dict[Side, bytes]
+    stream: int
+    headers: list[Header]
+    pending: dict[Side, bytes] = field(default_factory=dict)

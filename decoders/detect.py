@@ -6,7 +6,8 @@ Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of pr
 
 from collections.abc import Callable
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.base import Decoder, Switch
+from sslsniff.decoders.chain import ChainSync
 from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.http1_head import find_start, parse_start_line, scan_rest
 from sslsniff.decoders.http2 import Http2
@@ -23,16 +24,19 @@ from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import Opaque
+from sslsniff.decoders.websocket import WebSocket, chain_rule
 
 _Factory = Callable[[bool], Decoder]
 """Makes a decoder; its argument tells whether HTTP/2 frames are wanted."""
 
 _HTTP1 = "http/1.1"
 _HTTP2 = "http/2"
+_WEBSOCKET = "websocket"
 
 _DECODERS: dict[str, _Factory] = {
     _HTTP1: lambda frames: Http1(),
     _HTTP2: lambda frames: Http2(frames=frames),
+    _WEBSOCKET: lambda frames: WebSocket(),
 }
 
 _ALPN: dict[str, str] = {
@@ -42,9 +46,9 @@ _ALPN: dict[str, str] = {
 }
 """Protocols by ALPN; one that is not here says nothing, the bytes decide."""
 
-_SWITCHES: dict[str, _Factory] = {
-    "h2c": lambda frames: Http2(frames=frames, upgraded=True),
-    "websocket": lambda frames: Opaque("websocket", "websocket"),
+_SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
+    "h2c": lambda switch, frames: Http2(frames=frames, upgraded=True),
+    "websocket": lambda switch, frames: WebSocket(switch.stream, switch.headers),
 }
 """Decoders by the token that a connection switched to; any other is opaque."""
 
@@ -117,12 +121,17 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
 
 
 class _Probe:
-    """Looks in one side's bytes for proof of a protocol. Memory: two windows of 64 KiB."""
+    """Looks in one side's bytes for proof of a protocol.
+
+    Memory: two windows of 64 KiB, and six short WebSocket frames.
+    """
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._lines = bytearray()
         self._sync = FrameSync()
+        # More than to find step again: these bytes may be of any protocol.
+        self._chain = ChainSync(chain_rule(side, enough=6, unit_bytes=4 << 10))
         self._seen = 0
         self._start = True
 
@@ -138,6 +147,12 @@ class _Probe:
             proofs.append((before + found[1], _HTTP2))
         else:
             self._sync.drop(self._sync.droppable())
+        before = self._seen - len(self._chain.held)
+        found = self._chain.feed(data)
+        if found:
+            proofs.append((before + found[1], _WEBSOCKET))
+        else:
+            self._chain.drop(self._chain.droppable())
         self._seen += len(data)
         return min(proofs)[1] if proofs else None
 
@@ -173,7 +188,7 @@ class Detector:
     decoder takes its place. What is beyond the buffer passes as undecoded, and the search
     goes on: a capture may join in the middle of a long body.
 
-    Memory: ``_BUFFER_BYTES`` and two probes (under 300 KiB in all) until a decoder is found,
+    Memory: ``_BUFFER_BYTES`` and two probes (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
     """
 
@@ -288,7 +303,7 @@ class Detector:
         else:
             factory = _SWITCHES.get(switch.token)
             if factory is not None:
-                self._decoder = factory(self._frames)
+                self._decoder = factory(switch, self._frames)
             else:
                 self._decoder = Opaque(reason=f"upgraded to {switch.token or 'nothing named'}")
         for side, pending in switch.pending.items():

@@ -49,7 +49,7 @@ class Http1:
         self._streams = 0
         self._waiting: deque[_Waiting] = deque()
         self._responses_lost = False
-        self._token: str | None = None
+        self._next: Switch | None = None  # while what is pending is not known
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Take the next bytes that ``side`` sent."""
@@ -57,7 +57,7 @@ class Http1:
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
         (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
-        if self._token is not None:
+        if self._next is not None:
             self._hand_over()
         return out
 
@@ -90,7 +90,7 @@ class Http1:
                 return State.HEAD
             waits = any(waiting.stream == plan.stream for waiting in self._waiting)
             return State.WAIT if waits else State.HEAD
-        return State.SWITCHED if self._token is not None else State.HEAD
+        return State.SWITCHED if self._next is not None else State.HEAD
 
     def lost(self, side: Side, out: list[Message]) -> None:
         """Remember that responses may be missing, so that later ones are not paired wrongly."""
@@ -154,11 +154,11 @@ class Http1:
             ResponseHead(stream, head.version, status, head.reason, headers, _warnings(head))
         )
         if status == 101:
-            return self._switching(waiting, fields.upgrade or waiting.upgrade or "")
+            return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
         if 100 <= status < 200:
             return Plan(stream, State.HEAD, final=False)
         if waiting.method == "CONNECT" and 200 <= status < 300:
-            return self._switching(waiting, "connect")
+            return self._switching(waiting, "connect", head)
         self._decided(out)
         if waiting.method == "HEAD" or status in (204, 304):
             return Plan(stream, State.HEAD)
@@ -181,8 +181,8 @@ class Http1:
         self._streams += 1
         return self._streams
 
-    def _switching(self, waiting: _Waiting, token: str) -> Plan:
-        self._token = token
+    def _switching(self, waiting: _Waiting, token: str, head: Head) -> Plan:
+        self._next = Switch(token, waiting.stream, list(head.fields.headers))
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
             return Plan(waiting.stream, State.SWITCHED, final=False)
@@ -194,11 +194,10 @@ class Http1:
             self._requests.resume(out)
 
     def _hand_over(self) -> None:
-        pending = {
-            Side.CLIENT: self._requests.switch(),
-            Side.SERVER: self._responses.switch(),
-        }
-        self.switch = Switch(self._token or "", pending)
+        assert self._next is not None
+        self._next.pending[Side.CLIENT] = self._requests.switch()
+        self._next.pending[Side.SERVER] = self._responses.switch()
+        self.switch = self._next
 
 
 def _warnings(head: Head) -> tuple[str, ...]:

@@ -119,4 +119,100 @@ class Undecoded:
     reason: str
 
 
-Message = RequestHead | ResponseHead | BodyData | MessageEnd | Aborted | Frame | Undecoded
+@dataclass(slots=True)
+class StreamMessage:
+    """A message of a protocol inside HTTP: base of the three kinds, each with its ``protocol``.
+
+    ``data`` is its content as its application sent it, without framing and compression, as far
+    as it was kept; ``size`` the length of all of it, with ``missing`` bytes that were lost.
+    ``error`` says why ``data`` is not the whole content, or still compressed.
+    """
+
+    stream: int
+    side: Side
+    data: bytes
+    size: int
+    missing: int = 0
+    error: str | None = None
+
+    @property
+    def protocol(self) -> str:
+        """The protocol as the JSON contract names it."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class WebSocketMessage(StreamMessage):
+    """A message or a control frame (RFC 6455); ``opcode`` is ``text``, ``binary``, ``close``, ...
+
+    ``compressed`` tells of permessage-deflate (RFC 7692).
+    """
+
+    opcode: str = "binary"
+    compressed: bool = False
+
+    @property
+    def protocol(self) -> str:
+        """See ``StreamMessage``."""
+        return "websocket"
+
+    @property
+    def close_code(self) -> int | None:
+        """The status code of a close frame (section 7.4); None if it has none."""
+        whole = self.opcode == "close" and len(self.data) >= 2
+        return int.from_bytes(self.data[:2], "big") if whole else None
+
+
+@dataclass(slots=True)
+class GrpcMessage(StreamMessage):
+    """A length-prefixed message of gRPC or, if ``web``, of gRPC-Web.
+
+    ``codec`` is how it is serialised, by its media type: ``proto``, ``json``, ...
+    """
+
+    compressed: bool = False
+    web: bool = False
+    codec: str = "proto"
+
+    @property
+    def protocol(self) -> str:
+        """See ``StreamMessage``."""
+        return "grpc-web" if self.web else "grpc"
+
+
+@dataclass(slots=True)
+class ServerSentEvent(StreamMessage):
+    """An event of a ``text/event-stream``: its type, its data, the last id, and ``retry`` in ms."""
+
+    event: str = "message"
+    id: str = ""
+    retry: int | None = None
+
+    @property
+    def protocol(self) -> str:
+        """See ``StreamMessage``."""
+        return "sse"
+
+
+@dataclass(slots=True)
+class BodyTrailers:
+    """Trailers that stood in the body, as those of gRPC-Web do; the body goes on or ends."""
+
+    stream: int
+    side: Side
+    trailers: list[Header]
+
+
+Message = (
+    RequestHead
+    | ResponseHead
+    | BodyData
+    | MessageEnd
+    | Aborted
+    | Frame
+    | Undecoded
+    | WebSocketMessage
+    | GrpcMessage
+    | ServerSentEvent
+    | BodyTrailers
+)

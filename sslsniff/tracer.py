@@ -8,17 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector, guess_sender
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    BodyTrailers,
     Frame,
+    GrpcMessage,
     Message,
     MessageEnd,
     RequestHead,
     ResponseHead,
+    ServerSentEvent,
     Side,
+    StreamMessage,
     Undecoded,
+    WebSocketMessage,
 )
 from sslsniff.decoders.opaque import UNKNOWN
 from sslsniff.model import (
@@ -61,12 +67,14 @@ class _Conversation:
     """A connection as decoded: its decoder and its open exchanges by stream."""
 
     connection: Connection
-    decoder: Detector
+    decoder: Carried
     open: dict[int, _OpenExchange] = field(default_factory=dict)
     waiting: list[Chunk] = field(default_factory=list)
     ended: set[Side] = field(default_factory=set)
     """The sides that send no more, as the decoder knows."""
     first: Chunk | None = None
+    switched: Exchange | None = None
+    """The exchange that ended HTTP: what follows flows on its behalf."""
 
 
 class Tracer:
@@ -100,6 +108,10 @@ class Tracer:
             Aborted: self._aborted,
             Frame: self._frame,
             Undecoded: self._undecoded,
+            WebSocketMessage: self._stream_message,
+            GrpcMessage: self._stream_message,
+            ServerSentEvent: self._stream_message,
+            BodyTrailers: self._body_trailers,
         }
 
     def opened(self, connection: Connection, time_ns: int) -> None:
@@ -111,7 +123,7 @@ class Tracer:
         for sink in self._sinks:
             sink.opened(connection, time_ns)
         if self._decodes:
-            decoder = Detector(alpn=connection.alpn, frames=self._frames)
+            decoder = Carried(Detector(alpn=connection.alpn, frames=self._frames))
             self._conversations[connection.id] = _Conversation(connection, decoder)
 
     def chunk(self, chunk: Chunk) -> None:
@@ -335,7 +347,7 @@ class Tracer:
             return
         half = _half(opened, message.side)
         if half is not None:
-            half.trailers = message.trailers
+            half.trailers += message.trailers
         opened.ended.add(message.side)
         if message.side is Side.CLIENT:
             opened.exchange.sent_ns = chunk.time_ns
@@ -357,6 +369,22 @@ class Tracer:
         for sink in self._sinks:
             sink.frame(conversation.connection, message, chunk.time_ns, chunk.tid)
 
+    def _stream_message(
+        self, conversation: _Conversation, message: StreamMessage, chunk: Chunk
+    ) -> None:
+        opened = conversation.open.get(message.stream)
+        exchange = opened.exchange if opened is not None else conversation.switched
+        for sink in self._sinks:
+            sink.message(conversation.connection, exchange, message, chunk.time_ns, chunk.tid)
+
+    def _body_trailers(
+        self, conversation: _Conversation, message: BodyTrailers, chunk: Chunk
+    ) -> None:
+        opened = conversation.open.get(message.stream)
+        half = _half(opened, message.side) if opened is not None else None
+        if half is not None:
+            half.trailers += message.trailers
+
     def _undecoded(self, conversation: _Conversation, message: Undecoded, chunk: Chunk) -> None:
         self._tell_if_unknown(conversation)
         for sink in self._sinks:
@@ -369,6 +397,8 @@ class Tracer:
         exchange = opened.exchange
         exchange.ended_ns = time_ns
         exchange.error = error
+        if exchange.response is not None and exchange.response.status == 101:
+            conversation.switched = exchange
         for side, parts in opened.parts.items():
             body = _body(opened, side)
             if body is not None and parts:

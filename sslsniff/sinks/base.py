@@ -1,6 +1,6 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
-from sslsniff.decoders.messages import Frame, Side, Undecoded
+from sslsniff.decoders.messages import Frame, Side, StreamMessage, Undecoded
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary
 
 
@@ -27,6 +27,20 @@ class Sink:
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """Take an HTTP/2 frame as it passed."""
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """Take a message of a protocol inside HTTP, as soon as it is whole.
+
+        ``exchange`` is the one on which it flows, still open or the one that switched protocols;
+        None if that was not seen.
+        """
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """Take note that a protocol is unknown a while after ``side`` sent the first bytes.

@@ -1,16 +1,17 @@
 """A filter before other sinks.
 
-Exchanges are passed on if they match. All else belongs to a connection (its opening and end,
-its chunks, frames, and bytes that were not decoded) and is passed on for the connections of which
-an exchange matched: what came before is held back, up to ``HELD_BYTES`` over all connections.
-Beyond, the oldest is forgotten, and told as lost where its connection matches after all.
+Exchanges are passed on if they match, and messages on them if they match by then. All else
+belongs to a connection (its opening and end, its chunks, frames, and bytes that were not decoded)
+and is passed on for the connections of which an exchange matched: what came before is held back,
+up to ``HELD_BYTES`` over all connections. Beyond, the oldest is forgotten, and told as lost where
+its connection matches after all.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslsniff.decoders.messages import Frame, Side, Undecoded
+from sslsniff.decoders.messages import Frame, Side, StreamMessage, Undecoded
 from sslsniff.filters import Filter
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, Summary
 from sslsniff.sinks.base import Sink
@@ -94,6 +95,19 @@ class FilteredSink(Sink):
             self._shown += 1
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """See ``Sink``. It flows at once, so that its exchange must match as far as it is known."""
+        if exchange is not None and self._chosen.matches(exchange):
+            self._admit(connection)
+            self._call(lambda sink: sink.message(connection, exchange, message, time_ns, tid))
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""

@@ -2,20 +2,24 @@
 
 from typing import TextIO
 
-from sslsniff.decoders.messages import Frame
+from sslsniff.decoders.messages import Frame, StreamMessage
 from sslsniff.escaping import escape
-from sslsniff.model import Connection
+from sslsniff.model import Connection, Exchange
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.lines import plain
+from sslsniff.sinks.message_lines import message_line
+from sslsniff.sinks.proto_fields import Schema, no_schema
 
 _PREVIEW_BYTES = 48
 
 
 class FrameSink(Sink):
-    """Writes each frame to ``stream``."""
+    """Writes each frame to ``stream``, and each message that is complete with it."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, schema: Schema = no_schema) -> None:
         self._stream = stream
+        self._schema = schema
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
@@ -28,6 +32,18 @@ class FrameSink(Sink):
             f" {frame.type}{flags} {frame.length} B  {escape(said)}".rstrip()
             + "\n"
         )
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """See ``Sink``."""
+        shown = message_line(connection, exchange, message, time_ns, plain, self._schema)
+        self._stream.write(shown + "\n")
 
     def flush(self) -> None:
         """See ``Sink``."""

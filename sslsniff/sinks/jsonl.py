@@ -1,12 +1,11 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from sslsniff.decoders import content
-from sslsniff.decoders.messages import Frame, Header, Undecoded
+from sslsniff.decoders.messages import Frame, Header, StreamMessage, Undecoded
 from sslsniff.model import (
     Address,
     Body,
@@ -19,6 +18,8 @@ from sslsniff.model import (
 )
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.message_objects import call_object, message_object
+from sslsniff.sinks.proto_fields import Schema, no_schema
 
 Object = dict[str, Any]
 
@@ -28,9 +29,10 @@ class JsonSink(Sink):
 
     wants_bodies = True
 
-    def __init__(self, stream: TextIO, *, chunks: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, chunks: bool = False, schema: Schema = no_schema) -> None:
         self._stream = stream
         self._chunks = chunks
+        self._schema = schema
         self.wants_plaintext = chunks
         self._encode: Callable[[Object], str] = json.JSONEncoder(
             ensure_ascii=False, separators=(",", ":")
@@ -59,7 +61,7 @@ class JsonSink(Sink):
                     "direction": chunk.direction.value,
                     "offset": chunk.offset,
                     "missing": chunk.missing,
-                    "data": _bytes(chunk.data, len(chunk.data)),
+                    "data": text.bytes_object(chunk.data, len(chunk.data)),
                 }
             )
 
@@ -78,6 +80,7 @@ class JsonSink(Sink):
                 "informational": [_response(head) for head in exchange.informational],
                 "missing_bytes": exchange.missing_bytes,
                 "error": exchange.error,
+                "grpc": call_object(exchange),
             }
             | ({"warnings": exchange.warnings} if exchange.warnings else {})
         )
@@ -95,10 +98,24 @@ class JsonSink(Sink):
                 "length": frame.length,
             }
             | {
-                name: _bytes(value, len(value)) if isinstance(value, bytes) else value
+                name: text.bytes_object(value, len(value)) if isinstance(value, bytes) else value
                 for name, value in frame.details.items()
             }
         )
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """See ``Sink``."""
+        said = message_object(exchange, message, self._schema)
+        whose = _common(connection, time_ns, tid)
+        whose["direction"] = "write" if connection.role is message.side else "read"
+        self._write({"type": said.pop("type"), **whose, **said})
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
@@ -108,7 +125,7 @@ class JsonSink(Sink):
             | {
                 "direction": "write" if written else "read",
                 "reason": message.reason,
-                "data": _bytes(message.data, message.size),
+                "data": text.bytes_object(message.data, message.size),
             }
         )
 
@@ -179,24 +196,12 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
     return None if end_ns is None else round((end_ns - start_ns) / 1e6, 3)
 
 
-def _bytes(data: bytes, size: int) -> Object:
-    """Return bytes as text where they are UTF-8, else as base64; ``size`` is that on the wire."""
-    shown: Object = {"size": size}
-    try:
-        shown["text"] = data.decode("utf-8")
-    except UnicodeDecodeError:
-        shown["base64"] = base64.b64encode(data).decode("ascii")
-    if len(data) < size:
-        shown["truncated"] = True
-    return shown
-
-
 def _body(body: Body, headers: list[Header]) -> Object:
-    shown = _bytes(body.data, body.size)
+    shown = text.bytes_object(body.data, body.size)
     if content.codings(headers):
         decoded = content.decode(body.data, headers)
         if decoded.error is None:
-            shown["decoded"] = _bytes(decoded.data, len(decoded.data))
+            shown["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
     return shown
 
 

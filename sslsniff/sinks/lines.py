@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sslsniff.escaping import escape
 from sslsniff.model import Connection, Exchange, Response
 from sslsniff.sinks import text
+from sslsniff.sinks.calls import call_of
 
 Paint = Callable[[str, str], str]
 """Takes the name of a style and text, returns the text in it."""
@@ -52,6 +53,7 @@ def exchange_line(exchange: Exchange, paint: Paint = plain, now_ns: int = 0) -> 
         paint("method", escape(request.method or "?")) if request else "?",
         _cut(text.url(request)) if request else "(request not seen)",
         _status(response, paint),
+        *_outcome(exchange, paint),
         text.duration(max(0, (exchange.ended_ns or now_ns) - exchange.started_ns)),
         f"{size} so far" if is_open else size,
     ]
@@ -61,6 +63,15 @@ def exchange_line(exchange: Exchange, paint: Paint = plain, now_ns: int = 0) -> 
     if exchange.error:
         fields.append(paint("failure", escape(exchange.error)))
     return "  ".join(fields)
+
+
+def _outcome(exchange: Exchange, paint: Paint) -> list[str]:
+    """Return how a gRPC call ended: HTTP's status does not tell it."""
+    call = call_of(exchange)
+    if call is None or call.status is None:
+        return []
+    shown = f"{call.status.name} {call.status.message}".rstrip()
+    return [paint("failure" if call.status.code else "ok", escape(shown))]
 
 
 def _cut(url: str) -> str:

@@ -2,23 +2,32 @@
 
 from typing import TextIO
 
-from sslsniff.decoders.messages import Header, Side, Undecoded
+from sslsniff.decoders.messages import Header, Side, StreamMessage, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
 from sslsniff.escaping import escape
 from sslsniff.model import Chunk, Connection, Exchange, Request, Response, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.bodies import body_lines
 from sslsniff.sinks.lines import Paint, exchange_line, plain, prefix
+from sslsniff.sinks.message_lines import content_lines, is_keepalive, message_line
+from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.undecoded import UndecodedLines
 
 
 class TerminalSink(Sink):
     """Writes to ``stream``; ``verbosity`` 0 a line, 1 also headers, 2 also bodies."""
 
-    def __init__(self, stream: TextIO, verbosity: int = 0, paint: Paint = plain) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        verbosity: int = 0,
+        paint: Paint = plain,
+        schema: Schema = no_schema,
+    ) -> None:
         self._stream = stream
         self._verbosity = verbosity
         self._paint = paint
+        self._schema = schema
         self._undecoded = UndecodedLines(self._write, paint)
         self.wants_bodies = verbosity >= 2
 
@@ -32,6 +41,24 @@ class TerminalSink(Sink):
                 self._half(informational, "<")
             if exchange.response is not None:
                 self._half(exchange.response, "<")
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
+        if is_keepalive(message) and not self._verbosity:
+            return
+        shown = (connection, exchange, message, time_ns, self._paint, self._schema)
+        self._write(message_line(*shown))
+        if self._verbosity >= 2:
+            mark = ">" if message.side is Side.CLIENT else "<"
+            for line in content_lines(exchange, message, self._schema):
+                self._write(f"  {mark} {line}")
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """See ``Sink``."""

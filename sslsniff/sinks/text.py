@@ -1,5 +1,6 @@
 """Pieces that more than one sink shows."""
 
+import base64
 from datetime import UTC, datetime
 
 from sslsniff.escaping import escape
@@ -78,3 +79,15 @@ def protocol(exchange: Exchange) -> str:
     if exchange.stream is None:
         return escape(exchange.protocol)
     return f"{escape(exchange.protocol)}#{exchange.stream}"
+
+
+def bytes_object(data: bytes, size: int) -> dict[str, object]:
+    """Return bytes for JSON: text where they are UTF-8, else base64; ``size`` counts all."""
+    shown: dict[str, object] = {"size": size}
+    try:
+        shown["text"] = data.decode("utf-8")
+    except UnicodeDecodeError:
+        shown["base64"] = base64.b64encode(data).decode("ascii")
+    if len(data) < size:
+        shown["truncated"] = True
+    return shown

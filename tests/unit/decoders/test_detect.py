@@ -19,6 +19,7 @@ from sslsniff.decoders.messages import (
     ResponseHead,
     Side,
     Undecoded,
+    WebSocketMessage,
 )
 from tests.unit.decoders.wires import END, C, S, Step, frame, run
 
@@ -48,6 +49,9 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "ALPN http/1.1": ("http/1.1", [], "http/1.1"),
     "ALPN of something else": ("imap", [], "unknown"),
     "inside HTTP/1": ("", [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')], "http/1.1"),
+    "inside WebSocket": ("", [(S, b"lo" + b"\x81\x02hi" * 6)], "websocket"),
+    "five WebSocket frames": ("", [(S, b"lo" + b"\x81\x02hi" * 5)], "unknown"),
+    "frames that a client did not mask": ("", [(C, b"lo" + b"\x81\x02hi" * 6)], "unknown"),
     "inside HTTP/2": ("", [(S, b"xyz" + ANSWER + frame(DATA, 0, 3, b"x"))], "http/2"),
 }
 
@@ -127,23 +131,36 @@ def test_h2c(size: int) -> None:
     assert decoder.protocol == "http/2"
 
 
-@pytest.mark.parametrize(
-    ("token", "protocol", "reason"),
-    [
-        (b"websocket", "websocket", "websocket"),
-        (b"tftp", "unknown", "upgraded to tftp"),
-    ],
-)
-def test_other_switches_are_opaque(token: bytes, protocol: str, reason: str) -> None:
+def test_websocket(assert_decodes: AssertDecodes) -> None:
+    wire: list[Step] = [
+        (C, UPGRADE % b"websocket"),
+        (S, SWITCHING % b"websocket" + b"\x81\x02hi"),
+        (C, b"\x81\x82\0\0\0\0yo"),
+    ]
     decoder = Detector()
-    wire: list[Step] = [(C, UPGRADE % token), (S, SWITCHING % token + b"\x81\0"), (C, b"\x82")]
+    assert run(decoder, wire)[-3:] == [
+        MessageEnd(1, S),
+        WebSocketMessage(1, S, b"hi", 2, opcode="text"),
+        WebSocketMessage(1, C, b"yo", 2, opcode="text"),
+    ]
+    assert decoder.protocol == "websocket"
+    assert_decodes(wire, run(Detector(), wire), Detector)
+
+
+def test_another_switch_is_opaque() -> None:
+    decoder = Detector()
+    wire: list[Step] = [
+        (C, UPGRADE % b"tftp"),
+        (S, SWITCHING % b"tftp" + b"\x81\0"),
+        (C, b"\x82"),
+    ]
     messages = run(decoder, wire)
     assert messages[-3:] == [
         MessageEnd(1, S),
-        Undecoded(S, b"\x81\0", 2, reason),
-        Undecoded(C, b"\x82", 1, reason),
+        Undecoded(S, b"\x81\0", 2, "upgraded to tftp"),
+        Undecoded(C, b"\x82", 1, "upgraded to tftp"),
     ]
-    assert decoder.protocol == protocol
+    assert decoder.protocol == "unknown"
 
 
 SENDERS: dict[str, tuple[bytes, Side | None]] = {

@@ -1,0 +1,147 @@
+"""What HTTP carries: the messages of gRPC, WebSocket and server-sent events inside bodies.
+
+A wrapper around a decoder: in what that tells of bodies it reads on, as they come, and puts the
+messages that it finds among the others. Bodies themselves pass on as before.
+
+Memory per connection: ``ROOM_BYTES`` for unfinished messages, and the ``_MAX_READERS`` readers.
+"""
+
+from typing import Protocol
+
+from sslsniff.decoders import deflate, grpc
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.event_stream import EventStreamReader, is_event_stream
+from sslsniff.decoders.held import Room
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Header,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+)
+from sslsniff.decoders.websocket import WebSocketReader
+
+_MAX_READERS = 4096
+
+
+class BodyReader(Protocol):
+    """Reads the body of one half of an exchange as it comes."""
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; messages that are complete go to ``out``."""
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip bytes of the body that were lost."""
+
+    def lose_step(self, out: list[Message]) -> None:
+        """Note that bytes of the body may be missing, it is not known how many."""
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the body."""
+
+
+class Carried:
+    """Reads on in the bodies that ``decoder`` tells of; it is fed in its place."""
+
+    def __init__(self, decoder: Detector) -> None:
+        self._decoder = decoder
+        self._room = Room()
+        self._readers: dict[tuple[int, Side], BodyReader] = {}
+        self._wishes: set[int] = set()  # streams that may become a WebSocket
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that carries."""
+        return self._decoder.protocol
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        return self._read(self._decoder.feed(side, data))
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes. Where it is not told whose body lacks them, any may."""
+        messages = self._decoder.gap(side, missing)
+        told = sum(message.missing for message in messages if type(message) is BodyData)
+        out = self._read(messages)
+        if told < missing:
+            for (_, sender), reader in self._readers.items():
+                if sender is side:
+                    reader.lose_step(out)
+        return out
+
+    def end(self, side: Side) -> list[Message]:
+        """End a side."""
+        return self._read(self._decoder.end(side))
+
+    def give_up(self) -> list[Message]:
+        """See ``Detector``."""
+        return self._read(self._decoder.give_up())
+
+    def _read(self, messages: list[Message]) -> list[Message]:
+        out: list[Message] = []
+        for message in messages:
+            if isinstance(message, BodyData):
+                if self._readers:
+                    self._body(message, out)
+            elif isinstance(message, RequestHead):
+                self._request(message, out)
+            elif isinstance(message, ResponseHead):
+                self._response(message, out)
+            elif isinstance(message, MessageEnd):
+                if self._readers:
+                    self._drop(message.stream, message.side, out)
+            elif isinstance(message, Aborted):
+                self._wishes.discard(message.stream)
+                for side in Side:
+                    self._drop(message.stream, side, out)
+            out.append(message)
+        return out
+
+    def _request(self, head: RequestHead, out: list[Message]) -> None:
+        self._begin(head.stream, Side.CLIENT, head.headers, out)
+        if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
+            if len(self._wishes) >= _MAX_READERS:
+                self._wishes.clear()
+            self._wishes.add(head.stream)
+
+    def _response(self, head: ResponseHead, out: list[Message]) -> None:
+        if head.status is not None and head.status < 200:
+            return
+        self._begin(head.stream, Side.SERVER, head.headers, out)
+        if head.stream in self._wishes:
+            self._wishes.discard(head.stream)
+            if head.status is not None and head.status < 300:  # RFC 8441 section 5
+                for side in Side:
+                    agreed = deflate.takeover(head.headers, side)
+                    reader = WebSocketReader(head.stream, side, self._room, agreed)
+                    self._add(head.stream, side, reader, out)
+
+    def _begin(self, stream: int, side: Side, headers: list[Header], out: list[Message]) -> None:
+        """Read on in a body that its headers tell to carry messages."""
+        kind = grpc.media_type_of(headers)
+        if kind is not None:
+            reader = grpc.GrpcReader(stream, side, self._room, kind, headers)
+            self._add(stream, side, reader, out)
+        elif side is Side.SERVER and is_event_stream(headers):
+            self._add(stream, side, EventStreamReader(stream, side, self._room), out)
+
+    def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
+        self._drop(stream, side, out)
+        if len(self._readers) >= _MAX_READERS:
+            self._drop(*next(iter(self._readers)), out)
+        self._readers[stream, side] = reader
+
+    def _body(self, message: BodyData, out: list[Message]) -> None:
+        reader = self._readers.get((message.stream, message.side))
+        if reader is not None:
+            if message.missing:
+                reader.gap(message.missing, out)
+            reader.feed(message.data, out)
+
+    def _drop(self, stream: int, side: Side, out: list[Message]) -> None:
+        reader = self._readers.pop((stream, side), None)
+        if reader is not None:
+            reader.end(out)

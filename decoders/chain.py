@@ -1,0 +1,79 @@
+"""Find where units with a length in front begin, in bytes that may start anywhere.
+
+A place counts if so many units follow one another from it. The earliest proof wins, so that the
+same bytes give the same place however they are cut.
+"""
+
+import heapq
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Unit = Callable[[bytes | bytearray, int, int], int]
+"""Tells how long the unit at a place is, by the bytes before a stop; 0 if none begins there;
+``-n`` if ``n`` bytes from the place on are needed to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRule:
+    """What makes a chain: ``enough`` units of at most ``unit_bytes``, which bounds what is held.
+
+    ``start`` looks ahead, over five bytes at most, where a unit may begin: it only saves time.
+    """
+
+    start: re.Pattern[bytes]
+    unit: Unit
+    enough: int
+    unit_bytes: int
+
+
+class ChainSync:
+    """Takes bytes until a chain begins; ``held`` are those in question.
+
+    Memory: ``enough`` times ``unit_bytes``, and a tuple for each place in question.
+    """
+
+    __slots__ = ("_base", "_looked", "_places", "_rule", "held")
+
+    def __init__(self, rule: ChainRule) -> None:
+        self.held = bytearray()
+        self._rule = rule
+        self._base = 0  # bytes dropped from the front of held
+        self._looked = 0  # up to where places were looked for
+        # Bytes needed to go on, where the chain begins, its units so far, where the next begins.
+        self._places: list[tuple[int, int, int, int]] = []
+
+    def feed(self, data: bytes) -> tuple[int, int] | None:
+        """Take more bytes; return where in ``held`` a chain begins and where its proof ends."""
+        self.held += data
+        self._look()
+        size = self._base + len(self.held)
+        places, rule = self._places, self._rule
+        while places and places[0][0] <= size:
+            needed, start, count, at = heapq.heappop(places)
+            length = rule.unit(self.held, at - self._base, needed - self._base)
+            if length < 0:
+                heapq.heappush(places, (at - length, start, count, at))
+            elif 0 < length <= rule.unit_bytes:
+                if count + 1 >= rule.enough:
+                    return start - self._base, needed - self._base
+                after = at + length
+                heapq.heappush(places, (after + 1, start, count + 1, after))
+        return None
+
+    def droppable(self) -> int:
+        """Return how many bytes at the front of ``held`` are in question no more."""
+        return min([self._looked, *(place[1] for place in self._places)]) - self._base
+
+    def drop(self, count: int) -> None:
+        """Forget bytes at the front of ``held``."""
+        del self.held[:count]
+        self._base += count
+
+    def _look(self) -> None:
+        for found in self._rule.start.finditer(self.held, self._looked - self._base):
+            start = found.start() + self._base
+            heapq.heappush(self._places, (start + 1, start, 0, start))
+            self._looked = start + 1
+        # One of the last places may match when more has come.
+        self._looked = max(self._looked, self._base + len(self.held) - 4)

@@ -1,0 +1,73 @@
+"""permessage-deflate (RFC 7692): what was negotiated, and one direction's messages inflated."""
+
+import re
+import zlib
+from collections.abc import Iterable
+
+from sslsniff.decoders.held import MESSAGE_BYTES, Room
+from sslsniff.decoders.messages import Header, Side
+
+_TAIL = b"\x00\x00\xff\xff"  # section 7.2.1: each message lost it
+_CONTEXT_BYTES = 48 << 10  # zlib's window and tables
+_NO_TAKEOVER = {
+    Side.CLIENT: "client_no_context_takeover",
+    Side.SERVER: "server_no_context_takeover",
+}
+_EXTENSION = re.compile(r"\s*permessage-deflate\s*(;|$)")
+
+
+def takeover(headers: Iterable[Header], side: Side) -> bool | None:
+    """Tell by a response's headers whether ``side`` compresses, each message on those before it.
+
+    None means that nothing may be compressed: the extension was not agreed on (section 5).
+    """
+    for name, value in headers:
+        if name and value and name.lower() == "sec-websocket-extensions":
+            for extension in value.lower().split(","):
+                if _EXTENSION.match(extension):
+                    words = [word.strip() for word in extension.split(";")]
+                    return _NO_TAKEOVER[side] not in words
+    return None
+
+
+class Inflater:
+    """Inflates one direction's messages; ``takes_over`` tells that each builds on the last.
+
+    What a message refers to may not have been seen. zlib finds that out: such a message is not
+    inflated, and never wrongly. Memory: a window of 32 KiB, out of ``room``.
+    """
+
+    __slots__ = ("_context", "_room", "_takes_over")
+
+    def __init__(self, room: Room, takes_over: bool) -> None:
+        self._room = room
+        self._takes_over = takes_over
+        self._context: zlib._Decompress | None = None
+
+    def inflate(self, data: bytes, fault: str | None) -> tuple[bytes, str | None]:
+        """Return a message's content, and why it is not whole; ``fault`` says why ``data`` is not.
+
+        Without the content, the data as they are.
+        """
+        context = self._context
+        if context is None:
+            if self._room.left < _CONTEXT_BYTES:
+                return data, "no room to decompress it"
+            context = self._context = zlib.decompressobj(-zlib.MAX_WBITS)
+            self._room.left -= _CONTEXT_BYTES
+        try:
+            content = context.decompress(data if fault else data + _TAIL, MESSAGE_BYTES + 1)
+        except zlib.error:
+            self.forget()
+            return data, fault or "compressed, and what it refers to was not seen"
+        if len(content) > MESSAGE_BYTES:
+            fault = f"decompresses to over {MESSAGE_BYTES} bytes"
+        if fault or context.eof or not self._takes_over:
+            self.forget()
+        return content[:MESSAGE_BYTES], fault
+
+    def forget(self) -> None:
+        """Begin anew: what follows does not build on what was seen."""
+        if self._context is not None:
+            self._context = None
+            self._room.left += _CONTEXT_BYTES

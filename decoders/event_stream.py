@@ -1,0 +1,126 @@
+"""Server-sent events: a ``text/event-stream`` body to events (WHATWG HTML, section 9.2.6)."""
+
+import re
+from collections.abc import Iterable
+
+from sslsniff.decoders.held import Held, Room
+from sslsniff.decoders.messages import Header, Message, ServerSentEvent, Side
+
+_MARK = b"\xef\xbb\xbf"
+_MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
+_EOL = re.compile(rb"\r\n?|\n")
+
+
+def is_event_stream(headers: Iterable[Header]) -> bool:
+    """Tell by a response's headers whether its body is a stream of events."""
+    value = next((value for name, value in headers if name and name.lower() == "content-type"), "")
+    return _MEDIA_TYPE.match(value or "") is not None
+
+
+class EventStreamReader:
+    """Reads a response's body; an event is told at the empty line that ends it.
+
+    As a browser does, it tells no event without data, and none that was not ended. Behind a loss
+    it goes on at the next empty line. Memory: an event's data and a line, out of ``room``.
+    """
+
+    def __init__(self, stream: int, side: Side, room: Room) -> None:
+        self._stream, self._side, self._room = stream, side, room
+        self._line = Held(room)
+        self._first = True
+        self._after_return = False
+        self._skips = 0  # lines and events to skip behind a loss: 2, then 1
+        self._missing = 0
+        self._id = ""
+        self._data = Held(room)
+        self._event = ""
+        self._retry: int | None = None
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; events that are complete go to ``out``."""
+        pos = 0
+        if self._after_return and data:
+            # The two characters of one line end may come apart.
+            pos = int(data[0] == 10)
+            self._after_return = False
+        for end in _EOL.finditer(data, pos):
+            self._line.add(data[pos : end.start()])
+            pos = end.end()
+            self._end_line(out)
+        self._line.add(data[pos:])
+        if data:
+            self._after_return = data.endswith(b"\r")
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes, and the rest of the event that they were in."""
+        self._missing += missing
+        self.lose_step(out)
+
+    def lose_step(self, out: list[Message]) -> None:
+        """Note that bytes may be missing: the next event must be found."""
+        self._clear()
+        self._line.take()
+        self._line = Held(self._room)
+        self._first = self._after_return = False
+        self._skips = 2
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the body: what no empty line ended is no event."""
+        self._clear()
+        self._line.take()
+
+    def _end_line(self, out: list[Message]) -> None:
+        held, self._line = self._line, Held(self._room)
+        whole = held.is_whole
+        line = held.take()
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_MARK)
+        if self._skips:
+            # A line of which the beginning was lost may look empty.
+            if self._skips == 2 or not held.size:
+                self._skips -= 1
+        elif line or not whole:
+            self._take_field(line, held.size)
+        else:
+            self._dispatch(out)
+
+    def _take_field(self, line: bytes, size: int) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.add(value)
+            self._data.skip(size - len(line))
+            self._data.add(b"\n")
+        elif name == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif name == b"id" and b"\0" not in value:
+            self._id = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) < 16:
+            self._retry = int(value)
+
+    def _dispatch(self, out: list[Message]) -> None:
+        if self._data.size:
+            fault, size = self._data.fault, self._data.size - 1
+            data = self._data.take()
+            out.append(
+                ServerSentEvent(
+                    self._stream,
+                    self._side,
+                    data if fault else data[:-1],
+                    size,
+                    self._missing,
+                    fault,
+                    self._event or "message",
+                    self._id,
+                    self._retry,
+                )
+            )
+            self._missing = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._data.take()
+        self._data = Held(self._room)
+        self._event = ""
+        self._retry = None

@@ -1,0 +1,74 @@
+"""Messages of protocols inside HTTP as programs see them: the JSON objects of docs/json.md."""
+
+from typing import Any
+
+from sslsniff.decoders import grpc
+from sslsniff.decoders.messages import (
+    GrpcMessage,
+    ServerSentEvent,
+    StreamMessage,
+    WebSocketMessage,
+)
+from sslsniff.model import Exchange
+from sslsniff.sinks import text
+from sslsniff.sinks.calls import call_of
+from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
+
+Object = dict[str, Any]
+
+
+def message_object(exchange: Exchange | None, message: StreamMessage, schema: Schema) -> Object:
+    """Return what is said of a message beside whose it is and which way it went."""
+    target = exchange.request.target if exchange and exchange.request else None
+    what, said = _what(target, message, schema)
+    return {
+        "type": what,
+        "protocol": message.protocol,
+        "stream": exchange.stream if exchange else None,
+        **said,
+        "data": text.bytes_object(message.data, message.size),
+        "missing_bytes": message.missing,
+        "error": message.error,
+    }
+
+
+def _what(target: str | None, message: StreamMessage, schema: Schema) -> tuple[str, Object]:
+    """Return the type of the object, and what only its kind of message has."""
+    if isinstance(message, GrpcMessage):
+        return "grpc", _grpc(target, message, schema)
+    if isinstance(message, ServerSentEvent):
+        kind = {"event": message.event, "id": message.id, "retry": message.retry}
+        return "message", {"target": target, "opcode": "event", **kind}
+    assert isinstance(message, WebSocketMessage)
+    frame: Object = {"opcode": message.opcode, "compressed": message.compressed}
+    if message.opcode == "close":
+        reason = message.data[2:].decode("utf-8", "replace")
+        frame |= {"code": message.close_code, "reason": reason}
+    return "message", {"target": target, **frame}
+
+
+def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
+    service, method = grpc.split_path(target)
+    readable = is_readable(message)
+    return {
+        "service": service,
+        "method": method,
+        "compressed": message.compressed,
+        "fields": fields_objects(message.data) if readable else None,
+        "named": schema(target, message.side, message.data) if readable else None,
+    }
+
+
+def call_object(exchange: Exchange) -> Object | None:
+    """Return the gRPC call that an exchange is; None if it is none."""
+    call = call_of(exchange)
+    if call is None:
+        return None
+    status = call.status
+    return {
+        "service": call.service,
+        "method": call.method,
+        "status": status.code if status else None,
+        "status_name": status.name if status else None,
+        "message": status.message if status else None,
+    }

@@ -1,0 +1,63 @@
+"""Fields of gRPC messages as people and programs see them: by name where a schema tells it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from sslsniff.decoders import protobuf
+from sslsniff.decoders.messages import GrpcMessage, Side
+from sslsniff.decoders.protobuf import Field
+from sslsniff.sinks import text
+
+Schema = Callable[[str | None, Side, bytes], dict[str, Any] | None]
+"""Gives a message's fields by name, from the path of its call, who sent it, and its bytes."""
+
+
+def no_schema(_target: str | None, _sender: Side, _data: bytes) -> None:
+    """Know no names."""
+
+
+def is_readable(message: GrpcMessage) -> bool:
+    """Say whether a message is whole, and protobuf."""
+    return message.codec == "proto" and message.error is None
+
+
+def fields_text(named: dict[str, Any] | None, data: bytes) -> str | None:
+    """Return a message's fields as JSON, or near to it where only their numbers are known."""
+    if named is not None:
+        return json.dumps(named, ensure_ascii=False)
+    fields = protobuf.parse(data)
+    return None if fields is None else _message_text(fields)
+
+
+def _message_text(fields: list[Field]) -> str:
+    return "{" + ", ".join(f"{field.number}: {_value_text(field)}" for field in fields) + "}"
+
+
+def _value_text(field: Field) -> str:
+    if isinstance(field.value, list):
+        return _message_text(field.value)
+    if isinstance(field.value, bytes):
+        return f'"<{text.size(len(field.value))}>"'
+    return json.dumps(field.value, ensure_ascii=False)
+
+
+def fields_objects(data: bytes) -> list[dict[str, Any]] | None:
+    """Return a message's fields in order, as the JSON form has them; None if it is no message."""
+    fields = protobuf.parse(data)
+    return None if fields is None else _objects(fields)
+
+
+def _objects(fields: list[Field]) -> list[dict[str, Any]]:
+    return [
+        {"number": field.number, "kind": field.kind, "value": _value_object(field)}
+        for field in fields
+    ]
+
+
+def _value_object(field: Field) -> Any:
+    if isinstance(field.value, list):
+        return _objects(field.value)
+    if isinstance(field.value, bytes):
+        return text.bytes_object(field.value, len(field.value))
+    return field.value
