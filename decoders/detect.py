@@ -295,17 +295,16 @@ class Detector:
         """Go on with the decoder that a switch asks for; what a tunnel holds, its bytes tell."""
         switch = decoder.switch
         assert switch is not None
-        if switch.token == _TUNNEL and self._tunnels < _MAX_TUNNELS:
+        factory = _SWITCHES.get(switch.token)
+        if factory is not None:
+            self._decoder = factory(switch, self._frames)
+        elif switch.token == _TUNNEL and self._tunnels < _MAX_TUNNELS:
             self._tunnels += 1
             self._decoder = None
             self._opaque = Opaque(reason=_IN_TUNNEL)
             self._probes = {side: _Probe(side) for side in Side}
         else:
-            factory = _SWITCHES.get(switch.token)
-            if factory is not None:
-                self._decoder = factory(switch, self._frames)
-            else:
-                self._decoder = Opaque(reason=f"upgraded to {switch.token or 'nothing named'}")
+            self._decoder = Opaque(reason=f"upgraded to {switch.token or 'nothing named'}")
         for side, pending in switch.pending.items():
             if pending:
                 out += self.feed(side, pending)

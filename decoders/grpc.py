@@ -19,7 +19,9 @@ from sslsniff.decoders.messages import BodyTrailers, GrpcMessage, Header, Messag
 _PREFIX = 5
 _COMPRESSED = 0x01
 _TRAILERS = 0x80  # PROTOCOL-WEB.md, "Protocol differences"
+
 _SPACE = b" \t\r\n"
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 _STATUS_NAMES = (
     "OK",
@@ -217,8 +219,8 @@ class GrpcReader:
             return data, "compressed, and no grpc-encoding says how"
         coding: list[Header] = [("content-encoding", self._coding)]
         decoded = content.decode(data, coding, max_bytes=MESSAGE_BYTES)
-        cut = None if decoded.complete else f"{self._coding}: cut"
-        return decoded.data or data, decoded.error or cut
+        fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
+        return data if fault and not decoded.data else decoded.data, fault
 
     def _stop(self, reason: str, out: list[Message]) -> None:
         """Read no more, and say so once."""
@@ -284,13 +286,10 @@ class _Base64:
         self._rest = data[whole:]
         out = bytearray()
         pos = 0
-        while pos < whole:
-            padding = data.find(b"=", pos, whole)
-            stop = whole if padding < 0 else (padding | 3) + 1
-            try:
-                out += binascii.a2b_base64(data[pos:stop], strict_mode=True)
-            except binascii.Error:
-                self.is_wrong = True
-                break
+        while pos < whole and not self.is_wrong:
+            found = _BASE64.match(data, pos, whole)
+            stop = found.end() if found else pos
+            out += binascii.a2b_base64(data[pos:stop])
+            self.is_wrong = stop == pos
             pos = stop
         return bytes(out)

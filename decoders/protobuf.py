@@ -114,7 +114,10 @@ class _Parser:
             byte = self._data[place]
             value |= (byte & 127) << shift
             if byte < 128:
-                return value & ((1 << 64) - 1), place + 1
+                # Longer than it need be, or over 64 bits: no encoder writes that.
+                if (not byte and shift) or value >> 64:
+                    break
+                return value, place + 1
             shift += 7
         raise _NotProtobuf
 

@@ -42,6 +42,10 @@ class CaptureFileError(SslsniffError):
     """A capture file to read is not one, or is of a kind that cannot be read."""
 
 
+class SchemaError(SslsniffError):
+    """A schema of protobuf messages cannot be read."""
+
+
 class FilterError(SslsniffError):
     """The filter ``expression`` is wrong; ``position`` is the index of the character where."""
 

@@ -274,6 +274,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
     output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
     output.add_argument("--frames", action="store_true", help="HTTP/2 frames as they come")
+    output.add_argument(
+        "--proto-set",
+        type=name,
+        metavar="FILE",
+        help="name the fields of gRPC messages: a FileDescriptorSet, from protoc",
+    )
     output.add_argument("--hexdump", action="store_true", help="raw plaintext in hexadecimal")
     output.add_argument(
         "-o",

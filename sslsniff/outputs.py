@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
 from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.lines import STYLES, Paint, plain
+from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.summary import SummarySink
 from sslsniff.sinks.terminal import TerminalSink
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 
 def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
-    """Raise the ``OutputError`` that ``open_sinks`` would, before there is anything to write."""
+    """Raise the error that ``open_sinks`` would, before there is anything to write."""
+    _schema(options.proto_set)
     named: dict[str, str] = {}
     shows_there = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
@@ -72,7 +75,7 @@ def open_sinks(
     With a filter ``chosen``, they get only what it lets through.
 
     Text goes to ``standard`` where no file was named; ``reader_gone`` is called when nobody
-    reads it any more. Raises ``OutputError``.
+    reads it any more. Raises ``OutputError`` and ``SchemaError``.
     """
     sinks: list[Sink] = []
     if _wants_text(options):
@@ -100,17 +103,27 @@ def open_sinks(
 
 
 def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
+    schema = _schema(options.proto_set)
     if options.json or options.chunks:
-        return [JsonSink(stream, chunks=options.chunks)]
+        return [JsonSink(stream, chunks=options.chunks, schema=schema)]
     paint = _painter(options.color, stream)
     sinks: list[Sink] = []
     if options.hexdump:
         sinks.append(HexdumpSink(stream))
     if options.frames:
-        sinks.append(FrameSink(stream))
+        sinks.append(FrameSink(stream, schema))
     if not sinks or options.verbose or options.print:
-        sinks.append(TerminalSink(stream, options.verbose, paint))
+        sinks.append(TerminalSink(stream, options.verbose, paint, schema))
     return [*sinks, SummarySink(stream)]
+
+
+@functools.cache
+def _schema(path: str | None) -> Schema:
+    if path is None:
+        return no_schema
+    from sslsniff.proto_set import ProtoSet  # with protobuf, which is optional
+
+    return ProtoSet(path).named
 
 
 def _open_text(
