@@ -80,9 +80,9 @@ class JsonSink(Sink):
                 "informational": [_response(head) for head in exchange.informational],
                 "missing_bytes": exchange.missing_bytes,
                 "error": exchange.error,
-                "grpc": call_object(exchange),
             }
             | ({"warnings": exchange.warnings} if exchange.warnings else {})
+            | call_object(exchange)
         )
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:

@@ -59,16 +59,18 @@ def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
     }
 
 
-def call_object(exchange: Exchange) -> Object | None:
-    """Return the gRPC call that an exchange is; None if it is none."""
+def call_object(exchange: Exchange) -> Object:
+    """Return what is said of an exchange that is a gRPC call; nothing of another."""
     call = call_of(exchange)
     if call is None:
-        return None
+        return {}
     status = call.status
     return {
-        "service": call.service,
-        "method": call.method,
-        "status": status.code if status else None,
-        "status_name": status.name if status else None,
-        "message": status.message if status else None,
+        "grpc": {
+            "service": call.service,
+            "method": call.method,
+            "status": status.code if status else None,
+            "status_name": status.name if status else None,
+            "message": status.message if status else None,
+        }
     }
