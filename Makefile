@@ -8,15 +8,17 @@ BIN := .venv/bin
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light tshark
+FUZZ_SECONDS ?= 60
 BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit live bench format clean
+.PHONY: help demo test lint unit fuzz live bench format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
 	@echo "make test    lint, type-check, and run every test, live ones included"
+	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself"
 	@echo "make bench   measure start-up, memory and loss"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
@@ -24,7 +26,7 @@ help:
 demo: .cache/demo-packages $(BIN)/sslsniff
 	$(SUDO) $(BIN)/python -m docs.demo.run
 
-test: lint unit live
+test: lint unit fuzz live
 
 lint: .cache/developer
 	$(BIN)/ruff format --check .
@@ -35,6 +37,9 @@ lint: .cache/developer
 
 unit: .cache/test-packages .cache/developer .cache/mitmproxy
 	$(BIN)/pytest tests/unit tests/corpus tests/property
+
+fuzz: .cache/developer
+	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
 live: .cache/test-packages .cache/developer
 	$(SUDO) $(BIN)/pytest tests/live

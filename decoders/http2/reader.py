@@ -267,7 +267,7 @@ class FrameReader:
         if held.startswith(PREFACE, start):
             return held[start + len(PREFACE) :]
         # A server begins with SETTINGS that are no acknowledgement (section 3.4).
-        first_settings = start == 0 and held[3:5] == b"\x04\x00"
+        first_settings = sync.dropped + start == 0 and held[3:5] == b"\x04\x00"
         if not (first_settings and self._side is Side.SERVER):
             self.max_frame = max(self.max_frame, _JOINED_MAX_FRAME)
             self._sink.joined(self._side)

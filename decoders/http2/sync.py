@@ -69,13 +69,16 @@ def frame_length(data: bytes | bytearray, at: int) -> int:
 
 
 class FrameSync:
-    """Takes bytes until the start of a frame is known; ``held`` are those in question."""
+    """Takes bytes until the start of a frame is known.
 
-    __slots__ = ("_base", "_first", "_next", "_places", "held")
+    ``held`` are those in question; ``dropped`` counts those before them, which are not.
+    """
+
+    __slots__ = ("_first", "_next", "_places", "dropped", "held")
 
     def __init__(self) -> None:
         self.held = bytearray()
-        self._base = 0  # how many bytes were dropped from the front of held
+        self.dropped = 0
         self._next = 0  # up to where places were looked for
         self._first: list[_Place] = []
         self._places: list[_Place] = []
@@ -84,7 +87,7 @@ class FrameSync:
         """Return where in ``held`` a frame (or the preface) begins and where its proof ends."""
         held = self.held
         held += data
-        base, size = self._base, len(held)
+        base, size = self.dropped, len(held)
         if not self._next and size and PREFACE.startswith(held[: len(PREFACE)]):
             return (0, len(PREFACE)) if size >= len(PREFACE) else None
         self._look(size)
@@ -101,15 +104,15 @@ class FrameSync:
         """Return how many bytes at the front of ``held`` are in question no more."""
         if self._first:
             return 0
-        return min([self._next, *(place[1] for place in self._places)]) - self._base
+        return min([self._next, *(place[1] for place in self._places)]) - self.dropped
 
     def drop(self, count: int) -> None:
         """Forget bytes at the front of ``held``."""
         del self.held[:count]
-        self._base += count
+        self.dropped += count
 
     def _look(self, size: int) -> None:
-        held, base = self.held, self._base
+        held, base = self.held, self.dropped
         pos = self._next - base
         while size - pos >= HEADER_SIZE:
             found = _HEADER.search(held, pos)
@@ -132,7 +135,7 @@ class FrameSync:
     def _proves(self, place: _Place, places: list[_Place]) -> bool:
         """Check a place at the end of its proof; ask for a longer one if that is too weak."""
         proof, start, headers = place
-        at, end = start - self._base, proof - self._base
+        at, end = start - self.dropped, proof - self.dropped
         if not headers:
             return self._sure(at, end)
         length = frame_length(self.held, end - HEADER_SIZE)

@@ -8,6 +8,7 @@ from sslsniff.decoders.http2.frames import (
     DATA,
     HEADERS,
     PING,
+    SETTINGS,
     WINDOW_UPDATE,
 )
 from sslsniff.decoders.messages import (
@@ -121,3 +122,10 @@ def test_trailers_and_heads_of_streams_whose_start_was_not_seen() -> None:
         MessageEnd(1, S, [("grpc-status", "0")]),
         ResponseHead(3, "HTTP/2", None, "", [(None, None)]),
     ]
+
+
+def test_settings_behind_junk_are_not_the_connections_first() -> None:
+    # So the peer's largest frame is not known; however the junk is cut.
+    wire = b"junk" * 9 + frame(SETTINGS, 0, 0) * 4 + frame(0x77, 0, 0, bytes(20_000)) + answer(1)
+    for size in (1 << 30, 1, 7):
+        assert answered(1) in run(Http2(), [(S, wire)], size)

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of the decoders with atheris: ``python -m tests.fuzz SECONDS``."""

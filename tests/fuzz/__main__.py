@@ -1,0 +1,45 @@
+"""Give each target its share of the seconds, and fail where an input breaks its promise.
+
+Such an input is left in ``.cache/fuzz/NAME``; ``python -m tests.fuzz.target NAME FILE`` runs
+it again.
+What was found worth keeping is there, too, so that the next run goes on from it.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fuzz.seeds import SEEDS
+
+_FOUND = Path(__file__).parents[2] / ".cache" / "fuzz"
+
+
+def main(seconds: int) -> int:
+    """Fuzz one target after the other; return how many failed."""
+    failed = 0
+    for name, seeds in SEEDS.items():
+        folder = _FOUND / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for at, seed in enumerate(seeds):
+            (folder / f"seed-{at}").write_bytes(seed)
+        command = [sys.executable, "-m", "tests.fuzz.target", name, str(folder)]
+        options = [
+            f"-max_total_time={max(1, seconds // len(SEEDS))}",
+            f"-artifact_prefix={folder}/",
+            "-max_len=4096",
+            "-timeout=10",
+            "-rss_limit_mb=1024",
+        ]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+        last = [
+            line for line in done.stderr.splitlines() if line.startswith("#") and "cov:" in line
+        ][-1:]
+        print(f"{name}: {'failed' if done.returncode else 'ok'}  {' '.join(last)}", flush=True)
+        if done.returncode:
+            failed += 1
+            print(done.stdout[-4000:], done.stderr[-4000:])
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,32 @@
+"""Where each target's search begins."""
+
+from tests.unit.decoders.wires import frame
+
+_REQUEST = (
+    b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3;x\r\nabc\r\n0\r\nT: 1\r\n\r\n"
+)
+_RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+_UPGRADE = b"GET / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n"
+_SWITCHING = b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n"
+_BLOCK = b"\x82\x84\x86\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff"
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_FRAMES = (
+    frame(4, 0, 0, b"\0\1\0\0\x10\0")
+    + frame(1, 0x25, 1, bytes(5) + _BLOCK)
+    + frame(1, 0, 3, _BLOCK[:2])
+    + frame(9, 4, 3, _BLOCK[2:])
+    + frame(5, 4, 1, b"\0\0\0\2" + _BLOCK)
+    + frame(0, 9, 1, b"\3abc\0\0\0")
+    + frame(3, 0, 3, b"\0\0\0\x08")
+    + frame(7, 0, 0, bytes(8))
+)
+
+SEEDS: dict[str, list[bytes]] = {
+    # The first octet says how a wire is cut and lost, see target.py.
+    "http1": [b"\0" + _REQUEST + _RESPONSE, b"\3" + _UPGRADE + _SWITCHING],
+    "http2": [b"\0" + _PREFACE + _FRAMES, b"\7" + _FRAMES],
+    "detect": [b"\0" + _REQUEST, b"\5" + _RESPONSE, b"\1" + _PREFACE + _FRAMES],
+    "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
+    "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],
+}

@@ -1,0 +1,139 @@
+"""Hostile input: memory stays below what the decoders' docstrings state, and the rest goes on."""
+
+import gzip
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+
+import brotli
+import pytest
+import zstandard
+
+from sslsniff.decoders import content
+from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PREFACE, SETTINGS
+from sslsniff.decoders.messages import Aborted, Message, RequestHead, ResponseHead, Side, Undecoded
+from tests.unit.decoders.wires import C, S, frame
+
+MIB = 1 << 20
+HELLO = PREFACE + frame(SETTINGS, 0, 0)
+POST = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+ASK = b"\x82\x84\x87\x41\x01a"
+BIG = b"\x40\x01x\x7f\xb9\x16" + b"a" * 3000  # a field for the table
+PIECE = 16_000
+
+
+def continued(block: bytes) -> bytes:
+    pieces = [block[at : at + PIECE] for at in range(0, len(block), PIECE)]
+    wire = frame(HEADERS, 1, 1, pieces[0])
+    wire += b"".join(frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:])
+    return wire + frame(CONTINUATION, 4, 1)
+
+
+def streams(count: int, flags: int) -> bytes:
+    return b"".join(frame(HEADERS, flags, 2 * n + 1, ASK) for n in range(count))
+
+
+# What is sent, how many faults it gives at most, and a request that must be read behind it.
+ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
+    "HPACK bomb": (Http2, HELLO + continued(ASK + BIG + b"\xbe" * 200_000), 0),
+    "CONTINUATION flood": (
+        Http2,
+        HELLO + frame(HEADERS, 1, 1, ASK) + frame(CONTINUATION, 0, 1, bytes(PIECE)) * 1000,
+        1000,
+    ),
+    "empty CONTINUATION frames": (
+        Http2,
+        HELLO + frame(HEADERS, 1, 1, ASK) + frame(CONTINUATION, 0, 1) * 200_000,
+        1,
+    ),
+    "100,000 streams that end": (Http2, HELLO + streams(100_000, 5), 0),
+    "100,000 streams that do not": (Http2, HELLO + streams(100_000, 4), 0),
+    "header list of 10 MB": (
+        Http2,
+        HELLO + continued(ASK + (b"\0\x01x\x64" + b"a" * 100) * 96_000),
+        700,
+    ),
+    "field of 10 MB": (Http1, b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000_000 + b"\r\n\r\n", 1),
+    "fields of 10 MB": (Http1, b"GET / HTTP/1.1\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 1),
+    "trailers of 10 MB": (Http1, POST + b"0\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 2),
+    "chunk of 2^63 bytes": (Http1, POST + b"8000000000000000\r\nabc\r\n0\r\n\r\n", 2),
+    "Content-Length of 2^70": (
+        Http1,
+        b"POST / HTTP/1.1\r\nContent-Length: 1180591620717411303424\r\n\r\nabc\r\n",
+        2,
+    ),
+    "a protocol that none is": (Detector, bytes(range(256)) * 40_000, 1000),
+}
+BEHIND = {
+    Http1: b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
+    Http2: frame(HEADERS, 5, 999_999, b"\x82\x87\x41\x01a\x04\x07/behind"),
+    Detector: b"\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
+}
+
+
+def passed(decoder: Decoder, side: Side, wire: bytes) -> Iterator[Message]:
+    """Feed pieces as a capture does; messages are dropped as they are taken."""
+    for at in range(0, len(wire), PIECE):
+        yield from decoder.feed(side, wire[at : at + PIECE])
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_takes_little(name: str) -> None:
+    make, wire, most_faults = ATTACKS[name]
+    started = time.process_time()
+    faults = sum(isinstance(m, Aborted | Undecoded) for m in passed(make(), C, wire))
+    assert faults <= most_faults
+    assert time.process_time() - started < 5
+    decoder = make()  # again, counted, which takes longer: memos are filled by now
+    tracemalloc.start()
+    try:
+        for _ in passed(decoder, C, wire):
+            pass
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * MIB
+    assert most < 8 * MIB
+    targets = [m.target for m in passed(decoder, C, BEHIND[make]) if isinstance(m, RequestHead)]  # type: ignore[index]
+    assert targets == ["/behind"]
+
+
+BOMB = bytes(64 * MIB)
+BOMBS: dict[str, bytes] = {
+    "gzip": gzip.compress(BOMB),
+    "deflate": zlib.compress(BOMB),
+    "br": brotli.compress(BOMB, quality=5),
+    "zstd": zstandard.compress(BOMB),
+    "gzip, gzip": gzip.compress(gzip.compress(BOMB)),
+    "br, br": brotli.compress(brotli.compress(BOMB, quality=5), quality=5),
+}
+
+
+@pytest.mark.parametrize("coding", BOMBS)
+def test_a_decompression_bomb_is_cut(coding: str) -> None:
+    started = time.process_time()
+    tracemalloc.start()
+    try:
+        decoded = content.decode(BOMBS[coding], [("content-encoding", coding)], max_bytes=4 * MIB)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decoded.error is not None
+    assert "decodes to over" in decoded.error
+    assert len(decoded.data) <= 4 * MIB
+    assert most < 24 * MIB  # what is decoded, twice, and zstd's window of 8 MiB
+    assert time.process_time() - started < 2
+
+
+def test_responses_alone_are_bounded() -> None:
+    decoder = Http2()
+    list(passed(decoder, S, frame(SETTINGS, 0, 0)))
+    wire = b"".join(frame(HEADERS, 4, 2 * n + 1, b"\x88") for n in range(20_000))
+    wire += b"".join(frame(DATA, 0, 2 * n + 1, b"x") for n in range(20_000))
+    assert sum(isinstance(m, ResponseHead) for m in passed(decoder, S, wire)) == 20_000
+    assert len(decoder._streams) <= 4096
