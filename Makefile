@@ -7,7 +7,7 @@ BIN := .venv/bin
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light tshark
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
 FUZZ_SECONDS ?= 60
 BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
 
