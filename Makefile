@@ -8,17 +8,19 @@ BIN := .venv/bin
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
+KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
 BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit fuzz live bench format clean
+.PHONY: help demo test test-kernels lint unit fuzz live bench format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself"
+	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make bench   measure start-up, memory and loss"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
@@ -43,6 +45,9 @@ fuzz: .cache/developer
 
 live: .cache/test-packages .cache/developer
 	$(SUDO) $(BIN)/pytest tests/live
+
+test-kernels: .cache/kernel-packages .cache/developer
+	$(BIN)/python -m tests.kernels
 
 bench: .cache/bench-packages .cache/developer
 	$(SUDO) $(BIN)/python -m bench

@@ -1,21 +1,19 @@
 """Real TLS libraries to test with: Debian's, from all its suites, fetched on demand.
 
-Each lies in a folder under ``.cache/libs`` with what it needs to be loaded. Packages are
-checked by apt against Debian's keys; neither the system's sources nor its lists are touched.
+Each lies in a folder under ``.cache/libs`` with what it needs to be loaded.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-CACHE = Path(__file__).parent.parent / ".cache"
-_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+from tests.debian import CACHE, unpack
+
 _PATIENCE_S = 300
 
 
@@ -98,58 +96,7 @@ def library(series: str) -> Library:
 
 
 def _fetch(package: _Package, folder: Path) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    _download(package.suite, [package.name], folder)
+    version = unpack(package.suite, [package.name], folder)[package.name]
     if package.base:
-        _download(package.base, _BASE, folder)
-    version = ""
-    for archive in folder.glob("*.deb"):
-        _run("dpkg-deb", "--extract", archive, folder)
-        if archive.name.startswith(f"{package.name}_"):
-            version = _run("dpkg-deb", "--field", archive, "Version").strip()
-        archive.unlink()
+        unpack(package.base, _BASE, folder)
     return version
-
-
-def _download(suite: str, names: Iterable[str], folder: Path) -> None:
-    apt = _private_apt(suite)
-    _run(*apt, "update")
-    _run(*apt, "download", *names, cwd=folder)
-
-
-def _private_apt(suite: str) -> list[str]:
-    """Return the start of apt-get commands that know this one suite and keep to themselves."""
-    state = CACHE / "apt" / suite
-    for name in ("lists/partial", "archives/partial"):
-        (state / name).mkdir(parents=True, exist_ok=True)
-    sources = state / "sources.list"
-    sources.write_text(f"deb [signed-by={_KEYS}] {_mirror()} {suite} main\n")
-    options = {
-        "Dir::State": state,
-        "Dir::State::status": "/dev/null",
-        "Dir::Cache": state,
-        "Dir::Etc::sourcelist": sources,
-        "Dir::Etc::sourceparts": "-",
-        "Dir::Etc::preferencesparts": "-",
-        "Acquire::Check-Valid-Until": "false",  # a mirror may lag
-        "Acquire::Languages": "none",
-        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-        "APT::Architecture": "amd64",
-        "APT::Update::Error-Mode": "any",
-        "APT::Sandbox::User": "",
-    }
-    return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
-
-
-@cache
-def _mirror() -> str:
-    """Return the mirror of Debian's main archive that this machine's apt uses."""
-    what = ("Created-By: Packages", "Origin: Debian", "Label: Debian")
-    return _run("apt-get", "indextargets", "--format", "$(SITE)", *what).split()[0]
-
-
-def _run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, check=True, capture_output=True, text=True, timeout=_PATIENCE_S
-    )
-    return done.stdout

@@ -141,7 +141,10 @@ def run_under(
     """Run ``sslsniff -- COMMAND``, which ends with ``code``."""
     output = directory / "captured.jsonl"
     done = subprocess.run(
-        [sniffer.SSLSNIFF, "--json", "--force", "-o", output, *options, "--", *command],
+        [
+            *(sniffer.SSLSNIFF, "--json", "--force", "--loader", sniffer.LOADER, "-o", output),
+            *(*options, "--", *command),
+        ],
         input=stdin,
         capture_output=True,
         timeout=4 * PATIENCE_S,

@@ -14,7 +14,9 @@ from typing import Any
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
-PATIENCE_S = 15.0
+# tests/kernels sets these, for slower machines and another loader.
+PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "15"))
+LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
 
 
 @dataclass
@@ -77,7 +79,7 @@ def sniffing(directory: Path, *arguments: str, wait_ready: bool = True) -> Itera
     output, errors = directory / "captured.jsonl", directory / "errors.txt"
     with errors.open("w") as stderr:
         process = subprocess.Popen(
-            [SSLSNIFF, "--json", "--force", "-o", output, *arguments],
+            [SSLSNIFF, "--json", "--force", "--loader", LOADER, "-o", output, *arguments],
             stderr=stderr,
             stdout=subprocess.DEVNULL,
             text=True,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.debian import merge_headers
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
 from tests.live.curl import Request, curl, gets, results
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
@@ -20,12 +21,9 @@ CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_
 @pytest.fixture
 def headers(tmp_path: Path) -> Path:
     """Return Debian's two folders of kernel headers as one; those of any kernel serve."""
-    common = max(Path("/usr/src").glob("linux-headers-*-common"))
-    own = Path(str(common).removesuffix("common") + "amd64")
-    merged = tmp_path / "headers"
-    run("cp", "-rs", common, merged)
-    run("cp", "-rsf", own / "include", own / "arch", merged)
-    return merged
+    sources = Path("/usr/src")
+    own = max(each.name for each in sources.glob("linux-headers-*-amd64"))
+    return merge_headers(sources, own, tmp_path / "headers")
 
 
 def test_same_as_co_re(

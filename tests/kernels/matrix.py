@@ -1,0 +1,41 @@
+"""Which kernels run which live tests, with which loader, and how they tell of addresses."""
+
+from typing import NamedTuple
+
+CURL = (
+    "tests/live/test_curl.py::test_keep_alive",
+    "tests/live/test_curl.py::test_http2_parallel",
+    "tests/live/test_curl.py::test_ipv6",
+    "tests/live/test_curl.py::test_children_of_a_shell",
+)
+TESTS = (
+    *CURL,
+    "tests/live/test_curl.py::test_another_process_is_not_seen",
+    "tests/live/test_openssl_cli.py::test_files",
+    "tests/live/test_openssl_cli.py::test_plain_text",
+    "tests/live/test_output.py::test_one_capture_in_all_forms",
+    "tests/live/test_processes.py::test_exec",
+    "tests/live/test_python.py::test_asyncio",
+    "tests/live/test_python.py::test_joined_in_the_middle",
+    "tests/live/test_seccomp.py",
+)
+
+
+class Case(NamedTuple):
+    """The kernel of a Debian suite, and what is asked of it."""
+
+    suite: str
+    series: str
+    addresses: str
+    loader: str = "co-re"
+    tests: tuple[str, ...] = TESTS
+
+
+CASES = (
+    Case("bullseye", "5.10", "kprobes"),
+    Case("bookworm", "6.1", "kprobes"),
+    Case("bookworm", "6.1", "kprobes", "bcc", CURL),  # compiling takes a minute a test here
+    Case("trixie", "6.12", "tracepoints"),
+    Case("sid", "7.", "tracepoints"),
+)
+"""Oldest first. A suite that moves on to another series needs a row of its own."""
