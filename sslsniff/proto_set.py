@@ -46,8 +46,10 @@ class ProtoSet:
         self._errors = (message.DecodeError, json_format.Error, TypeError, ValueError)
         self._as_dict = json_format.MessageToDict
 
-    def named(self, target: str | None, sender: Side, data: bytes) -> dict[str, Any] | None:
-        """Return a message's fields by name, in protobuf's JSON form; None if it is not known.
+    def named(self, target: str | None, sender: Side, data: bytes) -> Any:
+        """Return a message in protobuf's JSON form, None if it is not known.
+
+        That has fields by their names, but a value alone for types such as ``StringValue``.
 
         ``target`` is the path of its call; what stands before the service in it does not count.
         """
@@ -56,14 +58,13 @@ class ProtoSet:
         if kind is None:
             return None
         try:
-            shown: dict[str, Any] = self._as_dict(
+            return self._as_dict(
                 kind.FromString(data),
                 preserving_proto_field_name=True,
                 descriptor_pool=self._pool,
             )
         except self._errors:
             return None
-        return shown
 
 
 _HOW = "make it with protoc --include_imports --descriptor_set_out=FILE"

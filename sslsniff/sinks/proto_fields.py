@@ -9,8 +9,9 @@ from sslsniff.decoders.messages import GrpcMessage, Side
 from sslsniff.decoders.protobuf import Field
 from sslsniff.sinks import text
 
-Schema = Callable[[str | None, Side, bytes], dict[str, Any] | None]
-"""Gives a message's fields by name, from the path of its call, who sent it, and its bytes."""
+Schema = Callable[[str | None, Side, bytes], Any]
+"""Gives a message with its fields by name, in protobuf's JSON form, from the path of its call, who
+sent it, and its bytes; None where it does not know."""
 
 
 def no_schema(_target: str | None, _sender: Side, _data: bytes) -> None:
@@ -22,7 +23,7 @@ def is_readable(message: GrpcMessage) -> bool:
     return message.codec == "proto" and message.error is None
 
 
-def fields_text(named: dict[str, Any] | None, data: bytes) -> str | None:
+def fields_text(named: Any, data: bytes) -> str | None:
     """Return a message's fields as JSON, or near to it where only their numbers are known."""
     if named is not None:
         return json.dumps(named, ensure_ascii=False)

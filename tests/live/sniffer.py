@@ -63,14 +63,14 @@ class Sniffer:
         lines = self.output.read_text("utf-8").splitlines() if self.output.exists() else []
         return Captured([json.loads(line) for line in lines], self.errors.read_text(), code)
 
-    def until(self, exchanges: int) -> None:
-        """Wait until so many exchanges are in the output."""
+    def until(self, count: int, kind: str = "exchange") -> None:
+        """Wait until so many objects of one type are in the output."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            if self.output.read_text("utf-8").count('{"type":"exchange"') >= exchanges:
+            if self.output.read_text("utf-8").count(f'{{"type":"{kind}"') >= count:
                 return
             time.sleep(0.05)
-        raise TimeoutError(f"fewer than {exchanges} exchanges:\n{self.output.read_text()[:2000]}")
+        raise TimeoutError(f"fewer than {count} of {kind}:\n{self.output.read_text()[:2000]}")
 
 
 @contextlib.contextmanager
