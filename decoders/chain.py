@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+_PIECE = 1024  # looked through at once: places are soon in question no more
+
 Unit = Callable[[bytes | bytearray, int, int], int]
 """Tells how long the unit at a place is, by the bytes before a stop; 0 if none begins there;
 ``-n`` if ``n`` bytes from the place on are needed to tell."""
@@ -45,8 +47,16 @@ class ChainSync:
 
     def feed(self, data: bytes) -> tuple[int, int] | None:
         """Take more bytes; return where in ``held`` a chain begins and where its proof ends."""
-        self.held += data
-        self._look()
+        for start in range(0, len(data), _PIECE):
+            self.held += data[start : start + _PIECE]
+            self._look()
+            found = self._follow()
+            if found is not None:
+                self.held += data[start + _PIECE :]
+                return found
+        return None
+
+    def _follow(self) -> tuple[int, int] | None:
         size = self._base + len(self.held)
         places, rule = self._places, self._rule
         while places and places[0][0] <= size:

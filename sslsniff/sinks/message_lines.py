@@ -88,7 +88,7 @@ def _beginning(target: str | None, message: StreamMessage, schema: Schema) -> st
     shown = _fields(target, message, schema)
     if shown is None:
         shown = content.as_text(_said(message)[:_SHOWN_BYTES]) or ""
-    return shown[:_SHOWN_BYTES].replace("\n", " ")
+    return shown[:_SHOWN_BYTES].replace("\n", " ").strip()
 
 
 def _cut(shown: str) -> str:

@@ -8,6 +8,7 @@ standard input it sends so many messages, reads what comes back, and prints a li
 """
 
 import asyncio
+import contextlib
 import ssl
 import sys
 
@@ -23,8 +24,9 @@ def message(number: int) -> str | bytes:
 
 async def echo(connection: websockets.ServerConnection) -> None:
     """Send back what comes."""
-    async for each in connection:
-        await connection.send(each)
+    with contextlib.suppress(websockets.ConnectionClosed):
+        async for each in connection:
+            await connection.send(each)
 
 
 async def serve(certificate: str, key: str) -> None:

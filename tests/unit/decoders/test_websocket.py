@@ -1,5 +1,6 @@
 """WebSocket frames to messages; wsproto makes the frames, and is the second opinion."""
 
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import FrameProtocol
 
+from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.held import MESSAGE_BYTES
 from sslsniff.decoders.messages import Header, Message, Side, Undecoded, WebSocketMessage
 from sslsniff.decoders.websocket import NOT_A_FRAME, WebSocket
@@ -271,6 +273,28 @@ def test_bombs_are_cut_and_the_rest_goes_on() -> None:
     assert len(cut.data) == MESSAGE_BYTES
     assert after == text(b"ok", compressed=True)
     assert held < 5 * MESSAGE_BYTES
+
+
+HOSTILE = {
+    "out of step again and again": b"\x81\x01a\x82\x01a\x81\x01a\xff",
+    "frames everywhere": b"\x81\x01",
+    "long frames everywhere": b"\x82\x7e\x3f\xff",
+    "empty frames": b"\x00\x00",
+    "fragments without end": b"\x01\x00",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("make", [plain, joined, Detector])
+@pytest.mark.parametrize("size", [1 << 30, 1000])
+def test_hostile_bytes_take_no_time(
+    name: str, make: Callable[[], WebSocket | Detector], size: int
+) -> None:
+    wire = b"\xff" + HOSTILE[name] * (120_000 // len(HOSTILE[name]))
+    started = time.process_time()
+    out = run(make(), [(S, wire), (S, END), (C, END)], size)
+    assert time.process_time() - started < 2
+    assert out
 
 
 payloads = st.binary(max_size=300) | st.integers(0, 70_000).map(
