@@ -21,7 +21,7 @@ help:
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
-	@echo "make bench   measure start-up, memory and loss"
+	@echo "make bench   measure start-up, memory, loss and decoding"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
@@ -46,10 +46,8 @@ fuzz: .cache/developer
 live: .cache/test-packages .cache/developer
 	$(SUDO) $(BIN)/pytest tests/live
 
-test-kernels: .cache/kernel-packages .cache/developer
-	$(BIN)/python -m tests.kernels
-
-bench: .cache/bench-packages .cache/developer
+	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
+	@echo "make bench   measure start-up, memory, loss and decoding"
 	$(SUDO) $(BIN)/python -m bench
 
 format: .cache/developer

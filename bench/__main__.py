@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import loss, startup
+from bench import decoders, loss, startup
 from bench.rows import Row
 
 _WIDTH = 160
@@ -20,7 +20,7 @@ def main() -> int:
         f"Linux {platform.release()}, {cpus} CPUs, Python {platform.python_version()};"
         f" load before: {Path('/proc/loadavg').read_text().split()[0]}"
     )
-    rows = [*startup.measure(), *loss.measure()]
+    rows = [*startup.measure(), *loss.measure(), *decoders.measure()]
     console.print(_table(rows))
     missed = [row.what for row in rows if not row.ok]
     console.print(f"missed: {', '.join(missed)}" if missed else "all bars are kept")
@@ -33,7 +33,9 @@ def _table(rows: list[Row]) -> Table:
         table.add_column(heading, justify="right" if heading in {"measured", "bar"} else "left")
     for row in rows:
         bar = "" if row.bar is None else f"{row.bar:g}"
-        mark = "" if row.bar is None else "[green]ok[/]" if row.ok else "[red]MISSED[/]"
+        if row.least is not None:
+            bar = f"at least {row.least:,g}"
+        mark = "" if not bar else "[green]ok[/]" if row.ok else "[red]MISSED[/]"
         places = 1 if row.unit != "bytes" else 0
         table.add_row(row.what, f"{row.value:,.{places}f}", row.unit, bar, mark, row.note)
     return table
