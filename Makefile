@@ -46,8 +46,10 @@ fuzz: .cache/developer
 live: .cache/test-packages .cache/developer
 	$(SUDO) $(BIN)/pytest tests/live
 
-	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
-	@echo "make bench   measure start-up, memory, loss and decoding"
+test-kernels: .cache/kernel-packages .cache/developer
+	$(BIN)/python -m tests.kernels
+
+bench: .cache/bench-packages .cache/developer .cache/mitmproxy
 	$(SUDO) $(BIN)/python -m bench
 
 format: .cache/developer
