@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff.columns import print_table
 from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import release, sockets, uprobe_multi
 from sslsniff.kernel.bcc_loader import import_bcc
@@ -146,7 +147,6 @@ def _attempt(action: Callable[[], object]) -> SslsniffError | None:
 
 def print_report() -> int:
     """Print the findings; return 0 where sslsniff can capture, else 1."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -160,7 +160,7 @@ def print_report() -> int:
         )
         remedy = "" if finding.ok else finding.remedy
         table.add_row(mark, finding.what, escape(finding.fact), escape(remedy))
-    Console().print(table)
+    print_table(table)
     able = all(finding.ok for finding in findings if finding.needed)
     print("sslsniff can capture here." if able else "sslsniff cannot capture here.")
     return 0 if able else 1

@@ -1,14 +1,13 @@
 """``sslsniff list``: which processes use which TLS library, and which probes fit."""
 
-import sys
 from collections.abc import Collection, Iterator
 
 from sslsniff.attachments import Attachment, Refusal
+from sslsniff.columns import print_table
 from sslsniff.escaping import escape
+from sslsniff.sinks.text import counted
 from sslsniff.sites import Cost
 from sslsniff.targets import Usage, survey
-
-_PIPE_WIDTH = 400
 
 
 def print_inventory(pids: Collection[int] = ()) -> int:
@@ -16,7 +15,6 @@ def print_inventory(pids: Collection[int] = ()) -> int:
 
     Raises ``TargetError`` where one of ``pids`` does not exist.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -28,10 +26,11 @@ def print_inventory(pids: Collection[int] = ()) -> int:
         for row in _rows(usage):
             table.add_row(*(Text(escape(cell)) for cell in row))
     if table.row_count:
-        Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+        print_table(table)
     hidden = sum(usage.hidden for usage in usages)
     if hidden:
-        print(f"{hidden} processes could not be looked into: run as root to see what they use")
+        shown = counted(hidden, "process", "processes")
+        print(f"{shown} could not be looked into: run as root for the whole list")
     elif not table.row_count:
         print("no process uses a TLS library that sslsniff knows")
     plans = [plan for usage in usages for plan in usage.files.values()]

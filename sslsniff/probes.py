@@ -84,7 +84,7 @@ class Planner:
 class Probes:
     """What is attached. ``libraries`` are the names that ``wire.Opened.library`` indexes.
 
-    ``count`` counts probes, ``files`` the files that they are in.
+    ``count`` counts probes in files, ``files`` those files.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Probes:
                 )
                 self._keep(detach, len(offsets))
         except KernelError as error:
-            self._note(str(error))
+            self._note(f"{planned.path}: {error}")
             return False
         self.files += 1
         return True
@@ -134,7 +134,7 @@ class Probes:
         for thread in threads:
             thread.join()
 
-    def _keep(self, detach: Detach, probes: int = 1) -> None:
+    def _keep(self, detach: Detach, probes: int = 0) -> None:
         self._detaches.append(detach)
         self.count += probes
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import release
-from sslsniff.kernel.loader import Detach
+from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
 
 SOURCES = Path(__file__).parent.parent / "bpf"
 
@@ -131,8 +131,7 @@ class BccLoader:
         key_buffer = ctypes.create_string_buffer(key, len(key))
         value_buffer = ctypes.create_string_buffer(value, len(value))
         if self._bcc.lib.bpf_update_elem(self.map_fd(name), key_buffer, value_buffer, 0) != 0:
-            reason = os.strerror(ctypes.get_errno())
-            raise KernelError(f"the kernel refused an entry of map {name}", reason)
+            raise refused_entry(name, ctypes.get_errno())
 
     def delete(self, name: str, key: bytes) -> None:
         """See ``Loader``."""
@@ -156,11 +155,7 @@ class BccLoader:
                     function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
                 )
                 if fd < 0:
-                    reason = os.strerror(self._bcc.ct.get_errno())
-                    raise KernelError(
-                        f"cannot attach {program} at {path}+{offset:#x} ({reason})",
-                        "run sslsniff doctor",
-                    )
+                    raise refused_probe(program, [offset], self._bcc.ct.get_errno())
                 attached.callback(self._bcc.lib.bpf_close_perf_event_fd, fd)
             return attached.pop_all().close
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel import release, uprobe_multi
-from sslsniff.kernel.loader import Detach
+from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 
@@ -160,8 +160,7 @@ class LibbpfLoader:
     def update(self, name: str, key: bytes, value: bytes) -> None:
         """See ``Loader``."""
         if self._lib.bpf_map_update_elem(self.map_fd(name), key, value, 0) != 0:
-            reason = os.strerror(ctypes.get_errno())
-            raise KernelError(f"the kernel refused an entry of map {name}", reason)
+            raise refused_entry(name, ctypes.get_errno())
 
     def delete(self, name: str, key: bytes) -> None:
         """See ``Loader``."""
@@ -185,7 +184,9 @@ class LibbpfLoader:
                 link = self._lib.bpf_program__attach_uprobe_opts(
                     self._program(program), -1, os.fsencode(path), offset, byref(options)
                 )
-                attached.callback(self._detach(link, f"{program} at {path}+{offset:#x}"))
+                if not link:
+                    raise refused_probe(program, [offset], ctypes.get_errno())
+                attached.callback(self._lib.bpf_link__destroy, link)
             return attached.pop_all().close
 
     def _link_uprobes(
@@ -195,8 +196,7 @@ class LibbpfLoader:
         try:
             link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookie=cookie)
         except OSError as error:
-            places = ", ".join(f"{offset:#x}" for offset in offsets)
-            raise _attach_error(f"{program} at {path}+{places}", error.errno or 0) from error
+            raise refused_probe(program, offsets, error.errno or 0) from error
         return functools.partial(os.close, link)
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

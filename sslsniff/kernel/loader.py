@@ -1,10 +1,31 @@
 """What a BPF loader can do, whichever it is."""
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from sslsniff.errors import KernelError
+
 Detach = Callable[[], None]
 """Takes away what one call attached; calling it twice is an error. Any thread may call it."""
+
+
+def refused_entry(name: str, number: int) -> KernelError:
+    """Return the error for an entry that map ``name`` did not take; ``number`` is its ``errno``."""
+    if number == errno.E2BIG:  # bpf(2), BPF_MAP_UPDATE_ELEM
+        return KernelError(f"the kernel's table of {name} is full", "name fewer to watch")
+    reason = os.strerror(number)
+    return KernelError(f"the kernel refused an entry of map {name} ({reason})", _DOCTOR)
+
+
+def refused_probe(program: str, offsets: Sequence[int], number: int) -> KernelError:
+    """Return the error for probes that were not placed; the caller knows the name of the file."""
+    places = ", ".join(f"{offset:#x}" for offset in offsets)
+    return KernelError(f"cannot attach {program} at {places} ({os.strerror(number)})", _DOCTOR)
+
+
+_DOCTOR = "run sslsniff doctor"
 
 
 class Loader(Protocol):
@@ -34,7 +55,8 @@ class Loader(Protocol):
     ) -> Detach:
         """Probe every process that maps the file ``path``, at all of these file offsets.
 
-        ``cookie`` is the index of the library's layout, for the program. Raises ``KernelError``.
+        ``cookie`` is the index of the library's layout, for the program. Raises ``KernelError``,
+        which does not name the file.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

@@ -23,9 +23,9 @@ def utc_time(time_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return both, the noun in the plural where there is not one."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return both, the noun in the plural (with an ``s``, if not given) where there is not one."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def size(count: int) -> str:

@@ -1,6 +1,8 @@
 """Probes stand where the plan says and go away, however the kernel attaches them."""
 
+import collections
 import itertools
+import re
 import resource
 import shutil
 import sys
@@ -13,8 +15,11 @@ import pytest
 from sslsniff import targets
 from sslsniff.attachments import Attachment
 from sslsniff.capture import LiveCapture
+from sslsniff.errors import KernelError
 from sslsniff.kernel import uprobe_multi
 from sslsniff.kernel.libbpf import LibbpfLoader
+from sslsniff.probes import Planned, Probes
+from sslsniff.tables import Tables
 from tests.live.checks import started
 from tests.live.memory import breakpoints
 
@@ -59,6 +64,9 @@ def test_probes_come_and_go(
     with capture:
         for library in libraries:
             assert breakpoints(pid, library) == {each.offset for each in plan.probes}
+        count = len(plan.probes) * len(libraries)
+        files = "1 file" if len(libraries) == 1 else f"{len(libraries)} files"
+        assert capture.describe() == f"watching {files} with {count} probes"
         began = time.monotonic()
     took = time.monotonic() - began
     for library in libraries:
@@ -91,3 +99,35 @@ def test_many_files_need_no_ulimit(libraries: list[Path], pid: int) -> None:
     )
     with capture:
         assert all(breakpoints(pid, library) for library in libraries)
+
+
+@pytest.mark.parametrize("by_multi_links", [True, False])
+def test_a_refused_probe_names_its_file(
+    by_multi_links: bool, own_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_multi_links:
+        monkeypatch.setattr(uprobe_multi, "is_supported", lambda: False)
+    loader = LibbpfLoader(RING_BYTES)
+    plan = targets.plan_file(str(own_library))
+    assert isinstance(plan, Attachment)
+    beyond = [each._replace(offset=1 << 40) for each in plan.probes]
+    notes: list[str] = []
+    probes = Probes(loader, Tables(loader), ["unknown"], notes.append)
+    with own_library.open("rb") as file:
+        planned = Planned(str(own_library), file.fileno(), plan._replace(probes=tuple(beyond)))
+        assert not probes.attach(planned)
+    probes.detach()
+    loader.close()
+    [note] = notes
+    assert re.fullmatch(
+        rf"{own_library}: cannot attach \w+ at 0x10000000000 \(.+\): run sslsniff doctor", note
+    )
+
+
+def test_a_full_table_is_told_with_a_remedy() -> None:
+    loader = LibbpfLoader(RING_BYTES)
+    full = "the kernel's table of uids is full: name fewer to watch"
+    uids = (uid.to_bytes(4, "little") for uid in range(1 << 20))
+    with pytest.raises(KernelError, match=f"^{full}$"):
+        collections.deque((loader.update("uids", uid, bytes(4)) for uid in uids), maxlen=0)
+    loader.close()

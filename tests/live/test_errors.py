@@ -138,18 +138,31 @@ def test_list_without_root(server: Server) -> None:
     processes = len(set(targets.procfs.pids()) - kernel_threads)
     done = as_nobody("list")
     told = re.fullmatch(
-        r"(\d+) processes could not be looked into: run as root to see what they use\n", done.stdout
+        r"(\d+) processes could not be looked into: run as root for the whole list\n", done.stdout
     )
     assert told is not None, done.stdout
     assert (done.returncode, done.stderr) == (1, "")
     assert 1 < int(told[1]) <= processes + 20  # others come and go meanwhile
 
     asked = as_nobody("list", "--pid", str(server.pid))
-    assert asked.stdout.startswith("1 processes could not be looked into: ")
+    assert asked.stdout.startswith("1 process could not be looked into: ")
     assert (asked.returncode, asked.stderr) == (1, "")
     as_root = run(SSLSNIFF, "list", "--pid", str(server.pid))
     assert "could not be" not in as_root
     assert re.search(rf"^{server.pid} .* openssl ", as_root, re.MULTILINE)
+
+
+def test_doctor_without_root() -> None:
+    """Each finding is a line, however long its remedy: others read it, too."""
+    done = as_nobody("doctor")
+    assert (done.returncode, done.stderr) == (1, "")
+    _, *findings, verdict = done.stdout.splitlines()
+    assert verdict == "sslsniff cannot capture here."
+    assert all(re.match(r"(yes|no)  ", line) for line in findings), done.stdout
+    assert max(map(len, findings)) > 80
+    assert any(
+        line.rstrip().endswith("run as root, or with these capabilities") for line in findings
+    )
 
 
 def test_list_shows_names_escaped(certificate: Certificate, tmp_path: Path) -> None:
