@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import Self
 
 from sslsniff import procfs, targets, wire
-from sslsniff.attachments import ReturnStyle
 from sslsniff.errors import TargetError
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.model import Loss
+from sslsniff.parts import ReturnStyle
 from sslsniff.probes import Planned, Planner, Probes, allow_open_files
 from sslsniff.tables import Tables
 

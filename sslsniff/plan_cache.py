@@ -14,14 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sslsniff import attachments, debug_files, elf, layout, sites
-from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle
+from sslsniff import attachments, debug_files, elf, fitting, layout, sites
+from sslsniff.attachments import Attachment, Refusal
 from sslsniff.layout import SslLayout
+from sslsniff.parts import Part, Probe, ReturnStyle
 from sslsniff.plans import PLANS
 from sslsniff.sites import Cost
 
-_FORMAT = 2
-_DECIDING = (attachments, debug_files, elf, layout, sites)
+_FORMAT = 3
+_DECIDING = (attachments, debug_files, elf, fitting, layout, sites)
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536
@@ -114,11 +115,17 @@ def _entry(found: Attachment | Refusal) -> dict[str, Any]:
         return {"refusal": found.reason, "is_tls": found.is_tls}
     return {
         "build_id": found.build_id,
-        "library": found.library,
-        "probes": [(*probe[:3], probe.cost.value) for probe in found.probes],
-        "layout": found.layout,
+        "parts": [_part_entry(each) for each in found.parts],
         "left_out": found.left_out,
         "debug_file": found.debug_file,
+    }
+
+
+def _part_entry(part: Part) -> dict[str, Any]:
+    return {
+        "library": part.library,
+        "probes": [(*probe[:3], probe.cost.value) for probe in part.probes],
+        "layout": part.layout,
     }
 
 
@@ -126,6 +133,19 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
     """Return what an entry says; raises where it says nothing sensible."""
     if "refusal" in entry:
         return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]))
+    parts = tuple(_parse_part(each, size) for each in entry["parts"])
+    if not parts:
+        raise ValueError
+    return Attachment(
+        path=path,
+        build_id=_text_or_none(entry["build_id"]),
+        parts=parts,
+        left_out=tuple(_text(each) for each in entry["left_out"]),
+        debug_file=_text_or_none(entry["debug_file"]),
+    )
+
+
+def _parse_part(entry: dict[str, Any], size: int) -> Part:
     plan = {each.library: each for each in PLANS}[entry["library"]]
     rows = [row for group in plan.required for each in group for row in each]
     programs = {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
@@ -136,15 +156,7 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
         probes.append(Probe(program, _number(offset, size), is_return, Cost(cost)))
     if not probes:
         raise ValueError
-    return Attachment(
-        path=path,
-        build_id=_text_or_none(entry["build_id"]),
-        library=plan.library,
-        probes=tuple(probes),
-        layout=None if entry["layout"] is None else _parse_layout(entry["layout"]),
-        left_out=tuple(_text(each) for each in entry["left_out"]),
-        debug_file=_text_or_none(entry["debug_file"]),
-    )
+    return Part(plan.library, tuple(probes), _parse_layout(entry["layout"]))
 
 
 def _parse_layout(fields: list[Any]) -> SslLayout:

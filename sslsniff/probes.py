@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff import targets
-from sslsniff.attachments import Attachment, Refusal, ReturnStyle
+from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import KernelError, TargetError
 from sslsniff.kernel import sockets
 from sslsniff.kernel.loader import Detach, Loader
 from sslsniff.layout import SslLayout
+from sslsniff.parts import Part, ReturnStyle
 from sslsniff.tables import MOST_LAYOUTS, Tables
 
 _LIFE = (
@@ -112,18 +113,22 @@ class Probes:
 
     def attach(self, planned: Planned) -> bool:
         """Place the probes of a file; returns whether the kernel took them."""
-        cookie = self._add_layout(planned.plan)
         try:
-            for (program, is_return), offsets in planned.plan.places().items():
-                detach = self._loader.attach_uprobes(
-                    program, _handle(planned.file), offsets, is_return=is_return, cookie=cookie
-                )
-                self._keep(detach, len(offsets))
+            for part in planned.plan.parts:
+                self._attach_part(part, _handle(planned.file))
         except KernelError as error:
             self._note(f"{planned.path}: {error}")
             return False
         self.files += 1
         return True
+
+    def _attach_part(self, part: Part, path: str) -> None:
+        cookie = self._add_layout(part)
+        for (program, is_return), offsets in part.places().items():
+            detach = self._loader.attach_uprobes(
+                program, path, offsets, is_return=is_return, cookie=cookie
+            )
+            self._keep(detach, len(offsets))
 
     def detach(self) -> None:
         """Take all away, side by side: each waits until no CPU is in it. Safe to call again."""
@@ -138,25 +143,24 @@ class Probes:
         self._detaches.append(detach)
         self.count += probes
 
-    def _add_layout(self, plan: Attachment) -> int:
-        """Tell the programs the layout of a file's objects; return the index it has there.
+    def _add_layout(self, part: Part) -> int:
+        """Tell the programs the layout of a part's objects; return the index it has there.
 
-        Index 0 is for programs that cannot know their file: it holds what fits all files.
+        Index 0 is for programs that cannot know their part: it holds what fits all parts.
         """
         libraries = self._libraries
-        known = plan.layout or _NO_LAYOUT
         if len(libraries) == 1:
-            libraries[0] = plan.library
-            self._tables.set_layout(0, known)
+            libraries[0] = part.library
+            self._tables.set_layout(0, part.layout)
         else:
             self._tables.set_layout(0, _NO_LAYOUT)
-            if libraries[0] != plan.library:
+            if libraries[0] != part.library:
                 libraries[0] = "unknown"
         if len(libraries) == MOST_LAYOUTS:
             return 0
-        libraries.append(plan.library)
+        libraries.append(part.library)
         index = len(libraries) - 1
-        self._tables.set_layout(index, known)
+        self._tables.set_layout(index, part.layout)
         return index
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff import plan_cache, procfs
-from sslsniff.attachments import Attachment, Probe, Refusal, ReturnStyle, make_attachment
+from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError, TargetError
+from sslsniff.parts import Probe, ReturnStyle
 from sslsniff.plans import PLANS
 
 __all__ = [

@@ -110,11 +110,12 @@ def test_a_refused_probe_names_its_file(
     loader = LibbpfLoader(RING_BYTES)
     plan = targets.plan_file(str(own_library))
     assert isinstance(plan, Attachment)
-    beyond = [each._replace(offset=1 << 40) for each in plan.probes]
+    [part] = plan.parts
+    beyond = part._replace(probes=tuple(each._replace(offset=1 << 40) for each in part.probes))
     notes: list[str] = []
     probes = Probes(loader, Tables(loader), ["unknown"], notes.append)
     with own_library.open("rb") as file:
-        planned = Planned(str(own_library), file.fileno(), plan._replace(probes=tuple(beyond)))
+        planned = Planned(str(own_library), file.fileno(), plan._replace(parts=(beyond,)))
         assert not probes.attach(planned)
     probes.detach()
     loader.close()

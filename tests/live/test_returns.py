@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.attachments import Attachment, ReturnStyle
+from sslsniff.attachments import Attachment
+from sslsniff.parts import ReturnStyle
 from sslsniff.targets import plan_file
 from tests.live.checks import (
     Sniff,

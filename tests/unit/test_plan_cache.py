@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sslsniff import plan_cache, targets
-from sslsniff.attachments import Attachment, Refusal, ReturnStyle
+from sslsniff.attachments import Attachment, Refusal
+from sslsniff.parts import ReturnStyle
 from tests import libraries
 
 TRAMPOLINE = ReturnStyle.TRAMPOLINE
@@ -99,6 +100,27 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        {"parts": []},
+        {"parts": 3},
+        {"left_out": [1]},
+        {"build_id": 7},
+        {"refusal": 3},
+    ],
+)
+def test_entries_of_a_wrong_form_are_not_believed(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    path = str(libraries.library("3.0").path)
+    first = targets.plan_file(path)
+    [entry] = entries(tmp_path / "cache")
+    entry.write_text(json.dumps(json.loads(entry.read_text()) | change))
+    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
+    assert targets.plan_file(path) == first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         {"library": "another"},
         {"probes": []},
         {"probes": [["openssl_free_enter", -1, False, "emulated"]]},
@@ -114,18 +136,15 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
         {"layout": [1, 2]},
         {"layout": ["1"] * 10},
         {"layout": [-1] * 10},
-        {"left_out": [1]},
-        {"build_id": 7},
-        {"refusal": 3},
     ],
 )
-def test_entries_of_a_wrong_form_are_not_believed(
-    tmp_path: Path, change: dict[str, object]
-) -> None:
+def test_parts_of_a_wrong_form_are_not_believed(tmp_path: Path, change: dict[str, object]) -> None:
     path = str(libraries.library("3.0").path)
     first = targets.plan_file(path)
-    [entry] = entries(tmp_path / "cache")
-    entry.write_text(json.dumps(json.loads(entry.read_text()) | change))
+    [file] = entries(tmp_path / "cache")
+    entry = json.loads(file.read_text())
+    entry["parts"][0] |= change
+    file.write_text(json.dumps(entry))
     assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
     assert targets.plan_file(path) == first
 

@@ -1,0 +1,160 @@
+"""A plan and a file -> the probes that belong in it.
+
+A plan that does not fit is refused with the reason, never bent: a probe in a wrong place would
+damage the program that it watches.
+"""
+
+from collections.abc import Iterator
+
+from sslsniff.elf import Elf, Function
+from sslsniff.errors import ElfError
+from sslsniff.layout import read_layout
+from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.plans import Alternative, Passing, Plan, Row
+from sslsniff.sites import Cost, arguments, best_site, callees, handed_on, return_sites, stub_slot
+
+_STUB_BYTES = 16
+
+
+class _AbsentError(UnfitError):
+    """The file has no such function."""
+
+
+def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[Part, list[str]]:
+    """Return a plan's probes in a file, and why lesser ones do not fit.
+
+    Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
+    """
+    return _Fitting(elf, style).fit(plan)
+
+
+class _Fitting:
+    """Fits plans to one file."""
+
+    def __init__(self, elf: Elf, style: ReturnStyle) -> None:
+        self._elf = elf
+        self._style = style
+
+    def fit(self, plan: Plan) -> tuple[Part, list[str]]:
+        probes: list[Probe] = []
+        left_out: list[str] = []
+        probed: set[int] = set()
+        for group in plan.required:
+            probes += self._cheapest(group, probed)
+        for row in plan.optional:
+            try:
+                probes += self._place(row, probed)
+            except _AbsentError:
+                continue
+            except UnfitError as unfit:
+                left_out.append(str(unfit))
+        part = Part(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        return part, left_out
+
+    def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
+        """Return the probes of the cheapest alternative; add its functions to ``probed``."""
+        found: list[tuple[list[list[Probe]], set[int]]] = []
+        reasons: list[str] = []
+        for alternative in group:
+            functions = probed.copy()
+            try:
+                found.append(([self._place(row, functions) for row in alternative], functions))
+            except UnfitError as unfit:
+                reasons.append(str(unfit))
+        if not found:
+            raise UnfitError("; ".join(dict.fromkeys(reasons)))
+        rows, functions = min(found, key=lambda each: max(map(_dear_hits, each[0])))
+        probed |= functions
+        return [probe for row in rows for probe in row]
+
+    def _place(self, row: Row, probed: set[int]) -> list[Probe]:
+        """Return a row's probes and add its function to ``probed``; raises ``UnfitError``."""
+        if row.unless is not None and self._elf.function(row.unless) is not None:
+            raise UnfitError(f"there is {row.unless}")
+        name, function = self._find(row.function)
+        if row.through is not None and self._leads_to(function, probed, row.through):
+            return []
+        probed.add(function.address)
+        code = self._elf.code(function)
+        trampoline = row.leave is not None and self._style is ReturnStyle.TRAMPOLINE
+        site = best_site(code, function.address, row.registers, with_return=row.leave is not None)
+        if site is None:
+            raise UnfitError(f"{name} has no place for a probe")
+        offset = self._elf.offset(site.address)
+        probes = []
+        if row.enter is not None:
+            probes.append(Probe(row.enter, offset, False, site.cost))
+        if row.leave is not None and trampoline:
+            probes.append(Probe(row.leave, offset, True, site.cost))
+        elif row.leave is not None:
+            probes += self._returns(name, function, code, row.leave)
+        return probes
+
+    def _returns(self, name: str, function: Function, code: bytes, leave: str) -> Iterator[Probe]:
+        returns = return_sites(code, function.address)
+        if returns is None:
+            raise UnfitError(f"{name} has ways out other than its return instructions")
+        for address in returns:
+            yield Probe(leave, self._elf.offset(address), False, Cost.STEPPED)
+
+    def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
+        """Say whether a function calls one of ``wanted``, itself or through the ones named."""
+        targets = callees(self._elf.code(function), function.address)
+        called = {each for target in targets if (each := self._behind_stub(target)) is not None}
+        if any(each.address in wanted for each in called):
+            return True
+        inner = {name: self._elf.function(name) for name in through}
+        return any(
+            each in called and self._leads_to(each, wanted, tuple({*through} - {name}))
+            for name, each in inner.items()
+            if each is not None
+        )
+
+    def _behind_stub(self, address: int) -> Function | None:
+        try:
+            code = self._elf.code(Function(address, _STUB_BYTES))
+        except ElfError:
+            return None
+        slot = stub_slot(code, address)
+        name = None if slot is None else self._elf.name_in(slot)
+        return self._elf.function_at(address) if name is None else self._elf.function(name)
+
+    def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
+        if isinstance(wanted, str):
+            return wanted, self._named(wanted)
+        return self._passed(wanted)
+
+    def _named(self, name: str) -> Function:
+        function = self._elf.function(name)
+        if function is None:
+            raise _AbsentError(f"there is no {name}")
+        if not function.size:
+            raise UnfitError(f"the length of {name} is unknown")
+        return function
+
+    def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
+        """Find the one function that all of these calls lead to."""
+        common: set[int] | None = None
+        for passing in passings:
+            caller = self._named(passing.caller)
+            calls = handed_on(self._elf.code(caller), caller.address)
+            passed = {
+                callee for callee, kept in calls.items() if kept.issuperset(passing.registers)
+            }
+            common = passed if common is None else common & passed
+        registers = {register for passing in passings for register in passing.registers}
+        functions = [
+            function
+            for callee in common or ()
+            if (function := self._elf.function_at(callee)) is not None
+            and arguments(self._elf.code(function), callee) >= registers
+        ]
+        name = "what " + " and ".join(each.caller for each in passings) + " call"
+        if len(functions) != 1:
+            raise UnfitError(f"{name} is not one function")
+        return name, functions[0]
+
+
+def _dear_hits(row: list[Probe]) -> int:
+    """Count the dear hits of one call; a return probe stands where the entry's does."""
+    return len({each.program for each in row if each.cost is Cost.STEPPED and not each.is_return})
