@@ -248,7 +248,9 @@ class Detector:
         return self.give_up() if len(self._ended) == len(Side) else []
 
     def give_up(self) -> list[Message]:
-        """Pass on as undecoded what is held: no proof will come any more."""
+        """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
+        if isinstance(self._decoder, Http2):
+            return self._decoder.totals()
         out: list[Message] = []
         while self._held:
             out += self._pass_on(self._size)

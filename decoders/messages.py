@@ -110,6 +110,33 @@ class Frame:
 
 
 @dataclass(slots=True)
+class Stall:
+    """From now on ``side`` waits, or no longer: a flow-control window is 0 (RFC 9113 section 5.2).
+
+    ``stream`` 0 is the connection's window, on which all streams wait.
+    """
+
+    stream: int
+    side: Side
+    waits: bool
+
+
+@dataclass(slots=True)
+class Http2Totals:
+    """What the frames of an HTTP/2 connection came to, by the side that sent them.
+
+    ``streams`` that it opened or promised; ``resets`` that it sent; ``header_table`` is the most
+    bytes that its dynamic table held (RFC 7541 section 4.1), as far as seen; ``window`` what it
+    might still send at the end, None where that is unknown.
+    """
+
+    streams: dict[Side, int]
+    resets: dict[Side, int]
+    header_table: dict[Side, int]
+    window: dict[Side, int | None]
+
+
+@dataclass(slots=True)
 class Undecoded:
     """Bytes that no decoder could read, and why; ``size`` counts those not kept, too."""
 
@@ -210,6 +237,8 @@ Message = (
     | MessageEnd
     | Aborted
     | Frame
+    | Stall
+    | Http2Totals
     | Undecoded
     | WebSocketMessage
     | GrpcMessage

@@ -218,13 +218,18 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
     from sslsniff.flows import Flows
     from sslsniff.tracer import Tracer  # with the decoders: 30 ms that no probe should wait for
 
-    tracer = Tracer(sinks, frames=options.frames, body_limit_bytes=options.max_body)
+    tracer = Tracer(
+        sinks,
+        frames=options.frames,
+        streams=options.stream,
+        body_limit_bytes=options.max_body,
+    )
     flows = Flows(source.libraries, tracer)
     try:
         while not asked.to_stop and not source.ended:
             _move(source, flows, sinks)
             now_ns = time.time_ns() if source.is_live else tracer.last_ns
-            tracer.tell_unknown(now_ns)
+            tracer.tick(now_ns)
             if asked.to_show:
                 asked.to_show = False
                 _show_open(tracer.open_exchanges(), now_ns)

@@ -214,6 +214,18 @@ class Exchange:
         return sum(half.body.missing for half in (self.request, self.response) if half)
 
 
+class Wait(NamedTuple):
+    """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
+
+    ``stream`` 0 is the connection's window, on which all streams wait.
+    """
+
+    stream: int
+    side: Side
+    since_ns: int
+    is_over: bool
+
+
 @dataclass(slots=True)
 class Loss:
     """Plaintext that was not captured: so many events and bytes, for one cause."""

@@ -81,6 +81,11 @@ def user_id(text: str) -> int:
     return _whole_number(text, 0, _MOST_UID, "the number of a user, as id -u NAME shows it")
 
 
+def stream_number(text: str) -> int:
+    """Return the HTTP/2 stream that ``text`` says: 31 bits (RFC 9113 section 5.1.1)."""
+    return _whole_number(text, 0, (1 << 31) - 1, "the number of an HTTP/2 stream")
+
+
 def name(text: str) -> str:
     """Return ``text``, which must not be empty."""
     if not text:
@@ -273,7 +278,19 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
     output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
-    output.add_argument("--frames", action="store_true", help="HTTP/2 frames as they come")
+    output.add_argument(
+        "--frames",
+        action="store_true",
+        help="HTTP/2 frames as they come, and what flow control does",
+    )
+    output.add_argument(
+        "--stream",
+        type=stream_number,
+        action="append",
+        default=[],
+        metavar="N",
+        help="only this HTTP/2 stream of each connection; 0: its own frames (may be repeated)",
+    )
     output.add_argument(
         "--proto-set",
         type=name,

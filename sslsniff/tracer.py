@@ -4,7 +4,7 @@ Memory: bodies are kept only for sinks that want them, up to ``body_limit_bytes`
 and ``KEPT_BYTES`` in all; beyond, their sizes are still counted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,12 +16,14 @@ from sslsniff.decoders.messages import (
     BodyTrailers,
     Frame,
     GrpcMessage,
+    Http2Totals,
     Message,
     MessageEnd,
     RequestHead,
     ResponseHead,
     ServerSentEvent,
     Side,
+    Stall,
     StreamMessage,
     Undecoded,
     WebSocketMessage,
@@ -38,8 +40,10 @@ from sslsniff.model import (
     Request,
     Response,
     Summary,
+    Wait,
 )
 from sslsniff.sinks.base import Sink
+from sslsniff.waits import Waits
 
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
@@ -81,14 +85,22 @@ class Tracer:
     """A ``flows.Listener`` that decodes, and tells sinks.
 
     ``last_ns`` is the time of the last chunk.
-    ``frames`` asks for HTTP/2 frames too. Without a sink that wants messages nothing is decoded.
+    ``frames`` asks for HTTP/2 frames too. With ``streams`` only what is of these HTTP/2 streams is
+    told (0: the frames of the connection). Without a sink that wants messages nothing is decoded.
     """
 
     def __init__(
-        self, sinks: Sequence[Sink], *, frames: bool = False, body_limit_bytes: int = 16 << 20
+        self,
+        sinks: Sequence[Sink],
+        *,
+        frames: bool = False,
+        streams: Collection[int] = (),
+        body_limit_bytes: int = 16 << 20,
     ) -> None:
         self._sinks = sinks
         self._frames = frames
+        self._streams = frozenset(streams)
+        self._waits = Waits(self._wait)
         self._decodes = any(sink.wants_messages for sink in sinks)
         self._body_limit = body_limit_bytes if any(sink.wants_bodies for sink in sinks) else 0
         self._kept_bytes = 0
@@ -107,6 +119,8 @@ class Tracer:
             MessageEnd: self._message_end,
             Aborted: self._aborted,
             Frame: self._frame,
+            Stall: self._stall,
+            Http2Totals: self._frame_totals,
             Undecoded: self._undecoded,
             WebSocketMessage: self._stream_message,
             GrpcMessage: self._stream_message,
@@ -139,7 +153,7 @@ class Tracer:
             if conversation.first is None and chunk.data:
                 conversation.first = replace(chunk, data=chunk.data[:_FIRST_BYTES])
                 self._unrecognised[chunk.connection.id] = conversation
-            self.tell_unknown(chunk.time_ns)
+            self.tick(chunk.time_ns)
             if chunk.connection.role is None and not self._find_role(conversation, chunk):
                 return
             self._decode(conversation, chunk)
@@ -155,8 +169,12 @@ class Tracer:
         for sink in self._sinks:
             sink.ended(connection, direction, time_ns)
 
-    def tell_unknown(self, now_ns: int) -> None:
-        """Tell the sinks of connections whose protocol was not recognised for long enough."""
+    def tick(self, now_ns: int) -> None:
+        """Tell the sinks what has lasted for long enough: protocols not recognised, stalls."""
+        self._tell_unknown(now_ns)
+        self._waits.tick(now_ns)
+
+    def _tell_unknown(self, now_ns: int) -> None:
         while self._unrecognised:
             conversation = next(iter(self._unrecognised.values()))
             assert conversation.first is not None
@@ -186,7 +204,7 @@ class Tracer:
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
-        self.tell_unknown(time_ns)
+        self.tick(time_ns)
         conversation = self._conversations.pop(connection.id, None)
         if conversation is not None:
             self._end(conversation, time_ns)
@@ -203,6 +221,7 @@ class Tracer:
             self._settle(conversation)
             rest = conversation.decoder.give_up()
             self._dispatch(conversation, rest, _end_of(conversation.connection, self.last_ns))
+            self._waits.close(conversation.connection, self.last_ns)
             for stream in list(conversation.open):
                 self._finish(conversation, stream, self.last_ns, "capture ended")
         totals = self.totals
@@ -270,6 +289,9 @@ class Tracer:
         self._settle(conversation)
         for side in (Side.CLIENT, Side.SERVER):
             self._end_side(conversation, side, time_ns)
+        end = _end_of(conversation.connection, time_ns)
+        self._waits.close(conversation.connection, time_ns)
+        self._dispatch(conversation, conversation.decoder.give_up(), end)
         for stream in list(conversation.open):
             self._finish(conversation, stream, time_ns, "connection closed")
 
@@ -365,15 +387,35 @@ class Tracer:
         error = None if spared else message.error
         self._finish(conversation, message.stream, chunk.time_ns, error)
 
+    def _is_asked(self, stream: int | None) -> bool:
+        return not self._streams or stream in self._streams
+
     def _frame(self, conversation: _Conversation, message: Frame, chunk: Chunk) -> None:
+        if self._is_asked(message.stream):
+            for sink in self._sinks:
+                sink.frame(conversation.connection, message, chunk.time_ns, chunk.tid)
+
+    def _stall(self, conversation: _Conversation, message: Stall, chunk: Chunk) -> None:
+        self._waits.take(conversation.connection, message, chunk.time_ns)
+
+    def _wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        if not wait.stream or self._is_asked(wait.stream):
+            for sink in self._sinks:
+                sink.wait(connection, wait, time_ns)
+
+    def _frame_totals(
+        self, conversation: _Conversation, message: Http2Totals, chunk: Chunk
+    ) -> None:
         for sink in self._sinks:
-            sink.frame(conversation.connection, message, chunk.time_ns, chunk.tid)
+            sink.frame_totals(conversation.connection, message, chunk.time_ns)
 
     def _stream_message(
         self, conversation: _Conversation, message: StreamMessage, chunk: Chunk
     ) -> None:
         opened = conversation.open.get(message.stream)
         exchange = opened.exchange if opened is not None else conversation.switched
+        if not self._is_asked(exchange.stream if exchange is not None else None):
+            return
         for sink in self._sinks:
             sink.message(conversation.connection, exchange, message, chunk.time_ns, chunk.tid)
 
@@ -405,8 +447,9 @@ class Tracer:
                 body.data = b"".join(parts)
                 self._kept_bytes -= len(body.data)
         self._exchanges += 1
-        for sink in self._sinks:
-            sink.exchange(exchange)
+        if self._is_asked(exchange.stream):
+            for sink in self._sinks:
+                sink.exchange(exchange)
 
 
 def _end_of(connection: Connection, time_ns: int) -> Chunk:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders.http2 import frames
+from sslsniff.decoders.http2.frame_view import FrameView
 from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.reader import MAX_PAYLOAD, FrameReader
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
-    Frame,
     Header,
     Message,
     MessageEnd,
@@ -48,7 +48,6 @@ class _Direction:
         "head",
         "hpack",
         "kind",
-        "preview",
         "promised",
         "reader",
         "stream",
@@ -61,23 +60,25 @@ class _Direction:
         self.block: bytearray | None = None
         self.goaway = 1 << 31
         self.kind = self.flags = self.stream = self.promised = 0
-        self.preview = bytearray()
 
 
 class Http2:
     """Decodes one HTTP/2 connection, from its start or from its middle.
 
-    ``frames`` adds a :class:`Frame` for each frame behind the messages that it gave.
+    ``frames`` adds a ``Frame`` for each frame behind the messages that it gave, ``Stall`` where
+    flow control stops and lets go, and at the end ``Http2Totals``.
     ``upgraded`` tells that stream 1 was opened by an HTTP/1 request (RFC 7540 section 3.2).
     """
 
     protocol = "http/2"
 
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
-        self._frames = frames
+        self._view = FrameView() if frames else None
         self._streams: dict[int, int] = {}
         if upgraded:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
+            if self._view:
+                self._view.forget()  # the client's first settings were a header of HTTP/1
         self._client = _Direction(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
         self._server = _Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
 
@@ -93,6 +94,10 @@ class Http2:
         if missing > 0:
             self._of(side).reader.gap(missing, out)
         return out
+
+    def totals(self) -> list[Message]:
+        """Return what all frames came to, where frames are shown."""
+        return [self._view.totals()] if self._view else []
 
     def end(self, side: Side) -> list[Message]:
         """End a side: the messages that it owed are aborted."""
@@ -111,9 +116,8 @@ class Http2:
         """Take a piece of a DATA frame (section 6.1)."""
         if not self._state(stream) & _CLOSED:
             out.append(BodyData(stream, side, data, missing))
-        if self._frames:
-            preview = self._of(side).preview
-            preview += data[: frames.PREVIEW - len(preview)]
+        if self._view:
+            self._view.data(side, data)
 
     def data_end(
         self, side: Side, flags: int, stream: int, length: int, out: list[Message]
@@ -123,10 +127,8 @@ class Http2:
             self._block_lost(side, "header block interrupted", out)
         if flags & frames.END_STREAM:
             self._end_message(stream, side, [], out)
-        if self._frames:
-            preview = self._of(side).preview
-            self._show(side, frames.DATA, flags, stream, length, {"data": bytes(preview)}, out)
-            preview.clear()
+        if self._view:
+            self._view.data_end(side, flags, stream, length, out)
 
     def frame(
         self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
@@ -136,7 +138,7 @@ class Http2:
         if direction.block is not None and kind != frames.CONTINUATION:
             # Section 6.10 allows nothing else here, not even on other streams.
             self._block_lost(side, "header block interrupted", out)
-        if kind == frames.HEADERS and flags & _ODD_FLAGS == frames.END_HEADERS and not self._frames:
+        if kind == frames.HEADERS and flags & _ODD_FLAGS == frames.END_HEADERS and not self._view:
             direction.kind, direction.flags, direction.stream = kind, flags, stream
             self._end_block(side, payload, out)  # nearly all header blocks, the short way
             return
@@ -149,13 +151,14 @@ class Http2:
             fields = act(self, side, flags, stream, payload, out)
         elif fault is not None:
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
-        if self._frames:
+        if self._view:
             details: dict[str, Any] = {"error": fault}
             if fault is None:
                 details = frames.describe(kind, flags, payload)
             if fields is not None:
                 details["headers"] = fields
-            self._show(side, kind, flags, stream, len(payload), details, out)
+                self._view.note_table(side, direction.hpack.size)
+            self._view.frame(side, kind, flags, stream, len(payload), details, out)
 
     def frame_lost(
         self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
@@ -169,8 +172,9 @@ class Http2:
             out.append(BodyData(stream, side, b"", length))
         if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM and stream:
             self._end_message(stream, side, [], out)
-        if self._frames:
-            self._show(side, kind, flags, stream, length, {"error": "not decoded"}, out)
+        if self._view:
+            self._view.forget()
+            self._view.frame(side, kind, flags, stream, length, {"error": "not decoded"}, out)
 
     def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
         """Note lost frames: header blocks may be among them, so HPACK's state is lost.
@@ -180,7 +184,8 @@ class Http2:
         direction = self._of(side)
         direction.hpack.forget()
         direction.block = None
-        direction.preview.clear()
+        if self._view:
+            self._view.forget()
         if missing:
             busy = [
                 stream
@@ -193,6 +198,8 @@ class Http2:
     def joined(self, side: Side) -> None:
         """Note that earlier header blocks were not seen."""
         self._of(side).hpack.forget()
+        if self._view:
+            self._view.forget()
 
     # What the frames say. Each returns the fields that the frame completed, if any.
 
@@ -360,19 +367,6 @@ class Http2:
         if state and not state & _CLOSED:
             out.append(Aborted(stream, side, error))
             self._note(stream, _CLOSED)
-
-    def _show(
-        self,
-        side: Side,
-        kind: int,
-        flags: int,
-        stream: int,
-        length: int,
-        details: dict[str, Any],
-        out: list[Message],
-    ) -> None:
-        names = frames.flag_names(kind, flags)
-        out.append(Frame(stream, side, frames.type_name(kind), names, length, details))
 
 
 _ACTS: dict[int, Callable[..., list[Header] | None]] = {

@@ -60,6 +60,11 @@ class HpackDecoder:
         self._size = 0
         self._limit = DEFAULT_TABLE
 
+    @property
+    def size(self) -> int:
+        """The bytes that the dynamic table holds, as far as its entries are known (section 4.1)."""
+        return self._size
+
     def forget(self) -> None:
         """Forget the table: a block was lost and every index shifted by an unknown amount.
 

@@ -1,7 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
-from sslsniff.decoders.messages import Frame, Side, StreamMessage, Undecoded
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage, Undecoded
+from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary, Wait
 
 
 class Sink:
@@ -27,6 +27,15 @@ class Sink:
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """Take an HTTP/2 frame as it passed."""
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """Take note that a side waits, or waited, for flow control on an HTTP/2 connection.
+
+        Told once while it lasts, when it has lasted for a while, and when it is over.
+        """
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """Take what the frames of an HTTP/2 connection came to, at its end or the capture's."""
 
     def message(
         self,

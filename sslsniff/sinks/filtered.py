@@ -11,9 +11,18 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslsniff.decoders.messages import Frame, Side, StreamMessage, Undecoded
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage, Undecoded
 from sslsniff.filters import Filter
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, Summary
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Loss,
+    LossCause,
+    Summary,
+    Wait,
+)
 from sslsniff.sinks.base import Sink
 
 HELD_BYTES = 64 << 20
@@ -74,6 +83,14 @@ class FilteredSink(Sink):
         self._pass(
             connection, lambda sink: sink.frame(connection, frame, time_ns, tid), frame.length
         )
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._pass(connection, lambda sink: sink.wait(connection, wait, time_ns), 0)
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._pass(connection, lambda sink: sink.frame_totals(connection, totals, time_ns), 0)
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """See ``Sink``."""

@@ -2,9 +2,9 @@
 
 from typing import TextIO
 
-from sslsniff.decoders.messages import Frame, StreamMessage
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage
 from sslsniff.escaping import escape
-from sslsniff.model import Connection, Exchange
+from sslsniff.model import Connection, Exchange, Wait
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.lines import plain
@@ -23,15 +23,30 @@ class FrameSink(Sink):
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        arrow = "->" if frame.side.value == "client" else "<-"
         flags = f" [{' '.join(frame.flags)}]" if frame.flags else ""
-        said = " ".join(f"{name}={_shown(value)}" for name, value in frame.details.items())
-        self._stream.write(
-            f"{text.local_time(time_ns)}  {text.near_end(connection)}"
-            f"  {text.address(connection.remote)}  {arrow} #{frame.stream}"
-            f" {frame.type}{flags} {frame.length} B  {escape(said)}".rstrip()
-            + "\n"
-        )
+        details = sorted(frame.details.items(), key=lambda each: isinstance(each[1], bytes))
+        said = " ".join(f"{name}={_shown(value)}" for name, value in details)
+        shown = f"{frame.type}{flags} {frame.length} B  {escape(said)}"
+        self._line(connection, frame.side, frame.stream, shown, time_ns)
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """See ``Sink``."""
+        waited, now = ("waited", "was") if wait.is_over else ("has waited", "is")
+        what = "its window" if wait.stream else "no stream may send, the connection's window"
+        shown = f"{waited} {text.duration(time_ns - wait.since_ns)}: {what} {now} 0"
+        self._line(connection, wait.side, wait.stream, shown, time_ns)
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """See ``Sink``."""
+        for side in Side:
+            window = totals.window[side]
+            shown = (
+                f"in all {text.counted(totals.streams[side], 'stream')}"
+                f", {text.counted(totals.resets[side], 'reset')}"
+                f", largest header table {totals.header_table[side]} B"
+                f", window left {'unknown' if window is None else f'{window} B'}"
+            )
+            self._line(connection, side, 0, shown, time_ns)
 
     def message(
         self,
@@ -44,6 +59,16 @@ class FrameSink(Sink):
         """See ``Sink``."""
         shown = message_line(connection, exchange, message, time_ns, plain, self._schema)
         self._stream.write(shown + "\n")
+
+    def _line(
+        self, connection: Connection, side: Side, stream: int, shown: str, time_ns: int
+    ) -> None:
+        arrow = "->" if side is Side.CLIENT else "<-"
+        self._stream.write(
+            f"{text.local_time(time_ns)}  {text.near_end(connection)}"
+            f"  {text.address(connection.remote)}  {arrow} #{stream} {shown}".rstrip()
+            + "\n"
+        )
 
     def flush(self) -> None:
         """See ``Sink``."""

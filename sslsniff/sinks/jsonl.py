@@ -5,16 +5,25 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from sslsniff.decoders import content
-from sslsniff.decoders.messages import Frame, Header, StreamMessage, Undecoded
+from sslsniff.decoders.messages import (
+    Frame,
+    Header,
+    Http2Totals,
+    Side,
+    StreamMessage,
+    Undecoded,
+)
 from sslsniff.model import (
     Address,
     Body,
     Chunk,
     Connection,
+    Direction,
     Exchange,
     Request,
     Response,
     Summary,
+    Wait,
 )
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
@@ -87,11 +96,10 @@ class JsonSink(Sink):
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        written = connection.role is frame.side
         self._write(
             {"type": "frame", **_common(connection, time_ns, tid)}
             | {
-                "direction": "write" if written else "read",
+                "direction": _direction(connection, frame.side),
                 "stream": frame.stream,
                 "frame": frame.type,
                 "flags": frame.flags,
@@ -102,6 +110,32 @@ class JsonSink(Sink):
                 for name, value in frame.details.items()
             }
         )
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._write(
+            {"type": "wait", **_common(connection, time_ns, None)}
+            | {
+                "direction": _direction(connection, wait.side),
+                "stream": wait.stream,
+                "waited_ms": _since(wait.since_ns, time_ns),
+                "over": wait.is_over,
+            }
+        )
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """See ``Sink``."""
+        for side in Side:
+            self._write(
+                {"type": "frame_totals", **_common(connection, time_ns, None)}
+                | {
+                    "direction": _direction(connection, side),
+                    "streams": totals.streams[side],
+                    "resets": totals.resets[side],
+                    "header_table": totals.header_table[side],
+                    "connection_window": totals.window[side],
+                }
+            )
 
     def message(
         self,
@@ -114,16 +148,15 @@ class JsonSink(Sink):
         """See ``Sink``."""
         said = message_object(exchange, message, self._schema)
         whose = _common(connection, time_ns, tid)
-        whose["direction"] = "write" if connection.role is message.side else "read"
+        whose["direction"] = _direction(connection, message.side)
         self._write({"type": said.pop("type"), **whose, **said})
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        written = connection.role is message.side
         self._write(
             {"type": "undecoded", **_common(connection, time_ns, None)}
             | {
-                "direction": "write" if written else "read",
+                "direction": _direction(connection, message.side),
                 "reason": message.reason,
                 "data": text.bytes_object(message.data, message.size),
             }
@@ -186,6 +219,11 @@ def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:
         "client": _address(connection.client),
         "server": _address(connection.server),
     }
+
+
+def _direction(connection: Connection, sender: Side) -> str:
+    direction = Direction.WRITE if connection.role is sender else Direction.READ
+    return direction.value
 
 
 def _address(address: Address | None) -> Object | None:

@@ -360,6 +360,8 @@ def test_captures_to_read(server: Server, certificate: Certificate, tmp_path: Pa
         ["--pid", "99999999999999999999999"],
         ["--uid", "root"],
         ["--uid", "-1"],
+        ["--frames", "--stream", "-1"],
+        ["--frames", "--stream", str(1 << 31)],
         ["--uid", "99999999999"],
         ["--comm", ""],
         ["--lib="],

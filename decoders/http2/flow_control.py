@@ -1,0 +1,145 @@
+"""Flow-control windows of one connection, as an onlooker can follow them (RFC 9113 section 5.2).
+
+A window belongs to who sends: so many bytes of DATA it may still send, on each stream and on the
+connection. The other side opens it. Where frames were not seen windows are unknown for good, never
+guessed.
+
+Memory: two numbers for each open stream, ``_MAX_STREAMS`` at most.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from sslsniff.decoders.http2 import frames
+from sslsniff.decoders.messages import Side, Stall
+
+_DEFAULT_WINDOW = 65_535
+_MAX_STREAMS = 4096
+_MAX_PENDING = 64
+
+
+@dataclass(slots=True)
+class _Sender:
+    """What one side may send.
+
+    ``pending`` are its peer's SETTINGS that it has not acknowledged: the initial window that each
+    names, or None.
+    """
+
+    window: int = _DEFAULT_WINDOW
+    initial: int = _DEFAULT_WINDOW
+    streams: dict[int, int] = field(default_factory=dict)
+    sending: set[int] = field(default_factory=set)
+    """Streams with its headers, but not yet its end."""
+    waiting: set[int] = field(default_factory=set)
+    """Streams that a window of 0 stops; 0: the connection's stops all."""
+    pending: deque[int | None] = field(default_factory=deque)
+
+    def drop(self, stream: int) -> None:
+        """Forget a stream on which nothing more is sent."""
+        self.streams.pop(stream, None)
+        self.sending.discard(stream)
+
+    def stopped(self, stream: int) -> bool:
+        """Say whether a window of 0 stops ``stream``, or with 0 all that are sending."""
+        if not stream:
+            return self.window <= 0 and bool(self.sending)
+        return stream in self.sending and self.streams.get(stream, 1) <= 0
+
+
+class FlowControl:
+    """Follows both sides' windows by the frames that pass."""
+
+    def __init__(self) -> None:
+        self._senders: dict[Side, _Sender] | None = {side: _Sender() for side in Side}
+
+    def forget(self) -> None:
+        """Note that frames were not seen: no window is known any more."""
+        self._senders = None
+
+    def window(self, side: Side) -> int | None:
+        """Return the connection's window for what ``side`` sends, None where unknown."""
+        return self._senders[side].window if self._senders else None
+
+    def see(
+        self,
+        side: Side,
+        kind: int,
+        flags: int,
+        stream: int,
+        length: int,
+        details: dict[str, Any],
+    ) -> list[Stall]:
+        """Take a whole frame that ``side`` sent; return who waits since, or no longer.
+
+        DATA and WINDOW_UPDATE get the windows that result in ``details``.
+        """
+        if self._senders is None or details.get("error"):
+            return []
+        own, other = self._senders[side], self._senders[side.other]
+        if kind == frames.DATA:
+            own.window -= length
+            own.streams[stream] = own.streams.get(stream, own.initial) - length
+            details |= {"stream_window": own.streams[stream], "connection_window": own.window}
+        elif kind == frames.WINDOW_UPDATE:
+            self._open(other, stream, details)
+        elif kind == frames.HEADERS:
+            self._begin(own, other, stream)
+        elif kind == frames.SETTINGS:
+            self._set(own, other, flags, details)
+        if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM:
+            own.drop(stream)
+        elif kind == frames.RST_STREAM:
+            own.drop(stream)
+            other.drop(stream)
+        return self._changes(side, stream) + self._changes(side.other, stream)
+
+    def _open(self, sender: _Sender, stream: int, details: dict[str, Any]) -> None:
+        increment = details["increment"]
+        if not stream:
+            sender.window += increment
+            details["connection_window"] = sender.window
+        elif stream in sender.streams:
+            sender.streams[stream] += increment
+            details["stream_window"] = sender.streams[stream]
+
+    def _begin(self, own: _Sender, other: _Sender, stream: int) -> None:
+        if stream not in own.streams:
+            for each in (own, other):
+                if len(each.streams) >= _MAX_STREAMS:
+                    each.drop(next(iter(each.streams)))
+            own.streams[stream] = own.initial
+            # Its window may be opened before it sends anything.
+            other.streams.setdefault(stream, other.initial)
+        own.sending.add(stream)
+
+    def _set(self, own: _Sender, other: _Sender, flags: int, details: dict[str, Any]) -> None:
+        """Take SETTINGS: they bind who receives them, from its acknowledgement on (6.5.3)."""
+        if not flags & frames.ACK:
+            if len(other.pending) == _MAX_PENDING:
+                self.forget()
+                return
+            other.pending.append(details["settings"].get("INITIAL_WINDOW_SIZE"))
+        elif own.pending and (initial := own.pending.popleft()) is not None:
+            # Section 6.9.2: streams that are open change by the difference, even below 0.
+            for stream in own.streams:
+                own.streams[stream] += initial - own.initial
+            own.initial = initial
+
+    def _changes(self, side: Side, stream: int) -> list[Stall]:
+        """Return whose waiting began or ended on ``side`` with a frame on ``stream``.
+
+        One on the connection can change it for all.
+        """
+        if self._senders is None:
+            return []
+        sender = self._senders[side]
+        looked_at = {0, stream} if stream else {0, *sender.sending, *sender.waiting}
+        changes = []
+        for each in sorted(looked_at):
+            waits = sender.stopped(each)
+            if waits != (each in sender.waiting):
+                (sender.waiting.add if waits else sender.waiting.discard)(each)
+                changes.append(Stall(each, side, waits))
+        return changes

@@ -1,0 +1,58 @@
+"""How long flow control holds a side up: the times of what the HTTP/2 decoder tells of stalls.
+
+Memory: a line for each stream that waits; the decoder bounds these.
+"""
+
+from collections.abc import Callable
+
+from sslsniff.decoders.messages import Side, Stall
+from sslsniff.model import Connection, Wait
+
+TOLD_AFTER_NS = 1_000_000_000
+"""So long a wait must last to be told of before it is over."""
+
+WORTH_TELLING_NS = 10_000_000
+"""Shorter waits are flow control at work."""
+
+_Key = tuple[str, Side, int]
+
+
+class Waits:
+    """Follows who waits since when; ``tell`` takes what is worth telling, and the time."""
+
+    def __init__(self, tell: Callable[[Connection, Wait, int], None]) -> None:
+        self._tell = tell
+        self._since: dict[_Key, tuple[Connection, int]] = {}
+        self._untold: dict[_Key, int] = {}  # since when, the oldest first
+
+    def take(self, connection: Connection, stall: Stall, time_ns: int) -> None:
+        """Take the news that a side waits, or no longer."""
+        key = connection.id, stall.side, stall.stream
+        if stall.waits:
+            self._since[key] = connection, time_ns
+            self._untold[key] = time_ns
+        elif key in self._since:
+            self._end(key, time_ns, is_over=True)
+
+    def tick(self, now_ns: int) -> None:
+        """Tell of those that have lasted for a while, each once."""
+        while self._untold:
+            key, since_ns = next(iter(self._untold.items()))
+            if now_ns - since_ns < TOLD_AFTER_NS:
+                return
+            del self._untold[key]
+            connection, _ = self._since[key]
+            _, side, stream = key
+            self._tell(connection, Wait(stream, side, since_ns, is_over=False), now_ns)
+
+    def close(self, connection: Connection, time_ns: int) -> None:
+        """Tell of those that last to the end of ``connection``, or of the capture."""
+        for key in [each for each in self._since if each[0] == connection.id]:
+            self._end(key, time_ns, is_over=False)
+
+    def _end(self, key: _Key, time_ns: int, *, is_over: bool) -> None:
+        connection, since_ns = self._since.pop(key)
+        self._untold.pop(key, None)
+        _, side, stream = key
+        if time_ns - since_ns >= WORTH_TELLING_NS:
+            self._tell(connection, Wait(stream, side, since_ns, is_over), time_ns)
