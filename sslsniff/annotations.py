@@ -48,8 +48,8 @@ class Described:
     ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
     ``written`` are the positions at which this one begins. ``plays`` is the side that the
     process plays in the packets, assumed where ``role`` is not known; ``wrapped`` says that
-    the plaintext stands in TLS records. ``client_port`` is the client's real port where the
-    packets have another.
+    the plaintext stands in TLS records, ``tls`` that it did on the wire. ``client_port`` is the
+    client's real port where the packets have another.
     """
 
     connection: str
@@ -70,6 +70,7 @@ class Described:
     tls_version: str | None = None
     cipher: str | None = None
     client_port: int | None = None
+    tls: bool = True
     lost: Lost | None = None
 
     @classmethod
@@ -104,6 +105,7 @@ class Described:
             tls_version=connection.tls_version,
             cipher=connection.cipher,
             client_port=client_port,
+            tls=connection.tls,
         )
 
     def text(self, lost: Lost | None = None) -> str:
@@ -114,6 +116,8 @@ class Described:
             f"{self.role.value if self.role else f'perhaps {self.plays.value}'} by {self.library}",
             *(fact for fact in (self.tls_version, self.cipher, self.sni, self.alpn) if fact),
         ]
+        if not self.tls:
+            facts.append("without TLS on the wire")
         if not self.from_start:
             facts.append("joined in the middle")
         if not self.addresses_known:
@@ -200,6 +204,7 @@ def _described(values: dict[str, Any]) -> Described:
         tls_version=_optional(values, "tls_version", str),
         cipher=_optional(values, "cipher", str),
         client_port=_optional(values, "client_port", int),
+        tls=_checked(values.get("tls", True), bool),
         lost=_lost(values["lost"]) if "lost" in values else None,
     )
 

@@ -21,7 +21,7 @@ from typing import AnyStr
 from sslsniff.decoders import content
 from sslsniff.decoders.messages import Header
 from sslsniff.errors import FilterError
-from sslsniff.model import Address, Exchange, Request, Response
+from sslsniff.model import Address, Exchange, Process, Request, Response
 
 Predicate = Callable[[Exchange], bool]
 
@@ -112,6 +112,10 @@ def _address(address: Address | None) -> Iterable[str]:
     return () if address is None else (f"{address.ip}:{address.port}",)
 
 
+def _comm(process: Process) -> Iterable[str]:
+    return (process.comm,) if process.is_known else ()
+
+
 def _is_websocket(exchange: Exchange) -> bool:
     response = exchange.response
     return (
@@ -131,7 +135,7 @@ _FLAGS: dict[str, Predicate] = {
     "websocket": _is_websocket,
 }
 _TEXTS: dict[str, _Texts] = {
-    "comm": lambda exchange: (exchange.connection.process.comm,),
+    "comm": lambda exchange: _comm(exchange.connection.process),
     "d": _domains,
     "dst": lambda exchange: _address(exchange.connection.server),
     "h": _lines(_halves),
@@ -152,7 +156,7 @@ _BODIES: dict[str, Callable[[Exchange], Iterable[bytes]]] = {
 }
 _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
     "c": lambda exchange: exchange.response.status if exchange.response is not None else None,
-    "pid": lambda exchange: exchange.connection.process.pid,
+    "pid": lambda exchange: exchange.connection.process.pid or None,
 }
 OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS)))
 

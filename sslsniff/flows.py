@@ -80,6 +80,7 @@ class Flows:
             alpn=event.alpn,
             tls_version=event.tls_version,
             cipher=event.cipher,
+            tls=event.tls,
         )
         self._flows[event.connection] = _Flow(connection)
         self._listener.opened(connection, event.time_ns)

@@ -71,8 +71,9 @@ class Connection:
     """One TLS connection; its fields fill as facts come in.
 
     ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture
-    joined in the middle. ``role`` is the side that the traced process plays. Byte
-    counts are of plaintext and include missing bytes.
+    joined in the middle. ``role`` is the side that the traced process plays. ``tls`` is false
+    for plaintext TCP, which captures that others took may hold. Byte counts are of plaintext and
+    include missing bytes.
     """
 
     id: str
@@ -90,6 +91,12 @@ class Connection:
     bytes_read: int = 0
     bytes_written: int = 0
     missing: dict[LossCause, int] = field(default_factory=dict)
+    tls: bool = True
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of requests that do not name theirs (RFC 9112 section 3.3)."""
+        return "https" if self.tls else "http"
 
     @property
     def client(self) -> Address | None:
@@ -142,7 +149,10 @@ class Body:
 
 @dataclass(slots=True)
 class Request:
-    """A request as seen; None marks a part that was not sent or cannot be known."""
+    """A request as seen; None marks a part that was not sent or cannot be known.
+
+    ``default_scheme`` is its connection's, which holds where ``scheme`` is None.
+    """
 
     method: str | None
     target: str | None
@@ -151,6 +161,7 @@ class Request:
     headers: list[Header]
     body: Body = field(default_factory=Body)
     trailers: list[Header] = field(default_factory=list)
+    default_scheme: str = "https"
 
     @property
     def url(self) -> str:
@@ -158,7 +169,7 @@ class Request:
         target = "?" if self.target is None else self.target
         if not target.startswith("/") and target not in {"?", "*"}:
             return target  # absolute form, or CONNECT's authority
-        return f"{self.scheme or 'https'}://{self.host_and_port or '?'}{target}"
+        return f"{self.scheme or self.default_scheme}://{self.host_and_port or '?'}{target}"
 
     @property
     def host_and_port(self) -> str | None:

@@ -131,6 +131,11 @@ def _parse_hello(kind: int, body: bytes) -> Hello:
     return Hello(null, sni, alpn, not random.startswith(_JOINED))
 
 
+def is_record(data: bytes) -> bool:
+    """Say whether ``data`` begins as a record of application data does (RFC 8446 section 5.1)."""
+    return data[:2] == bytes([_APPLICATION_DATA, _VERSION >> 8])
+
+
 def is_null_record(data: bytes) -> bool:
     """Say whether ``data`` begins with a whole record of ours: joined behind the handshake."""
     if len(data) < _HEADER_BYTES + MAC_BYTES:

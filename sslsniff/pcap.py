@@ -87,8 +87,11 @@ class PacketWriter:
         """
         raise NotImplementedError
 
-    def options(self, process: tuple[int, int], inbound: bool, comment: str = "") -> bytes:
-        """Return what a packet says beside its bytes; empty where the format cannot tell it."""
+    def options(self, process: tuple[int, int] | None, inbound: bool, comment: str = "") -> bytes:
+        """Return what a packet says beside its bytes; empty where the format cannot tell it.
+
+        ``process`` are the process and the thread, None where they are not known.
+        """
         return b""
 
     def statistics(self, time_ns: int, comment: str) -> None:

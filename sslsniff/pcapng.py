@@ -115,12 +115,12 @@ class PcapngWriter(PacketWriter):
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()
 
-    def options(self, process: tuple[int, int], inbound: bool, comment: str = "") -> bytes:
+    def options(self, process: tuple[int, int] | None, inbound: bool, comment: str = "") -> bytes:
         """See ``PacketWriter``: the comment, ``epb_flags`` and ``epb_processid_threadid``."""
         return (
             _text_option(_COMMENT, comment)
             + _option(_EPB_FLAGS, _LENGTH.pack(_INBOUND if inbound else _OUTBOUND))
-            + _option(_EPB_PROCESS, struct.pack("<II", *process))
+            + (_option(_EPB_PROCESS, struct.pack("<II", *process)) if process else b"")
             + _END_OF_OPTIONS
         )
 

@@ -36,7 +36,13 @@ class Recorded:
         self._positions = {Direction.READ: 0, Direction.WRITE: 0}
 
     def open(
-        self, described: Described | None, role: Side | None, hello: nulltls.Hello, joined: bool
+        self,
+        described: Described | None,
+        role: Side | None,
+        hello: nulltls.Hello,
+        *,
+        joined: bool,
+        tls: bool,
     ) -> Iterator[Event]:
         """Tell of the connection, unless that was done."""
         if self._is_open:
@@ -57,6 +63,7 @@ class Recorded:
             sni=described.sni if described else hello.sni,
             cipher=described.cipher if described else None,
             name=described.connection if described else None,
+            tls=described.tls if described else tls,
         )
 
     def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
@@ -110,8 +117,14 @@ class _Half:
         self.reassembler: Reassembler[Tag] = Reassembler(early)
         self.told_end = False
         self.hello: nulltls.Hello | None = None
+        self.is_tls = False
         self._undecided = None if plain else b""
         self._unwrapper: nulltls.Unwrapper | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Say whether its bytes are those of TLS, with a cipher that hides the plaintext."""
+        return self.is_tls and self._unwrapper is None
 
     def plaintext(self, data: bytes) -> list[bytes]:
         """Return the plaintext in the next bytes."""
@@ -123,6 +136,7 @@ class _Half:
                 self._undecided = data  # at most a record
                 return []
             self._undecided = None
+            self.is_tls = self.hello is not None or nulltls.is_record(data)
             if (self.hello is not None and self.hello.null) or nulltls.is_null_record(data):
                 self._unwrapper = nulltls.Unwrapper()
         return self._unwrapper.feed(data) if self._unwrapper is not None else [data]
@@ -183,8 +197,8 @@ class TcpConnection:
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether it began as TLS does, with a cipher that hides the plaintext."""
-        return any(half.hello is not None and not half.hello.null for half in self._halves.values())
+        """Say whether it is TLS, with a cipher that hides the plaintext."""
+        return any(half.is_encrypted for half in self._halves.values())
 
     def is_another(self, segment: Segment) -> bool:
         """Say whether ``segment``, a SYN, begins another connection between the same ends."""
@@ -267,7 +281,8 @@ class TcpConnection:
         hellos = [half.hello for half in self._halves.values() if half.hello is not None]
         hello = hellos[0] if hellos else nulltls.Hello(null=False)
         joined = self._joined or not all(each.from_start for each in hellos)
-        yield from self.recorded.open(self.described, self._role, hello, joined)
+        tls = any(half.is_tls for half in self._halves.values())
+        yield from self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
         if self._addresses is not None:
             yield Addresses(time_ns, self.recorded.number, *self._addresses)
 

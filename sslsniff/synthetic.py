@@ -163,8 +163,9 @@ class SyntheticConnection:
             self._control(self._peer(end), time_ns, ACK)
 
     def _options(self, end: _End, tid: int, comment: str = "") -> bytes:
-        process = self._connection.process.pid, tid
-        options = self._writer.options(process, end.direction is Direction.READ, comment)
+        process = self._connection.process
+        whose = (process.pid, tid) if process.is_known else None
+        options = self._writer.options(whose, end.direction is Direction.READ, comment)
         if not comment:
             if len(end.options) >= _CACHED_OPTIONS:
                 end.options.clear()

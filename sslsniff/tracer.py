@@ -330,6 +330,7 @@ class Tracer:
             scheme=message.scheme,
             authority=message.authority,
             headers=message.headers,
+            default_scheme=conversation.connection.scheme,
         )
         exchange.warnings += message.warnings
 

@@ -38,6 +38,7 @@ class Opened(NamedTuple):
     cipher: str | None = None
     object_address: int = 0
     name: str | None = None
+    tls: bool = True
 
 
 class Data(NamedTuple):

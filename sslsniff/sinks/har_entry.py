@@ -143,7 +143,7 @@ def _url(exchange: Exchange) -> str:
     host = exchange.connection.sni or (server.ip if server else _UNKNOWN_HOST)
     if ":" in host:
         host = f"[{host}]"
-    scheme, target = "https", None
+    scheme, target = exchange.connection.scheme, None
     if request is not None:
         host = request.host_and_port or host
         scheme, target = request.scheme or scheme, request.target

@@ -14,6 +14,7 @@ from scapy.utils import wrpcap
 
 from sslsniff import replay as replay_module
 from sslsniff.decoders.messages import Side
+from sslsniff.pcapng import SECTION, PcapngReader
 from sslsniff.replay import ReplaySource
 from sslsniff.wire import Addresses, Closed, Data, Event, Opened
 from tests.unit.captures import READ, WRITE, answer, get, tshark_values
@@ -188,6 +189,17 @@ def test_encrypted_connections_are_told(tmp_path: Path) -> None:
     ]
 
 
+def test_encrypted_connections_are_told_when_joined(tmp_path: Path) -> None:
+    tcp = Wire()
+    tcp.send(NEAR, b"\x17\x03\x03\x00\x40" + bytes(range(0x40)))
+    opened, *_ = tcp.events(tmp_path / "file")
+    assert isinstance(opened, Opened)
+    assert opened.tls
+    source = ReplaySource(tmp_path / "file")
+    assert len(list(source)) == 3
+    assert source.warnings[0].startswith("connections that are encrypted: 1;")
+
+
 def test_unknown_link_types_are_told(tmp_path: Path) -> None:
     wrpcap(str(tmp_path / "file"), [Raw(b"x" * 40), Raw(b"y" * 40)], linktype=147)
     source = ReplaySource(tmp_path / "file")
@@ -219,8 +231,40 @@ def test_no_process_is_made_up(tmp_path: Path) -> None:
     )
     *_, exchange, _, _ = map(json.loads, read(tmp_path / "file", "--json"))
     assert (exchange["pid"], exchange["tid"], exchange["comm"]) == (None, None, None)
+    for choice in ("~pid 0", "~comm ''"):
+        assert read(tmp_path / "file", choice)[0].startswith("0 shown of 1 exchange")
     read(tmp_path / "file", "--pcap", str(tmp_path / "ours.pcapng"))
+    with (tmp_path / "ours.pcapng").open("rb") as file:
+        assert file.read(4) == SECTION
+        packets = list(PcapngReader(file))
+    assert len(packets) > 6
+    assert {packet.process for packet in packets} == {None}
     assert set(tshark_values(tmp_path / "ours.pcapng", "frame.interface_name")) == {
         "process not known"
     }
     assert read(tmp_path / "ours.pcapng") == shown
+
+
+@pytest.mark.parametrize("port", [8080, 8443])
+def test_plaintext_is_not_shown_as_https(tmp_path: Path, port: int) -> None:
+    """Neither at first, nor from a capture of ours that was made of it."""
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.end()
+    for packet in tcp.packets:
+        end = "sport" if packet[TCP].sport == FAR[1] else "dport"
+        setattr(packet[TCP], end, port)
+    tcp.write(tmp_path / "file")
+    read(tmp_path / "file", "--pcap", str(tmp_path / "ours.pcapng"))
+    for capture in (tmp_path / "file", tmp_path / "ours.pcapng"):
+        url = "http://example.org/a"
+        assert f"  GET  {url}  200  " in read(capture)[0]
+        opened, exchange, *_ = map(json.loads, read(capture, "--json"))
+        assert opened["tls"] is False
+        assert exchange["request"]["url"] == url
+        archive = json.loads("".join(read(capture, "--har", "-")))
+        assert archive["log"]["entries"][0]["request"]["url"] == url
+        assert read(capture, "~u ^http:")[0] == read(capture)[0]
+        assert read(capture, "~u ^https:")[0].startswith("0 shown of 1 exchange")
