@@ -80,8 +80,10 @@ class FlowControl:
         own, other = self._senders[side], self._senders[side.other]
         if kind == frames.DATA:
             own.window -= length
-            own.streams[stream] = own.streams.get(stream, own.initial) - length
-            details |= {"stream_window": own.streams[stream], "connection_window": own.window}
+            if stream in own.streams:
+                own.streams[stream] -= length
+                details["stream_window"] = own.streams[stream]
+            details["connection_window"] = own.window
         elif kind == frames.WINDOW_UPDATE:
             self._open(other, stream, details)
         elif kind == frames.HEADERS:

@@ -58,7 +58,16 @@ FRAMES: dict[str, tuple[Side, bytes, list[Frame]]] = {
     "data": (
         S,
         frame(DATA, 9, 5, b"\x02" + b"d" * 300 + b"\0\0"),
-        [Frame(5, S, "DATA", ["END_STREAM", "PADDED"], 303, {"data": b"d" * 256})],
+        [
+            Frame(
+                5,
+                S,
+                "DATA",
+                ["END_STREAM", "PADDED"],
+                303,
+                {"data": b"d" * 256, "connection_window": 65232},
+            )
+        ],
     ),
     "headers": (
         C,
