@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from sslsniff.elf import Elf, Symbols
+from sslsniff.elf import Elf
+from sslsniff.symbols import Symbols
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

@@ -10,9 +10,12 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple, Self
 
+from sslsniff.eh_frame import NO_UNWIND_TABLE, UnwindTable
 from sslsniff.errors import ElfError
+from sslsniff.symbols import Function, Symbol, Symbols, places
 
 # System V ABI and elf(5)
 _MAGIC = b"\x7fELF"
@@ -22,59 +25,15 @@ _MACHINE_X86_64 = 62
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 _NOTE = struct.Struct("<III")
-_U32 = struct.Struct("<I")
 _PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
 _PF_X = 1
 _RELOCATION = struct.Struct("<QQq")
 _SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM = 2, 4, 11
-_STT_FUNC = 2
 _NT_GNU_BUILD_ID = 3
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 183: "aarch64", 243: "RISC-V"}
 
-# .eh_frame_hdr (LSB 5.0, 10.6.2): version 1; the pointer pc-relative; the count an u32; a sorted
-# table of pairs of i32 that count from the header's own address
-_EH_FORM = b"\x01\x1b\x03\x3b"
-_EH_COUNT_AT, _EH_TABLE_AT = 8, 12
-_EH_ENTRY = struct.Struct("<ii")
-# Frame description: length, CIE pointer, start (pc-relative), size
-_FRAME = struct.Struct("<IIiI")
-_FRAME_START_AT = 8
-
 _REMEDY = "name an x86-64 program or shared library"
-
-
-class Function(NamedTuple):
-    """A function's address (as linked) and its length in bytes."""
-
-    address: int
-    size: int
-
-
-class Symbols(NamedTuple):
-    """The bytes of a symbol table, and of the string table that has its names."""
-
-    entries: bytes
-    names: bytes
-
-    def function(self, name: str) -> Function | None:
-        """Return the function called ``name`` as the table has it; its size may be 0, unknown."""
-        # The name may be the end of a longer one: linkers merge them.
-        for place in _places(self.names, name.encode() + b"\0"):
-            for at in _places(self.entries, _U32.pack(place)):
-                if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= len(self.entries):
-                    _, info, _, section, address, size = _SYMBOL.unpack_from(self.entries, at)
-                    if section and info & 0xF == _STT_FUNC:
-                        return Function(address, size)
-        return None
-
-    def name(self, index: int) -> str | None:
-        """Return the name of the symbol with this index; None where there is none."""
-        if not 0 < index < len(self.entries) // _SYMBOL.size:
-            return None
-        name_at, *_ = _SYMBOL.unpack_from(self.entries, index * _SYMBOL.size)
-        return self.names[name_at:].split(b"\0", 1)[0].decode("ascii", "replace")
 
 
 class _Part(NamedTuple):
@@ -220,6 +179,14 @@ class Elf:
                 return part.offset + inside
         raise ElfError(f"{self.path} has no code at {address:#x}", "install it again")
 
+    def data(self, address: int, size: int) -> bytes | None:
+        """Return what the file has for memory as linked; None where it has not all of it."""
+        for part in self._loads:
+            inside = address - part.address
+            if 0 <= inside <= part.size - size:
+                return self._read(part.offset + inside, size)
+        return None
+
     def code(self, function: Function) -> bytes:
         """Return a function's bytes; raises ``ElfError`` outside of code."""
         return self._read(self.offset(function.address), function.size)
@@ -229,11 +196,31 @@ class Elf:
 
         A function that the file only calls, and another one has, is not here.
         """
-        for symbols in (*map(self._read_symbols, self._symbols), *self._symbols_added):
+        for symbols in self._tables():
             found = symbols.function(name)
             if found is not None:
-                return found if found.size else Function(found.address, self._extent(found.address))
+                return self._measured(found)
         return None
+
+    def functions_with(self, part: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names as linked have ``part`` in them, some perhaps twice."""
+        for symbols in self._tables():
+            for name, function in symbols.functions_with(part):
+                yield Symbol(name, self._measured(function))
+
+    def functions(self) -> Iterator[Symbol]:
+        """Yield all functions that have names, some perhaps twice."""
+        for symbols in self._tables():
+            for name, function in symbols.functions():
+                yield Symbol(name, self._measured(function))
+
+    def _measured(self, function: Function) -> Function:
+        """Return ``function`` with the length that its frame description tells, if it has none."""
+        return function if function.size else self.function_at(function.address) or function
+
+    def _tables(self) -> Iterator[Symbols]:
+        yield from map(self._read_symbols, self._symbols)
+        yield from self._symbols_added
 
     def _read_symbols(self, tables: tuple[_Part, _Part]) -> Symbols:
         entries, names = tables
@@ -243,7 +230,7 @@ class Elf:
         """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
         for table, symbols in self._relocations:
             entries = self._read_part(table)
-            for at in _places(entries, struct.pack("<Q", slot)):
+            for at in places(entries, struct.pack("<Q", slot)):
                 if at % _RELOCATION.size == 0 and at + _RELOCATION.size <= len(entries):
                     _, info, _ = _RELOCATION.unpack_from(entries, at)
                     return self._name(symbols, info >> 32)
@@ -258,44 +245,15 @@ class Elf:
 
         From the unwind table, which even stripped files have.
         """
-        size = self._extent(address)
-        return Function(address, size) if size else None
+        return self.unwind_table.function_at(address)
 
-    def _extent(self, address: int) -> int:
-        """Return the length of the function at ``address`` by its frame description; 0 unknown."""
-        if self._unwind is None:
-            return 0
-        base, data = self._unwind.address, self._read_part(self._unwind)
-        if data[: len(_EH_FORM)] != _EH_FORM or len(data) < _EH_TABLE_AT:
-            return 0
-        (count,) = _U32.unpack_from(data, _EH_COUNT_AT)
-        low, high = 0, min(count, (len(data) - _EH_TABLE_AT) // _EH_ENTRY.size)
-        while low < high:
-            middle = (low + high) // 2
-            start, frame = _EH_ENTRY.unpack_from(data, _EH_TABLE_AT + middle * _EH_ENTRY.size)
-            if base + start == address:
-                return self._frame_size(base + frame, address)
-            if base + start < address:
-                low = middle + 1
-            else:
-                high = middle
-        return 0
-
-    def _frame_size(self, frame: int, address: int) -> int:
-        for part in self._loads:
-            inside = frame - part.address
-            if 0 <= inside <= part.size - _FRAME.size:
-                _, _, start, size = _FRAME.unpack(self._read(part.offset + inside, _FRAME.size))
-                # The encoding is the usual one only if it says where the function begins.
-                return size if frame + _FRAME_START_AT + start == address else 0
-        return 0
-
-
-def _places(data: bytes, wanted: bytes) -> Iterator[int]:
-    place = data.find(wanted)
-    while place >= 0:
-        yield place
-        place = data.find(wanted, place + 1)
+    @cached_property
+    def unwind_table(self) -> UnwindTable:
+        """Where the functions begin; empty where the file does not say."""
+        part = self._unwind
+        return (
+            UnwindTable(part.address, self._read_part(part), self.data) if part else NO_UNWIND_TABLE
+        )
 
 
 def _build_id(notes: bytes) -> str | None:

@@ -6,12 +6,13 @@ damage the program that it watches.
 
 from collections.abc import Iterator
 
-from sslsniff.elf import Elf, Function
+from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.layout import read_layout
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
 from sslsniff.plans import Alternative, Passing, Plan, Row
 from sslsniff.sites import Cost, arguments, best_site, callees, handed_on, return_sites, stub_slot
+from sslsniff.symbols import Function
 
 _STUB_BYTES = 16
 
@@ -91,7 +92,7 @@ class _Fitting:
         return probes
 
     def _returns(self, name: str, function: Function, code: bytes, leave: str) -> Iterator[Probe]:
-        returns = return_sites(code, function.address)
+        returns = return_sites(code, function.address, self._elf.data)
         if returns is None:
             raise UnfitError(f"{name} has ways out other than its return instructions")
         for address in returns:

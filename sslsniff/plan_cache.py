@@ -14,7 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sslsniff import attachments, debug_files, elf, fitting, layout, sites
+from sslsniff import (
+    attachments,
+    debug_files,
+    eh_frame,
+    elf,
+    fitting,
+    layout,
+    sites,
+    symbols,
+)
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.layout import SslLayout
 from sslsniff.parts import Part, Probe, ReturnStyle
@@ -22,7 +31,7 @@ from sslsniff.plans import PLANS
 from sslsniff.sites import Cost
 
 _FORMAT = 3
-_DECIDING = (attachments, debug_files, elf, fitting, layout, sites)
+_DECIDING = (attachments, debug_files, eh_frame, elf, fitting, layout, sites, symbols)
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536

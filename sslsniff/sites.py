@@ -7,7 +7,8 @@ which everything the probe needs is still as it was at the call.
 """
 
 import re
-from collections.abc import Collection
+import struct
+from collections.abc import Callable, Collection
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,7 @@ _TWO_BYTES = 0x0F
 _LONG_CONDITIONAL = frozenset(range(0x80, 0x90))
 
 _FURTHEST_INSTRUCTIONS = 16
+_CASE = struct.Struct("<i")
 _NO_WAY_ON = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
@@ -93,18 +95,24 @@ def best_site(
     return Site(address, Cost.STEPPED)
 
 
-def return_sites(code: bytes, address: int) -> list[int] | None:
+def return_sites(
+    code: bytes, address: int, read: Callable[[int, int], bytes | None]
+) -> list[int] | None:
     """Return the addresses of all return instructions of a function.
 
-    None where they are not all its ways out: a jump leaves it or leads who knows where, or not
-    all bytes are instructions.
+    ``read`` returns memory as linked by address and size, for the tables of its switches. None
+    where returns are not all its ways out: a jump leaves it or leads who knows where, or not all
+    bytes are instructions.
     """
     instructions = disassemble(code, address)
     if sum(each.size for each in instructions) < len(code):
         return None
     starts = {each.address for each in instructions}
-    if any(_is_jump(each) and _direct_target(each) not in starts for each in instructions):
-        return None
+    for at, each in enumerate(instructions):
+        if _is_jump(each) and _direct_target(each) not in starts:
+            target = _first_case(instructions[max(0, at - _FURTHEST_INSTRUCTIONS) : at + 1], read)
+            if target not in starts or target == address:
+                return None
     return [each.address for each in instructions if _is_return(each)] or None
 
 
@@ -171,6 +179,36 @@ def arguments(code: bytes, address: int) -> frozenset[str]:
             after = intact - _written(instruction)
             ways += [(each, after) for each in _following(instruction)]
     return frozenset(read)
+
+
+def _first_case(
+    way: "list[capstone.CsInsn]", read: Callable[[int, int], bytes | None]
+) -> int | None:
+    """Return where the first case of a switch is, whose indirect jump ends ``way``; None: no such.
+
+    Position-independent code jumps by a table of i32 that count from the table's own address: lea
+    of the table, movsxd of an entry, add, jmp. Such a table is of one switch: where one case is in
+    the function, all are.
+    """
+    *way, jump = way
+    add = _writer(way, jump.op_str)
+    if add is None or add.mnemonic != "add":
+        return None
+    for value, table in (add.op_str.split(", "), reversed(add.op_str.split(", "))):
+        load = _writer([each for each in way if each.address < add.address], value)
+        if load and re.fullmatch(rf"{value}, dword ptr \[{table} \+ \w+\*4\]", load.op_str):
+            base = _writer([each for each in way if each.address < load.address], table)
+            at = base and re.fullmatch(rf"{table}, \[rip ([+-]) (\w+)\]", base.op_str)
+            if base and at:
+                start = base.address + base.size + int(at[1] + at[2], 0)
+                entry = read(start, _CASE.size)
+                return start + _CASE.unpack(entry)[0] if entry else None
+    return None
+
+
+def _writer(way: "list[capstone.CsInsn]", register: str) -> "capstone.CsInsn | None":
+    """Return the last instruction of ``way`` that changes a register."""
+    return next((each for each in reversed(way) if register in _written(each)), None)
 
 
 def _following(instruction: "capstone.CsInsn") -> list[int]:

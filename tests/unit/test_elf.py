@@ -13,9 +13,10 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.elf import Elf, Function
+from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.sites import stub_slot
+from sslsniff.symbols import Function
 from tests import libraries
 
 NAMES = [*libraries.OPENSSL, "boringssl", "wolfssl"]

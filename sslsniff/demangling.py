@@ -1,0 +1,16 @@
+"""Names that compilers mangled, made readable. Which library does that is known only here."""
+
+
+def demangle(name: str) -> str | None:
+    """Return a Rust name in words, without its hash; None where ``name`` is none.
+
+    Both schemes: legacy (``_ZN...17h<hash>E``) and v0 (``_R...``, RFC 2603).
+    """
+    import pyderust  # only who looks at symbols needs it
+
+    if not name.startswith(("_ZN", "_R")):
+        return None
+    try:
+        return pyderust.demangle(name)
+    except pyderust.DemangleError:
+        return None

@@ -1,0 +1,65 @@
+"""Small ELF files with functions that are named as rustc names them, made by gcc."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+TLS13_ENCRYPT = (
+    "_ZN111_$LT$rustls..crypto..ring..tls13..Tls13MessageEncrypter$u20$as$u20$"
+    "rustls..crypto..cipher..MessageEncrypter$GT$7encrypt17hf50ea5a5e8fed3dcE"
+)
+TLS13_DECRYPT = (
+    "_ZN111_$LT$rustls..crypto..ring..tls13..Tls13MessageDecrypter$u20$as$u20$"
+    "rustls..crypto..cipher..MessageDecrypter$GT$7decrypt17h073c792f9d7e16c6E"
+)
+TLS13_ENCRYPT_V0 = (
+    "_RNvXs2_NtNtNtCs8JUZiGqdiQK_6rustls6crypto4ring5tls13NtB5_21Tls13MessageEncrypter"
+    "NtNtB9_6cipher16MessageEncrypter7encrypt"
+)
+OLD_ENCRYPT = (
+    "_ZN95_$LT$rustls..tls12..cipher..GcmMessageEncrypter$u20$as$u20$"
+    "rustls..cipher..MessageEncrypter$GT$7encrypt17hf70f7a8c0f1c78d3E"
+)
+INVALID_ENCRYPT = (
+    "_ZN108_$LT$rustls..crypto..cipher..InvalidMessageEncrypter$u20$as$u20$"
+    "rustls..crypto..cipher..MessageEncrypter$GT$7encrypt17h92b4c141605fa158E"
+    ".llvm.17088736631612458854"
+)
+OWN_ENCRYPT = (
+    "_ZN87_$LT$own_provider..aead..Sealer$u20$as$u20$"
+    "rustls..crypto..cipher..MessageEncrypter$GT$7encrypt17h92b4c141605fa158E"
+)
+CLOSURE = (
+    "_ZN111_$LT$rustls..crypto..ring..tls13..Tls13MessageEncrypter$u20$as$u20$"
+    "rustls..crypto..cipher..MessageEncrypter$GT$7encrypt28_$u7b$$u7b$closure$u7d$$u7d$"
+    "17hf50ea5a5e8fed3dcE"
+)
+RECEIVED = "_ZN6rustls12common_state11CommonState23take_received_plaintext17h9cdb5e78c8aa2a2aE"
+EARLY_RECEIVED = (
+    "_ZN6rustls6server11server_conn14EarlyDataState23take_received_plaintext17h9cdb5e78c8aa2a2aE"
+)
+
+LEAVES_BY_JUMP = "jmp abort@PLT"
+
+
+def made(
+    path: Path, functions: Iterable[str], texts: Iterable[str] = (), *, body: str = "ret"
+) -> Path:
+    """Make a shared library with these functions, each of the instructions ``body``.
+
+    ``texts`` stand in .rodata, side by side as rustc puts them.
+    """
+    lines = [".section .rodata", *(f'.ascii "{each}"' for each in texts), ".text"]
+    for name in functions:
+        lines += [f'.type "{name}",@function', f'"{name}": .cfi_startproc', body, ".cfi_endproc"]
+        lines += [f'.size "{name}", . - "{name}"']
+    source = "\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""])
+    subprocess.run(
+        ["gcc", "-shared", "-x", "assembler", "-", "-o", path], input=source.encode(), check=True
+    )
+    return path
+
+
+def source_path(release: str, file: str = "conn.rs") -> str:
+    """Return a source path as panics tell it."""
+    return f"/home/builder/.cargo/registry/src/index.crates.io-6f17/rustls-{release}/src/{file}"
