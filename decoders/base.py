@@ -1,4 +1,4 @@
-"""The protocol that every decoder satisfies."""
+"""The protocols that decoders satisfy, and what one tells the next."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,6 +21,22 @@ class Decoder(Protocol):
 
     def end(self, side: Side) -> list[Message]:
         """Note that ``side`` sends no more; called at most once for a side."""
+
+
+class BodyReader(Protocol):
+    """Reads the body of one half of an exchange as it comes."""
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; messages that are complete go to ``out``."""
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip bytes of the body that were lost."""
+
+    def lose_step(self, out: list[Message]) -> None:
+        """Note that bytes of the body may be missing, it is not known how many."""
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the body."""
 
 
 @dataclass(slots=True)

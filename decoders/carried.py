@@ -3,12 +3,13 @@
 A wrapper around a decoder: in what that tells of bodies it reads on, as they come, and puts the
 messages that it finds among the others. Bodies themselves pass on as before.
 
-Memory per connection: ``ROOM_BYTES`` for unfinished messages, and the ``_MAX_READERS`` readers.
+Memory per connection: ``ROOM_BYTES`` for unfinished messages, ``WINDOWS_BYTES`` for undoing content
+codings, and the ``_MAX_READERS`` readers.
 """
 
-from typing import Protocol
-
 from sslsniff.decoders import deflate, grpc
+from sslsniff.decoders.base import BodyReader
+from sslsniff.decoders.coded import WINDOWS_BYTES, undone
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.event_stream import EventStreamReader, is_event_stream
 from sslsniff.decoders.held import Room
@@ -27,28 +28,13 @@ from sslsniff.decoders.websocket import WebSocketReader
 _MAX_READERS = 4096
 
 
-class BodyReader(Protocol):
-    """Reads the body of one half of an exchange as it comes."""
-
-    def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; messages that are complete go to ``out``."""
-
-    def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip bytes of the body that were lost."""
-
-    def lose_step(self, out: list[Message]) -> None:
-        """Note that bytes of the body may be missing, it is not known how many."""
-
-    def end(self, out: list[Message]) -> None:
-        """Take the end of the body."""
-
-
 class Carried:
     """Reads on in the bodies that ``decoder`` tells of; it is fed in its place."""
 
     def __init__(self, decoder: Detector) -> None:
         self._decoder = decoder
         self._room = Room()
+        self._windows = Room(WINDOWS_BYTES)
         self._readers: dict[tuple[int, Side], BodyReader] = {}
         self._wishes: set[int] = set()  # streams that may become a WebSocket
 
@@ -123,10 +109,11 @@ class Carried:
         """Read on in a body that its headers tell to carry messages."""
         kind = grpc.media_type_of(headers)
         if kind is not None:
-            reader = grpc.GrpcReader(stream, side, self._room, kind, headers)
-            self._add(stream, side, reader, out)
+            messages = grpc.GrpcReader(stream, side, self._room, kind, headers)
+            self._add(stream, side, undone(messages, headers, self._windows), out)
         elif side is Side.SERVER and is_event_stream(headers):
-            self._add(stream, side, EventStreamReader(stream, side, self._room), out)
+            events = EventStreamReader(stream, side, self._room)
+            self._add(stream, side, undone(events, headers, self._windows), out)
 
     def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
         self._drop(stream, side, out)

@@ -1,15 +1,13 @@
-"""Content codings (RFC 9110 section 8.4) and text: pure functions over whole bodies.
+"""Content codings (RFC 9110 section 8.4): undone as a body comes, or over a whole one.
 
 A body may be cut or hostile. What can be had of it is returned, and never more than the
 limits allow: ``max_bytes`` in all, and ``max_ratio`` times the input.
 """
 
-import codecs
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import brotli
 import zstandard
@@ -28,6 +26,8 @@ _MAX_CODINGS = 8
 _ZSTD_PIECE = 256
 _ZSTD_WINDOW = 8 * 1024 * 1024
 _OUT_PIECE = 64 * 1024
+_GZIP_MARK = b"\x1f\x8b"
+_GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,93 +40,106 @@ class Decoded:
 
 
 class _Inflater(Protocol):
-    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+    """Undoes one coding of a body, as it comes; ``complete`` says whether it came to its end."""
 
-    @property
-    def complete(self) -> bool: ...
+    complete: bool
+
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
 
 
 class _Zlib:
-    """Gzip with any number of members (RFC 1952 section 2.2), zlib or raw deflate."""
+    """Gzip with any number of members (RFC 1952 section 2.2), or zlib's form or raw deflate."""
 
-    def __init__(self, window_bits: int) -> None:
-        self._window_bits = window_bits
+    def __init__(self, *, gzip: bool) -> None:
+        self._gzip = gzip
+        self._inflater: zlib._Decompress | None = None
+        self._held = b""
+        self._over = False
         self.complete = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            inflater = zlib.decompressobj(self._window_bits)
-            rest = data
-            while rest and not inflater.eof:
-                piece = inflater.decompress(rest, _OUT_PIECE)
-                rest = inflater.unconsumed_tail
-                yield piece
-            if not inflater.eof:  # the last bytes may wait for room
-                yield inflater.decompress(b"", _OUT_PIECE)
-            self.complete = inflater.eof
-            data = inflater.unused_data
-            # Only a further gzip member goes on; padding behind the last one is legal.
-            if self._window_bits < 16 or data[:2] != b"\x1f\x8b":
-                return
+        data = self._held + data
+        self._held = b""
+        while data and not self._over:
+            if self._inflater is None:
+                if len(data) < 2:
+                    self._held = data
+                    return
+                # Only a further gzip member goes on; padding behind the last one is legal.
+                if self.complete and not (self._gzip and data[:2] == _GZIP_MARK):
+                    self._over = True
+                    return
+                bits = _GZIP_BITS if self._gzip else _deflate_bits(data)
+                self._inflater = zlib.decompressobj(bits)
+            yield from self._inflate(self._inflater, data)
+            self.complete = self._inflater.eof
+            data = self._inflater.unused_data
+            if self.complete:
+                self._inflater = None
+
+    @staticmethod
+    def _inflate(inflater: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+        while data and not inflater.eof:
+            piece = inflater.decompress(data, _OUT_PIECE)
+            data = inflater.unconsumed_tail
+            yield piece
+        if not inflater.eof:  # the last bytes may wait for room
+            yield inflater.decompress(b"", _OUT_PIECE)
 
 
 class _Brotli:
     def __init__(self) -> None:
         self._inflater = brotli.Decompressor()
-
-    @property
-    def complete(self) -> bool:
-        return bool(self._inflater.is_finished())
+        self.complete = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.complete:
+            return
         # The limit of one call is soft: the output may be a few times larger.
         yield self._inflater.process(data, output_buffer_limit=_OUT_PIECE)
         while not self._inflater.can_accept_more_data():
             yield self._inflater.process(b"", output_buffer_limit=_OUT_PIECE)
+        self.complete = bool(self._inflater.is_finished())
 
 
 class _Zstd:
     def __init__(self) -> None:
+        self._context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._inflater = self._context.decompressobj()
         self.complete = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        inflater = context.decompressobj()
         for start in range(0, len(data), _ZSTD_PIECE):
             piece = data[start : start + _ZSTD_PIECE]
             while piece:  # frames may follow each other (RFC 8878 section 3.1)
-                yield inflater.decompress(piece)
-                self.complete = inflater.eof
-                piece = inflater.unused_data if inflater.eof else b""
-                if inflater.eof:
-                    inflater = context.decompressobj()
+                yield self._inflater.decompress(piece)
+                self.complete = self._inflater.eof
+                piece = self._inflater.unused_data if self.complete else b""
+                if self.complete:
+                    self._inflater = self._context.decompressobj()
 
 
-def _gzip(data: bytes) -> _Inflater:
-    return _Zlib(16 + zlib.MAX_WBITS)
-
-
-def _deflate(data: bytes) -> _Inflater:
+def _deflate_bits(start: bytes) -> int:
     # "deflate" is the zlib format (RFC 9110 section 8.4.1.2), yet some send it raw. The first
     # two bytes of zlib's form name the method 8 and are a multiple of 31 (RFC 1950 section 2.2).
-    zlib_form = len(data) >= 2 and data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
-    return _Zlib(zlib.MAX_WBITS if zlib_form else -zlib.MAX_WBITS)
+    zlib_form = start[0] & 15 == 8 and (start[0] << 8 | start[1]) % 31 == 0
+    return zlib.MAX_WBITS if zlib_form else -zlib.MAX_WBITS
 
 
-def _brotli(data: bytes) -> _Inflater:
-    return _Brotli()
+class _Coding(NamedTuple):
+    """How a coding is undone, and the memory that this takes at most."""
+
+    begin: Callable[[], _Inflater]
+    bytes: int
 
 
-def _zstd(data: bytes) -> _Inflater:
-    return _Zstd()
-
-
-_CODINGS: dict[str, Callable[[bytes], _Inflater]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
+_GZIP = _Coding(lambda: _Zlib(gzip=True), 64 << 10)
+_CODINGS = {
+    "gzip": _GZIP,
+    "x-gzip": _GZIP,
+    "deflate": _Coding(lambda: _Zlib(gzip=False), 64 << 10),
+    "br": _Coding(_Brotli, 16 << 20),  # its largest window (RFC 7932 section 9.1)
+    "zstd": _Coding(_Zstd, _ZSTD_WINDOW),
 }
 
 _NO_CODING = frozenset(("", "identity", "chunked"))
@@ -148,6 +161,85 @@ def codings(headers: Sequence[Header]) -> list[str]:
     return [coding for coding in found if coding not in _NO_CODING]
 
 
+class _Fault(Exception):
+    """Nothing more can be had of a body; says why."""
+
+
+class _Stage:
+    """One coding on its way off, and how much it took and gave so far."""
+
+    def __init__(self, name: str, max_bytes: int | None, max_ratio: int) -> None:
+        self._name = name
+        self._max_bytes = max_bytes
+        self._max_ratio = max_ratio
+        self._taken = self._given = 0
+        self.inflater = _CODINGS[name].begin()
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        self._taken += len(data)
+        limit = max(_HARMLESS_BYTES, self._max_ratio * self._taken)
+        limit = limit if self._max_bytes is None else min(limit, self._max_bytes)
+        try:
+            for piece in self.inflater.pieces(data):
+                room = limit - self._given
+                self._given += len(piece)
+                yield piece[:room]
+                if len(piece) > room:
+                    raise _Fault(f"{self._name}: decodes to over {limit} bytes")
+        except _ERRORS as error:
+            raise _Fault(f"{self._name}: {error or type(error).__name__}") from error
+
+
+class ContentDecoder:
+    """Undoes the codings of one body as it comes, the last applied one first.
+
+    ``error`` says why no more can be had of it. Without ``max_bytes`` only the ratio is limited:
+    the output is to be used piece by piece.
+    """
+
+    def __init__(
+        self,
+        headers: Sequence[Header],
+        *,
+        max_bytes: int | None = None,
+        max_ratio: int = MAX_RATIO,
+    ) -> None:
+        applied = codings(headers)
+        unknown = [coding for coding in applied if coding not in _CODINGS]
+        self.error: str | None = None
+        if len(applied) > _MAX_CODINGS:
+            self.error = f"more than {_MAX_CODINGS} content codings"
+        elif unknown:
+            self.error = f"unknown content coding: {unknown[0]}"
+        names = () if self.error else tuple(reversed(applied))
+        self._stages = [_Stage(name, max_bytes, max_ratio) for name in names]
+
+    @property
+    def complete(self) -> bool:
+        """Say whether the body came to its end without an error."""
+        return self.error is None and all(stage.inflater.complete for stage in self._stages)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what the next bytes of the body give, in pieces."""
+        if self.error is None:
+            try:
+                yield from self._through(0, data)
+            except _Fault as fault:
+                self.error = str(fault)
+
+    def _through(self, at: int, data: bytes) -> Iterator[bytes]:
+        if at == len(self._stages):
+            yield data
+        elif data:
+            for piece in self._stages[at].pieces(data):
+                yield from self._through(at + 1, piece)
+
+
+def window_bytes(headers: Sequence[Header]) -> int:
+    """Return the memory that a ``ContentDecoder`` takes at most."""
+    return sum(_CODINGS[coding].bytes for coding in codings(headers) if coding in _CODINGS)
+
+
 def decode(
     data: bytes,
     headers: Sequence[Header],
@@ -155,89 +247,7 @@ def decode(
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,
 ) -> Decoded:
-    """Undo the codings of a body, the last applied one first."""
-    applied = codings(headers)
-    if len(applied) > _MAX_CODINGS:
-        return Decoded(b"", False, f"more than {_MAX_CODINGS} content codings")
-    complete = True
-    for coding in reversed(applied):
-        factory = _CODINGS.get(coding)
-        if factory is None:
-            return Decoded(b"", False, f"unknown content coding: {coding}")
-        if not data:
-            break
-        limit = min(max_bytes, max(_HARMLESS_BYTES, max_ratio * len(data)))
-        step = _inflate(factory(data), data, limit)
-        if step.error is not None:
-            return Decoded(step.data, False, f"{coding}: {step.error}")
-        data, complete = step.data, complete and step.complete
-    return Decoded(data, complete)
-
-
-def _inflate(inflater: _Inflater, data: bytes, limit: int) -> Decoded:
-    out = bytearray()
-    try:
-        for piece in inflater.pieces(data):
-            out += piece
-            if len(out) > limit:
-                return Decoded(bytes(out[:limit]), False, f"decodes to over {limit} bytes")
-    except _ERRORS as error:
-        return Decoded(bytes(out), False, str(error) or type(error).__name__)
-    return Decoded(bytes(out), inflater.complete)
-
-
-# Codecs that a charset parameter may name; Python has more which are no charsets.
-_CHARSET = re.compile(
-    r"(utf|us-ascii|ascii|iso|latin|l\d|windows|cp\d|ibm|koi8|gb|big5|euc|shift|sjis|ms932|mac|tis)"
-    r"[\w.:-]*"
-)
-_CHARSET_PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_TEXT_TYPE = re.compile(
-    r"\s*(text/|application/(json|xml|javascript|x-www-form-urlencoded)|\S+\+(json|xml)\b)",
-    re.IGNORECASE,
-)
-# Control characters that text does not have; tab, line ends, form feed and escape it has.
-_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
-
-
-def charset(data: bytes, headers: Iterable[Header] = ()) -> str | None:
-    """Tell in which charset ``data`` is text, None if it is not; its end may be cut.
-
-    A byte order mark counts first (as browsers have it), then the charset parameter, then
-    UTF-8 if it is valid, and for a textual media type windows-1252, which the label
-    ISO-8859-1 means on the web (WHATWG Encoding section 4.2).
-    """
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return name
-    media_type = next((v for n, v in headers if n and v and n.lower() == "content-type"), "")
-    named = _CHARSET_PARAMETER.search(media_type or "")
-    if named and _CHARSET.fullmatch(named[1].lower()) and _text(data, named[1]) is not None:
-        return named[1].lower()
-    if _BINARY.search(data):
-        return None
-    if _text(data, "utf-8") is not None:
-        return "utf-8"
-    return "cp1252" if _TEXT_TYPE.match(media_type or "") else None
-
-
-def as_text(data: bytes, headers: Iterable[Header] = ()) -> str | None:
-    """Return ``data`` as text, None if it is not text; a cut character at its end is left out."""
-    name = charset(data, headers)
-    if name is None:
-        return None
-    found = _text(data, name)
-    return data.decode(name, "replace") if found is None else found
-
-
-def _text(data: bytes, name: str) -> str | None:
-    try:
-        return codecs.getincrementaldecoder(name)().decode(data)
-    except (LookupError, ValueError):
-        return None
+    """Undo the codings of a body."""
+    decoder = ContentDecoder(headers, max_bytes=max_bytes, max_ratio=max_ratio)
+    decoded = b"".join(decoder.feed(data))
+    return Decoded(decoded, decoder.complete or not (data or decoder.error), decoder.error)

@@ -35,9 +35,12 @@ class EventStreamReader:
         self._data = Held(room)
         self._event = ""
         self._retry: int | None = None
+        self._stopped = False
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; events that are complete go to ``out``."""
+        if self._stopped:
+            return
         pos = 0
         if self._after_return and data:
             # The two characters of one line end may come apart.
@@ -68,6 +71,16 @@ class EventStreamReader:
         """Take the end of the body: what no empty line ended is no event."""
         self._clear()
         self._line.take()
+
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """Read no more, and say so once."""
+        if self._stopped:
+            return
+        self._clear()
+        self._line.take()
+        self._stopped = True
+        fault = f"{reason}; the rest is not read"
+        out.append(ServerSentEvent(self._stream, self._side, b"", 0, self._missing, fault))
 
     def _end_line(self, out: list[Message]) -> None:
         held, self._line = self._line, Held(self._room)

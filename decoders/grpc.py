@@ -158,7 +158,7 @@ class GrpcReader:
                 if not self._left:
                     self._finish(None, out)
         if self._base64 is not None and self._base64.is_wrong:
-            self._stop("wrong base64", out)
+            self.stop("wrong base64", out)
 
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes: inside a message that is all, else step is lost."""
@@ -176,7 +176,7 @@ class GrpcReader:
         self._prefix.clear()
         self._lose_held(out)
         if self._base64 is not None:
-            self._stop("bytes lost in base64", out)
+            self.stop("bytes lost in base64", out)
         elif not self._stopped:
             self._sync = ChainSync(_CHAIN)
 
@@ -185,10 +185,18 @@ class GrpcReader:
         self._finish("not finished by its sender", out)
         self._lose_held(out)
 
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """Read no more, and say so once."""
+        if self._stopped:
+            return
+        self._finish(reason, out)
+        self._stopped = True
+        self._tell(b"", 0, 0, f"{reason}; the rest is not read", False, out)
+
     def _begin(self, out: list[Message]) -> None:
         flags = self._prefix[0]
         if flags & ~(_COMPRESSED | (_TRAILERS if self._kind.web else 0)):
-            self._stop(f"not a message of gRPC: its first byte is {flags}", out)
+            self.stop(f"not a message of gRPC: its first byte is {flags}", out)
             return
         self._left = int.from_bytes(self._prefix[1:], "big")
         self._message = Held(self._room)
@@ -221,14 +229,6 @@ class GrpcReader:
         decoded = content.decode(data, coding, max_bytes=MESSAGE_BYTES)
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
         return data if fault and not decoded.data else decoded.data, fault
-
-    def _stop(self, reason: str, out: list[Message]) -> None:
-        """Read no more, and say so once."""
-        if self._stopped:
-            return
-        self._finish(reason, out)
-        self._stopped = True
-        self._tell(b"", 0, 0, f"{reason}; the rest is not read", False, out)
 
     def _tell(
         self,

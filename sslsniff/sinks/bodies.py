@@ -2,7 +2,7 @@
 
 import re
 
-from sslsniff.decoders import content
+from sslsniff.decoders import charsets, content
 from sslsniff.decoders.messages import Header
 from sslsniff.escaping import escape_lines
 from sslsniff.model import Body
@@ -21,7 +21,7 @@ _MOST_GROWTH = 8
 def body_lines(body: Body, headers: list[Header]) -> list[str]:
     """Return a body's lines, with a last one in brackets where something is not as it was sent."""
     decoded = content.decode(body.data, headers)
-    shown = content.as_text(decoded.data[:_SHOWN_BYTES], headers)
+    shown = charsets.as_text(decoded.data[:_SHOWN_BYTES], headers)
     if shown is None:
         return [f"({text.size(body.size)}, not text)"]
     lines = escape_lines(indent_json(shown) or shown).split("\n")

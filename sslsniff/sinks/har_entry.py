@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sslsniff.decoders import content
+from sslsniff.decoders import charsets, content
 from sslsniff.decoders.messages import Header
 from sslsniff.model import Body, Exchange, Request, Response
 from sslsniff.sinks import text
@@ -230,7 +230,7 @@ def _decoded(body: Body, headers: list[Header]) -> tuple[bytes, str | None]:
 
 
 def _text(data: bytes, headers: list[Header]) -> Object:
-    shown = content.as_text(data, headers)
+    shown = charsets.as_text(data, headers)
     if shown is not None:
         return {"text": shown}
     return {"text": base64.b64encode(data).decode("ascii"), "encoding": "base64"}

@@ -1,6 +1,6 @@
 """Messages of protocols inside HTTP as people see them: a line each, as they come."""
 
-from sslsniff.decoders import content
+from sslsniff.decoders import charsets
 from sslsniff.decoders.messages import (
     GrpcMessage,
     ServerSentEvent,
@@ -87,7 +87,7 @@ def _beginning(target: str | None, message: StreamMessage, schema: Schema) -> st
     """Return the beginning of a message; nothing if it is not text."""
     shown = _fields(target, message, schema)
     if shown is None:
-        shown = content.as_text(_said(message)[:_SHOWN_BYTES]) or ""
+        shown = charsets.as_text(_said(message)[:_SHOWN_BYTES]) or ""
     return shown[:_SHOWN_BYTES].replace("\n", " ").strip()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import atheris
 
 with atheris.instrument_imports(include=["sslsniff.decoders"]):
-    from sslsniff.decoders import content
+    from sslsniff.decoders import charsets, content
     from sslsniff.decoders.detect import Detector, guess_sender, starts_message
     from sslsniff.decoders.http2.hpack import HpackDecoder
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
@@ -62,7 +62,7 @@ def _content(data: bytes) -> None:
     for coding in _CODINGS:
         decoded = content.decode(data, [("content-encoding", coding)], max_bytes=100_000)
         assert len(decoded.data) <= 100_000
-        content.as_text(decoded.data)
+        charsets.as_text(decoded.data)
 
 
 _TARGETS = {

@@ -6,7 +6,7 @@ import brotli
 import pytest
 import zstandard
 
-from sslsniff.decoders.content import Decoded, as_text, charset, codings, decode
+from sslsniff.decoders.content import ContentDecoder, Decoded, codings, decode
 from sslsniff.decoders.messages import Header
 
 TEXT = "".join(f"line {n} of the text, wörld\n" for n in range(500)).encode()
@@ -96,28 +96,18 @@ def test_codings_are_listed_over_fields() -> None:
     assert codings([("Transfer-Encoding", "gzip, chunked"), *headers]) == ["a", "b", "gzip"]
 
 
-@pytest.mark.parametrize(
-    ("data", "media_type", "name", "text"),
-    [
-        (b"plain", "", "utf-8", "plain"),
-        ("wörld".encode(), "", "utf-8", "wörld"),
-        ("wörld".encode()[:2], "", "utf-8", "w"),
-        (b"w\xf6rld", "", None, None),
-        (b"w\xf6rld", "text/plain", "cp1252", "wörld"),
-        (b"w\xf6rld", "text/plain; charset=iso-8859-1", "iso-8859-1", "wörld"),
-        (b"w\xf6rld", "text/plain; charset=utf-8", "cp1252", "wörld"),
-        (b"w\xf6rld", 'application/x; Charset="Latin1"', "latin1", "wörld"),
-        (b"x", "text/plain; charset=zlib", "utf-8", "x"),
-        (b"x", "text/plain; charset=no-such", "utf-8", "x"),
-        (b"\xef\xbb\xbfx", "", "utf-8-sig", "x"),
-        (b"\xff\xfex\0", "", "utf-16", "x"),
-        (b"x\0\0\0", "text/plain", None, None),
-        (b"\x89PNG\r\n\x1a\n", "image/png", None, None),
-        (b"\x81\x8d", "application/json", "cp1252", "\ufffd\ufffd"),
-        (b"", "", "utf-8", ""),
-    ],
-)
-def test_text(data: bytes, media_type: str, name: str | None, text: str | None) -> None:
-    headers: list[Header] = [("Content-Type", media_type)] if media_type else []
-    assert charset(data, headers) == name
-    assert as_text(data, headers) == text
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_in_pieces(name: str, size: int) -> None:
+    coding, encode = ENCODERS[name]
+    coded_text = encode(TEXT)
+    decoder = ContentDecoder(coded(coding))
+    pieces = [coded_text[at : at + size] for at in range(0, len(coded_text), size)]
+    assert b"".join(out for piece in pieces for out in decoder.feed(piece)) == TEXT
+    assert (decoder.complete, decoder.error) == (True, None)
+    assert list(decoder.feed(b"")) in ([], [b""])
+
+
+@pytest.mark.parametrize("tail", [b"\0", b"\0" * 600, b"\x1f", b"\x1fx"])
+def test_padding_is_no_member(tail: bytes) -> None:
+    assert decode(gzip.compress(TEXT) + tail, coded("gzip")) == Decoded(TEXT)

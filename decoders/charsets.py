@@ -1,0 +1,63 @@
+"""Text: bytes of a body to characters, by what its headers and its bytes say of the charset."""
+
+import codecs
+import re
+from collections.abc import Iterable
+
+from sslsniff.decoders.messages import Header
+
+# Codecs that a charset parameter may name; Python has more which are no charsets.
+_CHARSET = re.compile(
+    r"(utf|us-ascii|ascii|iso|latin|l\d|windows|cp\d|ibm|koi8|gb|big5|euc|shift|sjis|ms932|mac|tis)"
+    r"[\w.:-]*"
+)
+_CHARSET_PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_TEXT_TYPE = re.compile(
+    r"\s*(text/|application/(json|xml|javascript|x-www-form-urlencoded)|\S+\+(json|xml)\b)",
+    re.IGNORECASE,
+)
+# Control characters that text does not have; tab, line ends, form feed and escape it has.
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def charset(data: bytes, headers: Iterable[Header] = ()) -> str | None:
+    """Tell in which charset ``data`` is text, None if it is not; its end may be cut.
+
+    A byte order mark counts first (as browsers have it), then the charset parameter, then
+    UTF-8 if it is valid, and for a textual media type windows-1252, which the label
+    ISO-8859-1 means on the web (WHATWG Encoding section 4.2).
+    """
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return name
+    media_type = next((v for n, v in headers if n and v and n.lower() == "content-type"), "")
+    named = _CHARSET_PARAMETER.search(media_type or "")
+    if named and _CHARSET.fullmatch(named[1].lower()) and _text(data, named[1]) is not None:
+        return named[1].lower()
+    if _BINARY.search(data):
+        return None
+    if _text(data, "utf-8") is not None:
+        return "utf-8"
+    return "cp1252" if _TEXT_TYPE.match(media_type or "") else None
+
+
+def as_text(data: bytes, headers: Iterable[Header] = ()) -> str | None:
+    """Return ``data`` as text, None if it is not text; a cut character at its end is left out."""
+    name = charset(data, headers)
+    if name is None:
+        return None
+    found = _text(data, name)
+    return data.decode(name, "replace") if found is None else found
+
+
+def _text(data: bytes, name: str) -> str | None:
+    try:
+        return codecs.getincrementaldecoder(name)().decode(data)
+    except (LookupError, ValueError):
+        return None
