@@ -27,9 +27,9 @@ _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _NOTE = struct.Struct("<III")
 _PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
-_PF_X = 1
+_PF_X, _PF_W = 1, 2
 _RELOCATION = struct.Struct("<QQq")
-_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM = 2, 4, 11
+_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHT_RELR = 2, 4, 11, 19
 _NT_GNU_BUILD_ID = 3
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 183: "aarch64", 243: "RISC-V"}
 
@@ -42,6 +42,13 @@ class _Part(NamedTuple):
     offset: int
     address: int
     size: int
+
+
+class Memory(NamedTuple):
+    """What a file has for memory: the address as linked, and the bytes."""
+
+    address: int
+    data: bytes
 
 
 class _Section(NamedTuple):
@@ -132,6 +139,7 @@ class Elf:
 
     def _read_segments(self, table: bytes) -> None:
         self._code: list[_Part] = []
+        self._written: list[_Part] = []
         self._loads: list[_Part] = []
         self._unwind: _Part | None = None
         self.build_id: str | None = None
@@ -143,6 +151,8 @@ class Elf:
                 self._loads.append(part)
                 if flags & _PF_X:
                     self._code.append(part)
+                if flags & _PF_W:
+                    self._written.append(part)
             elif kind == _PT_GNU_EH_FRAME:
                 self._unwind = part
             elif kind == _PT_NOTE and self.build_id is None:
@@ -186,6 +196,22 @@ class Elf:
             if 0 <= inside <= part.size - size:
                 return self._read(part.offset + inside, size)
         return None
+
+    def executable(self) -> Iterator[Memory]:
+        """Yield the parts with code."""
+        return (Memory(each.address, self._read_part(each)) for each in self._code)
+
+    def writable(self) -> Iterator[Memory]:
+        """Yield the parts that can be written to, or can until they are relocated."""
+        return (Memory(each.address, self._read_part(each)) for each in self._written)
+
+    def relocation_tables(self) -> Iterator[bytes]:
+        """Yield the tables of relocations in the form RELA."""
+        return (self._read_part(table) for table, _ in self._relocations)
+
+    def relative_tables(self) -> Iterator[bytes]:
+        """Yield the tables of relative relocations in the form RELR."""
+        return (self._read_part(each.part) for each in self._sections if each.kind == _SHT_RELR)
 
     def code(self, function: Function) -> bytes:
         """Return a function's bytes; raises ``ElfError`` outside of code."""

@@ -40,7 +40,10 @@ _TWO_BYTES = 0x0F
 _LONG_CONDITIONAL = frozenset(range(0x80, 0x90))
 
 _FURTHEST_INSTRUCTIONS = 16
+_FURTHEST_BACK = 32
 _CASE = struct.Struct("<i")
+_SLOT_JUMPS = frozenset({"jmp", "bnd jmp", "notrack jmp"})
+_SLOT = re.compile(r"qword ptr \[rip ([+-]) (\w+)\]")
 _NO_WAY_ON = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
@@ -110,7 +113,7 @@ def return_sites(
     starts = {each.address for each in instructions}
     for at, each in enumerate(instructions):
         if _is_jump(each) and _direct_target(each) not in starts:
-            target = _first_case(instructions[max(0, at - _FURTHEST_INSTRUCTIONS) : at + 1], read)
+            target = _first_case(_way_to(at, instructions), read)
             if target not in starts or target == address:
                 return None
     return [each.address for each in instructions if _is_return(each)] or None
@@ -148,6 +151,15 @@ def callees(code: bytes, address: int) -> set[int]:
     return {each for each in leads if not address <= each < end}
 
 
+def called_slots(code: bytes, address: int) -> set[int]:
+    """Return the addresses of the pointers through which a function calls or jumps."""
+    return {
+        at + size + int(match[1] + match[2], 0)
+        for at, size, mnemonic, operand in _disassembler().disasm_lite(code, address)
+        if mnemonic in {"call", *_SLOT_JUMPS} and (match := _SLOT.fullmatch(operand))
+    }
+
+
 def stub_slot(code: bytes, address: int) -> int | None:
     """Return the address of the pointer through which ``code`` jumps at once; None if it does not.
 
@@ -155,10 +167,8 @@ def stub_slot(code: bytes, address: int) -> int | None:
     may have in its place, its own exported ones included.
     """
     for instruction in disassemble(code, address, 2):
-        if instruction.mnemonic in {"jmp", "bnd jmp", "notrack jmp"}:
-            match = re.fullmatch(r"qword ptr \[rip \+ (\w+)\]", instruction.op_str)
-            behind = instruction.address + instruction.size
-            return behind + int(match[1], 0) if match else None
+        if instruction.mnemonic in _SLOT_JUMPS:
+            return min(called_slots(bytes(instruction.bytes), instruction.address), default=None)
     return None
 
 
@@ -191,34 +201,60 @@ def _first_case(
     the function, all are.
     """
     *way, jump = way
-    add = _writer(way, jump.op_str)
-    if add is None or add.mnemonic != "add":
+    add = _change(jump.op_str, way)
+    if add is None or add[-1].mnemonic != "add":
         return None
-    for value, table in (add.op_str.split(", "), reversed(add.op_str.split(", "))):
-        load = _writer([each for each in way if each.address < add.address], value)
-        if load and re.fullmatch(rf"{value}, dword ptr \[{table} \+ \w+\*4\]", load.op_str):
-            base = _writer([each for each in way if each.address < load.address], table)
-            at = base and re.fullmatch(rf"{table}, \[rip ([+-]) (\w+)\]", base.op_str)
-            if base and at:
-                start = base.address + base.size + int(at[1] + at[2], 0)
-                entry = read(start, _CASE.size)
-                return start + _CASE.unpack(entry)[0] if entry else None
+    operands = add[-1].op_str.split(", ")
+    for value, table in (operands, reversed(operands)):
+        load = _change(value, add[:-1])
+        base = load and _change(table, load[:-1])
+        if load is None or base is None:
+            continue
+        is_entry = re.fullmatch(rf"{value}, dword ptr \[{table} \+ \w+\*4\]", load[-1].op_str)
+        at = re.fullmatch(rf"{table}, \[rip ([+-]) (\w+)\]", base[-1].op_str)
+        if is_entry and at:
+            start = base[-1].address + base[-1].size + int(at[1] + at[2], 0)
+            entry = read(start, _CASE.size)
+            return start + _CASE.unpack(entry)[0] if entry else None
     return None
 
 
-def _writer(way: "list[capstone.CsInsn]", register: str) -> "capstone.CsInsn | None":
-    """Return the last instruction of ``way`` that changes a register."""
-    return next((each for each in reversed(way) if register in _written(each)), None)
+def _way_to(at: int, instructions: "list[capstone.CsInsn]") -> "list[capstone.CsInsn]":
+    """Return the last instructions on a way within a function to that with index ``at``, and it."""
+    jumps = {_direct_target(each): index for index, each in enumerate(instructions)}
+    way = [instructions[at]]
+    while len(way) < _FURTHEST_BACK:
+        if at == 0 or not _goes_on(instructions[at - 1]):
+            if instructions[at].address not in jumps:
+                break
+            at = jumps[instructions[at].address]
+        else:
+            at -= 1
+        way.insert(0, instructions[at])
+    return way
+
+
+def _change(register: str, way: "list[capstone.CsInsn]") -> "list[capstone.CsInsn] | None":
+    """Return ``way`` up to the last instruction that changes a register; None: none does."""
+    for count in range(len(way), 0, -1):
+        if register in _written(way[count - 1]):
+            return way[:count]
+    return None
 
 
 def _following(instruction: "capstone.CsInsn") -> list[int]:
     """Return where an instruction can lead within its function."""
     following = []
-    if not (_is_return(instruction) or instruction.mnemonic in _NO_WAY_ON):
+    if _goes_on(instruction):
         following.append(instruction.address + instruction.size)
     if _is_jump(instruction) and (target := _direct_target(instruction)) is not None:
         following.append(target)
     return following
+
+
+def _goes_on(instruction: "capstone.CsInsn") -> bool:
+    """Say whether an instruction can lead to the one behind it."""
+    return not (_is_return(instruction) or instruction.mnemonic in _NO_WAY_ON)
 
 
 def _is_return(instruction: "capstone.CsInsn") -> bool:

@@ -2,22 +2,26 @@
 
 Its reads and writes are generic and inlined away, but not the methods of its ciphers, which it
 calls through vtables: ``<... as MessageEncrypter>::encrypt`` and
-``<... as MessageDecrypter>::decrypt``. They are found by symbols.
+``<... as MessageDecrypter>::decrypt``. They are found by symbols, those of a separate debug file
+included, and without any by their vtables.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sslsniff import debug_files
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.rustls.model import Found, Method, Proof, Search, Version
 from sslsniff.rustls.named import Named, find_named
-from sslsniff.rustls.versions import find_releases, versions_with
+from sslsniff.rustls.shaped import VERSIONS, find_shaped
+from sslsniff.rustls.versions import find_releases, is_mentioned, version_of, versions_with
 from sslsniff.sites import return_sites
+from sslsniff.symbols import Function
 
 __all__ = ["Found", "Method", "Proof", "Search", "Version", "find_rustls"]
 
-_FIRST_WITH_RECEIVED = (0, 23)
+_WITH_RECEIVED = (0, 23)
+_TLS_NAMES = {0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
 
 
 def find_rustls(elf: Elf) -> Search:
@@ -26,20 +30,16 @@ def find_rustls(elf: Elf) -> Search:
     A function about which there is a doubt is left out, and the reason told. Symbols are looked for
     in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
     """
-    releases = find_releases(elf.section(".rodata") or b"")
+    strings = elf.section(".rodata") or b""
+    releases = find_releases(strings)
     named = list(find_named(elf))
     if releases and not named and _add_debug_file(elf):
         named = list(find_named(elf))
-    proof = Proof.DEBUG_FILE if elf.debug_file else Proof.SYMBOL
-    found: list[Found] = []
-    refusals: list[str] = []
-    for each in named:
-        reason = _doubt(elf, each)
-        if reason is None:
-            found += _found(each, releases, proof)
-        else:
-            refusals.append(f"{each.name} is left out: {reason}")
-    return Search(tuple(found), releases, tuple(refusals))
+    if named:
+        return _checked(elf, _from_names(elf, named, releases), releases)
+    if is_mentioned(strings):
+        return _without_names(elf, releases)
+    return Search()
 
 
 def _add_debug_file(elf: Elf) -> bool:
@@ -50,24 +50,72 @@ def _add_debug_file(elf: Elf) -> bool:
     return False
 
 
-def _found(named: Named, releases: tuple[str, ...], proof: Proof) -> Iterator[Found]:
-    versions = versions_with(named.module, releases)
-    version = versions.pop() if len(versions) == 1 else None
-    if named.method is Method.RECEIVED and version != _FIRST_WITH_RECEIVED:
-        return
-    address, size = named.function
-    yield Found(named.method, address, size, named.name, version, named.tls_version, proof)
+def _from_names(elf: Elf, named: list[Named], releases: tuple[str, ...]) -> Iterator[Found]:
+    proof = Proof.DEBUG_FILE if elf.debug_file else Proof.SYMBOL
+    for method, name, module, tls_version, (address, size) in named:
+        versions = versions_with(module, releases)
+        version = versions.pop() if len(versions) == 1 else None
+        if method is not Method.RECEIVED or version == _WITH_RECEIVED:
+            yield Found(method, address, size, name, version, tls_version, proof)
 
 
-def _doubt(elf: Elf, named: Named) -> str | None:
+def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
+    shaped = find_shaped(elf)
+    versions = {*map(version_of, releases)}
+    known = versions & VERSIONS
+    if not releases:
+        reason = "its ciphers have no symbols, and paths that would tell its release are remapped"
+        return Search(refusals=(f"rustls is left out: {reason}",) if shaped else ())
+    reasons = {
+        release: _no_shape(version_of(release), known, found_any=bool(shaped))
+        for release in releases
+    }
+    refusals = [
+        f"rustls {release} is left out: its ciphers have no symbols, and {why}"
+        for release, why in reasons.items()
+        if why
+    ]
+    found = [
+        Found(method, *function, _described(method, tls_version), version, tls_version, Proof.SHAPE)
+        for version in known
+        for method, tls_version, function in shaped
+        if len(known) == 1
+    ]
+    return _checked(elf, found, releases, refusals)
+
+
+def _no_shape(version: Version, known: set[Version], *, found_any: bool) -> str | None:
+    """Return why nothing of a version is found in a file that has these ``known`` ones."""
+    if version not in known:
+        able = " and ".join(f"{major}.{minor}" for major, minor in sorted(VERSIONS))
+        return f"only those of {able} are found without"
+    if len(known) > 1:
+        return "without them they cannot be told from another release's"
+    return None if found_any else "nothing in the file looks like them"
+
+
+def _described(method: Method, tls_version: int) -> str:
+    return f"{method.value} of a cipher for {_TLS_NAMES[tls_version]}, known by its vtable"
+
+
+def _checked(
+    elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refusals: Iterable[str] = ()
+) -> Search:
+    """Return what was found, without that about which there is a doubt."""
+    doubts = {each: _doubt(elf, each.method, Function(each.address, each.size)) for each in found}
+    left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
+    kept = tuple(each for each, doubt in doubts.items() if doubt is None)
+    return Search(kept, releases, (*refusals, *left_out))
+
+
+def _doubt(elf: Elf, method: Method, function: Function) -> str | None:
     """Return why a function should not be probed."""
-    if not named.function.size:
+    if not function.size:
         return "its length is unknown"
     try:
-        code = elf.code(named.function)
+        code = elf.code(function)
     except ElfError:
         return "it is outside of the file's code"
-    returns = named.method is not Method.DECRYPT or return_sites(
-        code, named.function.address, elf.data
-    )
-    return None if returns else "it has ways out other than its return instructions"
+    if method is not Method.DECRYPT or return_sites(code, function.address, elf.data):
+        return None
+    return "it has ways out other than its return instructions"

@@ -40,6 +40,7 @@ EARLY_RECEIVED = (
 )
 
 LEAVES_BY_JUMP = "jmp abort@PLT"
+LEAVES_BY_RETURN = "ret"
 
 
 def made(
@@ -49,15 +50,27 @@ def made(
 
     ``texts`` stand in .rodata, side by side as rustc puts them.
     """
-    lines = [".section .rodata", *(f'.ascii "{each}"' for each in texts), ".text"]
-    for name in functions:
-        lines += [f'.type "{name}",@function', f'"{name}": .cfi_startproc', body, ".cfi_endproc"]
-        lines += [f'.size "{name}", . - "{name}"']
-    source = "\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""])
-    subprocess.run(
-        ["gcc", "-shared", "-x", "assembler", "-", "-o", path], input=source.encode(), check=True
-    )
+    return assembled(path, [*strings(texts), *(function(each, body) for each in functions)])
+
+
+def assembled(path: Path, parts: Iterable[str], *options: str) -> Path:
+    """Make a shared library of assembly."""
+    source = "\n".join([*parts, '.section .note.GNU-stack,"",@progbits', ""])
+    command = ["gcc", "-shared", "-x", "assembler", "-", "-o", path, *options]
+    subprocess.run(command, input=source.encode(), check=True)
     return path
+
+
+def strings(texts: Iterable[str]) -> list[str]:
+    return [".section .rodata", *(f'.ascii "{each}"' for each in texts)]
+
+
+def function(name: str, body: str) -> str:
+    """Return the assembly of a function that the unwind table has, too."""
+    return (
+        f'.text\n.type "{name}",@function\n"{name}": .cfi_startproc\n{body}\n.cfi_endproc\n'
+        f'.size "{name}", . - "{name}"'
+    )
 
 
 def source_path(release: str, file: str = "conn.rs") -> str:
