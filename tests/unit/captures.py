@@ -23,6 +23,9 @@ READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789
 
 BIG = bytes(range(256)) * 4096  # 1 MiB
+LAYOUTS = ("null-tls", "plain")
+REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 _WARNING = "_ws.expert.severity >= 0x600000 || _ws.malformed"
 _ON_ENCRYPTED_PORT = "Unencrypted HTTP"  # what tshark rightly says of plaintext on port 443
 

@@ -116,11 +116,12 @@ def test_terminal_sums_up_what_is_not_decoded() -> None:
     assert len(lines) == 9 * 3 + 2
     assert lines[0].endswith("10 B from the client not decoded: reason 0")
     assert lines[1] == "  ?\\x1b"
-    assert (
-        lines[18].endswith(
-            "in all 1.0 kB from the client, 1.0 kB from the server not decoded: reason 0"
-        )
-        or True
+    # Eight reasons by name, a line and a preview each, and one line for all others; then the sums.
+    assert lines[18].endswith(
+        "in all 1.0 kB from the client, 1.0 kB from the server not decoded: reason 0"
+    )
+    assert lines[26].endswith(
+        "in all 92.0 kB from the client, 92.0 kB from the server not decoded: other reasons"
     )
     assert lines[-2].endswith("5 B from the client not decoded: the end")
 
