@@ -16,6 +16,7 @@ from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    BodyInDoubt,
     Header,
     Message,
     MessageEnd,
@@ -48,15 +49,8 @@ class Carried:
         return self._read(self._decoder.feed(side, data))
 
     def gap(self, side: Side, missing: int) -> list[Message]:
-        """Note lost bytes. Where it is not told whose body lacks them, any may."""
-        messages = self._decoder.gap(side, missing)
-        told = sum(message.missing for message in messages if type(message) is BodyData)
-        out = self._read(messages)
-        if told < missing:
-            for (_, sender), reader in self._readers.items():
-                if sender is side:
-                    reader.lose_step(out)
-        return out
+        """Note lost bytes."""
+        return self._read(self._decoder.gap(side, missing))
 
     def end(self, side: Side) -> list[Message]:
         """End a side."""
@@ -72,6 +66,10 @@ class Carried:
             if isinstance(message, BodyData):
                 if self._readers:
                     self._body(message, out)
+            elif isinstance(message, BodyInDoubt):
+                reader = self._readers.get((message.stream, message.side))
+                if reader is not None:
+                    reader.lose_step(out)
             elif isinstance(message, RequestHead):
                 self._request(message, out)
             elif isinstance(message, ResponseHead):

@@ -75,6 +75,14 @@ class BodyData:
 
 
 @dataclass(slots=True)
+class BodyInDoubt:
+    """Bytes of ``side``'s body on ``stream`` may be lost; how many, or whether, is not known."""
+
+    stream: int
+    side: Side
+
+
+@dataclass(slots=True)
 class MessageEnd:
     """``side``'s message on ``stream`` is complete; ``trailers`` came behind the body."""
 
@@ -234,6 +242,7 @@ Message = (
     RequestHead
     | ResponseHead
     | BodyData
+    | BodyInDoubt
     | MessageEnd
     | Aborted
     | Frame

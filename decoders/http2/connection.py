@@ -2,7 +2,7 @@
 
 Nothing is enforced: windows, limits and the order of states are the peers' business.
 
-Memory per connection: two readers and two header blocks (up to ``MAX_PAYLOAD`` each), two
+Memory per connection: two readers and two header blocks (up to 256 KiB each), two
 HPACK tables (64 KiB each by RFC 7541's count), ``_MAX_STREAMS`` small numbers: 2 MiB at
 worst, some KiB as a rule.
 """
@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders.http2 import frames
+from sslsniff.decoders.http2.block import HeaderBlock
 from sslsniff.decoders.http2.frame_view import FrameView
 from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
 from sslsniff.decoders.http2.hpack import HpackDecoder
-from sslsniff.decoders.http2.reader import MAX_PAYLOAD, FrameReader
+from sslsniff.decoders.http2.reader import BYTES_LOST, FrameReader
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    BodyInDoubt,
     Header,
     Message,
     MessageEnd,
@@ -34,32 +36,21 @@ _MAX_STREAMS = 4096
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
+_INTERRUPTED = "header block interrupted"
 _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 
 
 class _Direction:
-    """What one side sends: its reader, its HPACK table, the header block at hand."""
+    """What one side sends: its reader, its HPACK table, the header block that is not complete."""
 
-    __slots__ = (
-        "block",
-        "end",
-        "flags",
-        "goaway",
-        "head",
-        "hpack",
-        "kind",
-        "promised",
-        "reader",
-        "stream",
-    )
+    __slots__ = ("block", "end", "goaway", "head", "hpack", "reader")
 
     def __init__(self, reader: FrameReader, head: int, end: int) -> None:
         self.reader = reader
         self.head, self.end = head, end
         self.hpack = HpackDecoder()
-        self.block: bytearray | None = None
+        self.block: HeaderBlock | None = None
         self.goaway = 1 << 31
-        self.kind = self.flags = self.stream = self.promised = 0
 
 
 class Http2:
@@ -103,6 +94,7 @@ class Http2:
         """End a side: the messages that it owed are aborted."""
         out: list[Message] = []
         self._of(side).reader.end(out)
+        self._block_lost(side, "connection closed", out)
         for stream, state in self._streams.items():
             owed = side is _SERVER or state & _REQUEST_HEAD
             if owed and not state & (self._of(side).end | _CLOSED):
@@ -114,7 +106,10 @@ class Http2:
 
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
         """Take a piece of a DATA frame (section 6.1)."""
-        if not self._state(stream) & _CLOSED:
+        state = self._state(stream)
+        if not state & _CLOSED:
+            if not state & self._of(side).head:
+                self._note(stream, self._of(side).head)  # it was not seen: what follows is no head
             out.append(BodyData(stream, side, data, missing))
         if self._view:
             self._view.data(side, data)
@@ -124,7 +119,7 @@ class Http2:
     ) -> None:
         """Take the end of a DATA frame."""
         if self._of(side).block is not None:
-            self._block_lost(side, "header block interrupted", out)
+            self._block_lost(side, _INTERRUPTED, out)
         if flags & frames.END_STREAM:
             self._end_message(stream, side, [], out)
         if self._view:
@@ -134,13 +129,11 @@ class Http2:
         self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> None:
         """Take a frame other than DATA."""
-        direction = self._of(side)
-        if direction.block is not None and kind != frames.CONTINUATION:
+        if self._of(side).block is not None and kind != frames.CONTINUATION:
             # Section 6.10 allows nothing else here, not even on other streams.
-            self._block_lost(side, "header block interrupted", out)
+            self._block_lost(side, _INTERRUPTED, out)
         if kind == frames.HEADERS and flags & _ODD_FLAGS == frames.END_HEADERS and not self._view:
-            direction.kind, direction.flags, direction.stream = kind, flags, stream
-            self._end_block(side, payload, out)  # nearly all header blocks, the short way
+            self._on_block(side, flags, stream, payload, out)  # nearly all, the short way
             return
         fault = None
         if kind == frames.WINDOW_UPDATE:
@@ -157,17 +150,16 @@ class Http2:
                 details = frames.describe(kind, flags, payload)
             if fields is not None:
                 details["headers"] = fields
-                self._view.note_table(side, direction.hpack.size)
+                self._view.note_table(side, self._of(side).hpack.size)
             self._view.frame(side, kind, flags, stream, len(payload), details, out)
 
     def frame_lost(
         self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
         """Note a frame that could not be read."""
-        direction = self._of(side)
         if kind in (frames.HEADERS, frames.PUSH_PROMISE, frames.CONTINUATION):
-            direction.hpack.forget()
-            direction.block = None
+            self._of(side).hpack.forget()
+            self._block_lost(side, BYTES_LOST, out)
         if kind == frames.DATA and stream and not self._state(stream) & _CLOSED:
             out.append(BodyData(stream, side, b"", length))
         if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM and stream:
@@ -179,11 +171,11 @@ class Http2:
     def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
         """Note lost frames: header blocks may be among them, so HPACK's state is lost.
 
-        Whose body the bytes belonged to cannot be known, unless one stream alone was open.
+        Whose bodies the bytes belonged to cannot be known, unless one stream alone was open.
         """
         direction = self._of(side)
         direction.hpack.forget()
-        direction.block = None
+        self._block_lost(side, BYTES_LOST, out)
         if self._view:
             self._view.forget()
         if missing:
@@ -194,6 +186,7 @@ class Http2:
             ]
             if len(busy) == 1:
                 out.append(BodyData(busy[0], side, b"", missing))
+            out += [BodyInDoubt(stream, side) for stream in busy]
 
     def joined(self, side: Side) -> None:
         """Note that earlier header blocks were not seen."""
@@ -225,62 +218,78 @@ class Http2:
         payload: bytes,
         out: list[Message],
     ) -> list[Header] | None:
-        direction = self._of(side)
         fragment = frames.strip(kind, flags, payload)
         if fragment is None or (kind == frames.PUSH_PROMISE and (not promised or promised & 1)):
             fault = f"{frames.TYPES[kind]} frame with wrong padding or stream"
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
-            direction.hpack.forget()
+            self._of(side).hpack.forget()
             return None
-        direction.kind, direction.flags = kind, flags
-        direction.stream, direction.promised = stream, promised
-        if flags & frames.END_HEADERS:
-            return self._end_block(side, fragment, out)
-        direction.block = bytearray(fragment)
-        return None
+        if not flags & frames.END_HEADERS:
+            self._of(side).block = HeaderBlock(side, flags, stream, promised, fragment)
+            return None
+        if promised:
+            return self._on_promised(side, promised, fragment, out)
+        return self._on_block(side, flags, stream, fragment, out)
 
     def _on_continuation(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> list[Header] | None:
         direction = self._of(side)
         block = direction.block
-        if block is None or stream != direction.stream:
-            direction.block = None
+        if block is None or stream != block.stream:
+            self._block_lost(side, _INTERRUPTED, out)
             direction.hpack.forget()
             fault = "CONTINUATION frame without its HEADERS"
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
             return None
-        block += payload
-        if len(block) > MAX_PAYLOAD:
-            self._block_lost(side, f"header block over {MAX_PAYLOAD} bytes", out)
-        elif flags & frames.END_HEADERS:
-            direction.block = None
-            return self._end_block(side, bytes(block), out)
-        return None
+        block.add(payload)
+        if not flags & frames.END_HEADERS:
+            return None
+        if block.is_given_up:
+            self._block_lost(side, _INTERRUPTED, out)
+            return None
+        direction.block = None
+        if block.promised:
+            return self._on_promised(side, block.promised, bytes(block.data), out)
+        return self._on_block(side, block.flags, stream, bytes(block.data), out)
 
     def _block_lost(self, side: Side, reason: str, out: list[Message]) -> None:
+        """Tell of the header block at hand, if there is one, that it cannot be read."""
         direction = self._of(side)
-        block, direction.block = bytes(direction.block or b""), None
-        direction.hpack.forget()
-        out.append(Undecoded(side, block[: frames.PREVIEW], len(block), reason))
+        block, direction.block = direction.block, None
+        if block is not None:
+            direction.hpack.forget()
+            block.give_up(reason)
+            block.lost.flush(out)
+            if block.flags & frames.END_STREAM and not block.promised:
+                self._end_message(block.stream, side, [], out)
 
-    def _end_block(self, side: Side, block: bytes, out: list[Message]) -> list[Header]:
-        direction = self._of(side)
-        fields, error = direction.hpack.decode(block)
+    def _fields(self, side: Side, block: bytes, out: list[Message]) -> list[Header]:
+        fields, error = self._of(side).hpack.decode(block)
         if error is not None:
             out.append(Undecoded(side, block[: frames.PREVIEW], len(block), error))
-        if direction.kind == frames.PUSH_PROMISE:
-            # Section 8.4: a promised request is the server's word for a client's without body.
-            if not self._state(direction.promised) & _CLOSED:
-                self._request(direction.promised, fields, out)
-                self._end_message(direction.promised, _CLIENT, [], out)
-            return fields
-        stream = direction.stream
-        ends = direction.flags & frames.END_STREAM
+        return fields
+
+    def _on_promised(
+        self, side: Side, stream: int, block: bytes, out: list[Message]
+    ) -> list[Header]:
+        """Take the server's word for a client's request without body (section 8.4)."""
+        fields = self._fields(side, block, out)
+        if not self._state(stream) & _CLOSED:
+            self._request(stream, fields, out)
+            self._end_message(stream, _CLIENT, [], out)
+        return fields
+
+    def _on_block(
+        self, side: Side, flags: int, stream: int, block: bytes, out: list[Message]
+    ) -> list[Header]:
+        """Take a whole header block: a head, or trailers."""
+        fields = self._fields(side, block, out)
+        ends = flags & frames.END_STREAM
         state = self._state(stream)
         if state & _CLOSED:
             return fields
-        if are_trailers(fields, seen=bool(state & direction.head), ends=bool(ends)):
+        if are_trailers(fields, seen=bool(state & self._of(side).head), ends=bool(ends)):
             self._end_message(stream, side, fields, out)
         else:
             if side is _CLIENT:

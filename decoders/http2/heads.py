@@ -26,13 +26,11 @@ def are_trailers(fields: list[Header], *, seen: bool, ends: bool) -> bool:
 
     ``seen`` tells that the message's head passed, ``ends`` that the message ends here.
     """
-    first = fields[0][0] if fields else None
-    if first is not None and first[:1] == ":":
-        return False
     if any(name is not None and name[:1] == ":" for name, _ in fields):
         return False
-    # If the head was not seen, an unknown field at the front may be a pseudo-header field.
-    return seen or (ends and first is not None)
+    # If the head was not seen, an unknown field at the front may be a pseudo-header field; not
+    # so one of which the value is known: their names are in HPACK's static table.
+    return seen or (ends and bool(fields) and fields[0] != (None, None))
 
 
 def _split(fields: list[Header]) -> tuple[list[str | None], list[Header]]:

@@ -20,7 +20,7 @@ from sslsniff.decoders.http2.frames import (
     type_name,
     unpack_header,
 )
-from sslsniff.decoders.http2.sync import FrameSync
+from sslsniff.decoders.http2.sync import LONGEST, FrameSync
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Message, Side
 
@@ -32,8 +32,6 @@ BYTES_LOST = "bytes lost"
 # So many wrong frames in a row mean that these are no frames.
 _MAX_FAULTS = 3
 _PIECE = 64 * 1024
-# Joined in the middle, the peer's SETTINGS_MAX_FRAME_SIZE is not known.
-_JOINED_MAX_FRAME = 1024 * 1024
 
 
 class Mode(Enum):
@@ -101,7 +99,7 @@ class FrameReader:
         self._side = side
         self._sink = sink
         self._mode = Mode.SYNC
-        self._sync: FrameSync | None = FrameSync()
+        self._sync: FrameSync | None = FrameSync(LONGEST)
         self._lost = LostRun(side, NOT_A_FRAME)
         self._partial = bytearray()
         self._payload = bytearray()
@@ -269,7 +267,8 @@ class FrameReader:
         # A server begins with SETTINGS that are no acknowledgement (section 3.4).
         first_settings = sync.dropped + start == 0 and held[3:5] == b"\x04\x00"
         if not (first_settings and self._side is Side.SERVER):
-            self.max_frame = max(self.max_frame, _JOINED_MAX_FRAME)
+            # The peer's SETTINGS_MAX_FRAME_SIZE is not known.
+            self.max_frame = max(self.max_frame, LONGEST)
             self._sink.joined(self._side)
         return held[start:]
 
@@ -362,4 +361,4 @@ class FrameReader:
         self._lost.reason = reason
         self._sink.step_lost(self._side, missing, out)
         self._mode = Mode.SYNC
-        self._sync = FrameSync()
+        self._sync = FrameSync(self.max_frame)

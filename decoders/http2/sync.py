@@ -6,7 +6,10 @@ headers. The very first byte, where a frame is likely to begin, is tried before 
 and needs but one whole frame if its type leaves little room for chance.
 
 Otherwise the earliest proof wins, so the same bytes give the same place however they are cut.
-Memory: the bytes of the oldest place in question, up to four frames of ``DEFAULT_MAX_FRAME``.
+Frames of DATA that are longer than ``DEFAULT_MAX_FRAME`` are not held: step is found behind them.
+
+Memory: the bytes of the oldest place in question, up to four frames of ``DEFAULT_MAX_FRAME``; a
+tuple for each place, of which those before long frames are at least ``_LONG_APART`` bytes apart.
 """
 
 import heapq
@@ -48,6 +51,12 @@ _HEADER = re.compile(
     rb")"
 )  # fmt: skip
 
+# DATA of up to LONGEST, without padding.
+_LONG_HEADER = re.compile(rb"(?:[\x00-\x0f][\x00-\xff]{2}|\x10\x00\x00)\x00[\x00\x01]" + _ON_STREAM)
+LONGEST = 1 << 20
+"""The longest frame by which step is found: the most that Go's peers allow."""
+_LONG_APART = 256
+
 _SURE = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
 
 _ENOUGH = 3  # headers in a row
@@ -58,7 +67,7 @@ _Place = tuple[int, int, int]  # where its proof ends, where it is, headers seen
 
 
 def frame_length(data: bytes | bytearray, at: int) -> int:
-    """Return the payload's length if a frame may begin at ``at``, else -1."""
+    """Return the payload's length if a frame of a usual size may begin at ``at``, else -1."""
     if not _HEADER.match(data, at):
         return -1
     kind, flags, stream = unpack_header(data, at)
@@ -72,13 +81,16 @@ class FrameSync:
     """Takes bytes until the start of a frame is known.
 
     ``held`` are those in question; ``dropped`` counts those before them, which are not.
+    ``longest`` is the length of the longest frame that the peer allows, as far as known.
     """
 
-    __slots__ = ("_first", "_next", "_places", "dropped", "held")
+    __slots__ = ("_first", "_long_next", "_longest", "_next", "_places", "dropped", "held")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = DEFAULT_MAX_FRAME) -> None:
         self.held = bytearray()
         self.dropped = 0
+        self._longest = min(longest, LONGEST)
+        self._long_next = 0  # up to where long frames were looked for
         self._next = 0  # up to where places were looked for
         self._first: list[_Place] = []
         self._places: list[_Place] = []
@@ -91,6 +103,8 @@ class FrameSync:
         if not self._next and size and PREFACE.startswith(held[: len(PREFACE)]):
             return (0, len(PREFACE)) if size >= len(PREFACE) else None
         self._look(size)
+        if self._longest > DEFAULT_MAX_FRAME:
+            self._look_for_long(size)
         for places in (self._first, self._places):
             while places and places[0][0] - base <= size:
                 place = heapq.heappop(places)
@@ -132,6 +146,31 @@ class FrameSync:
             pos += 1
         self._next = max(self._next, pos + base)
 
+    def _look_for_long(self, size: int) -> None:
+        pos = self._long_next - self.dropped
+        while size - pos >= HEADER_SIZE:
+            found = _LONG_HEADER.search(self.held, pos)
+            if found is None:
+                pos = size - HEADER_SIZE + 1
+                break
+            pos = found.start() + 1
+            length = self._long_length(found.start())
+            if length:
+                self._push_behind(found.start() + self.dropped + HEADER_SIZE + length)
+                pos += _LONG_APART - 1
+        self._long_next = max(self._long_next, pos + self.dropped)
+
+    def _long_length(self, at: int) -> int:
+        """Return the length of a long frame that may begin at ``at``, else 0."""
+        if not _LONG_HEADER.match(self.held, at):
+            return 0
+        length = int.from_bytes(self.held[at : at + 3], "big")
+        return length if DEFAULT_MAX_FRAME < length <= self._longest else 0
+
+    def _push_behind(self, stop: int) -> None:
+        """Look where a long frame ends: it weighs as much as two, so one header is enough."""
+        heapq.heappush(self._places, (stop + HEADER_SIZE, stop, _ENOUGH - 1))
+
     def _proves(self, place: _Place, places: list[_Place]) -> bool:
         """Check a place at the end of its proof; ask for a longer one if that is too weak."""
         proof, start, headers = place
@@ -139,11 +178,17 @@ class FrameSync:
         if not headers:
             return self._sure(at, end)
         length = frame_length(self.held, end - HEADER_SIZE)
-        if length < 0:
-            return False
+        is_long = length < 0
+        if is_long:
+            length = self._long_length(end - HEADER_SIZE)
+            if not length:
+                return False
         if headers + 1 >= _ENOUGH or self._heavy(at):
             return True
-        heapq.heappush(places, (proof + length + HEADER_SIZE, start, headers + 1))
+        if is_long:
+            self._push_behind(proof + length)
+        else:
+            heapq.heappush(places, (proof + length + HEADER_SIZE, start, headers + 1))
         return False
 
     def _sure(self, at: int, stop: int) -> bool:

@@ -228,7 +228,7 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
     ),
     "block interrupted": (
         [(C, frame(HEADERS, 1, 1, b"\x82") + frame(PING, 0, 0, b"12345678") + ask(3))],
-        [Undecoded(C, b"\x82", 1, "header block interrupted"), *asked(3)],
+        [Undecoded(C, b"\x82", 1, "header block interrupted"), MessageEnd(1, C), *asked(3)],
     ),
     "wrong frames do not lose step": (
         [

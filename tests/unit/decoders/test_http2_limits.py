@@ -1,5 +1,6 @@
 """HTTP/2 made to take much, and what of it is kept."""
 
+import pytest
 from hpack import Encoder
 
 from sslsniff.decoders.http2 import Http2
@@ -10,11 +11,12 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
 )
 from sslsniff.decoders.messages import (
+    MessageEnd,
     RequestHead,
     Undecoded,
 )
 from tests.unit.decoders.http2_wires import ASK, START, ask, asked
-from tests.unit.decoders.wires import C, S, Step, frame, run
+from tests.unit.decoders.wires import END, C, S, Step, frame, run
 
 
 def test_a_larger_table_is_allowed_by_settings() -> None:
@@ -43,12 +45,25 @@ def test_a_header_bomb_is_cut() -> None:
     assert len(head.headers) < 400
 
 
-def test_an_endless_block_is_given_up() -> None:
+@pytest.mark.parametrize("end", [frame(CONTINUATION, 4, 1, b"end"), b""])
+def test_an_endless_block_is_given_up(end: bytes) -> None:
     decoder = Http2()
-    wire = frame(HEADERS, 1, 1, bytes(16000)) + frame(CONTINUATION, 0, 1, bytes(16000)) * 20
+    wire = frame(HEADERS, 1, 1, bytes(16000)) + frame(CONTINUATION, 0, 1, bytes(16000)) * 20 + end
     messages = run(decoder, [*START, (C, wire + ask(3))])
-    assert isinstance(messages[0], Undecoded)
-    assert messages[-2:] == asked(3)
+    size = 21 * 16000 + (3 if end else 0)
+    assert messages == [
+        Undecoded(C, bytes(4096), size, "header block over 262144 bytes"),
+        MessageEnd(1, C),
+        *asked(3),
+    ]
+
+
+def test_a_block_that_its_end_cuts_short_is_told() -> None:
+    wire = frame(HEADERS, 1, 1, b"\x82")
+    assert run(Http2(), [*START, (C, wire), (C, END)]) == [
+        Undecoded(C, b"\x82", 1, "connection closed"),
+        MessageEnd(1, C),
+    ]
 
 
 def test_streams_are_bounded() -> None:
