@@ -24,7 +24,7 @@ from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import Opaque
-from sslsniff.decoders.websocket import WebSocket, chain_rule
+from sslsniff.decoders.websocket import WebSocket, chain_rule, frames_sender
 
 _Factory = Callable[[bool], Decoder]
 """Makes a decoder; its argument tells whether HTTP/2 frames are wanted."""
@@ -80,7 +80,7 @@ def guess_sender(data: bytes) -> Side | None:
         return _frames_sender(data, found[0])
     starts = [(find_start(side, data, 0), side) for side in Side]
     proven = [(start, side) for start, side in starts if start is not None]
-    return min(proven, key=lambda one: one[0])[1] if proven else None
+    return min(proven, key=lambda one: one[0])[1] if proven else frames_sender(data)
 
 
 def starts_message(data: bytes) -> bool:

@@ -98,6 +98,20 @@ def chain_rule(
     )
 
 
+def frames_sender(data: bytes) -> Side | None:
+    """Tell who sent these bytes if they are whole frames: clients mask theirs (section 5.1)."""
+    at, masked = 0, set()
+    while at < len(data):
+        header = read_header(data, at, len(data))
+        if not isinstance(header, FrameHeader) or not header.length:
+            return None
+        masked.add(bool(header.mask))
+        at += header.size + header.length
+    if at != len(data) or len(masked) != 1 or not data[0] & 128:
+        return None
+    return Side.CLIENT if masked.pop() else Side.SERVER
+
+
 def unmask(data: bytes, mask: bytes, phase: int) -> bytes:
     """Undo the masking of a payload's piece that begins ``phase`` bytes into it (section 5.3)."""
     if not mask or not data:

@@ -16,6 +16,8 @@ from sslsniff.model import (
 )
 from sslsniff.sinks.base import Sink
 from sslsniff.tracer import Tracer
+from tests.unit.decoders.http2_wires import HELLO
+from tests.unit.decoders.wires import frame
 
 READ, WRITE = Direction.READ, Direction.WRITE
 
@@ -144,6 +146,16 @@ def test_an_unknown_role_is_told_by_the_bytes(first: Direction) -> None:
     assert exchange.error is None
 
 
+@pytest.mark.parametrize(("first", "role"), [(READ, Side.SERVER), (WRITE, Side.CLIENT)])
+def test_the_mask_of_websocket_frames_tells_the_role(first: Direction, role: Side) -> None:
+    wire = Wire(None)
+    wire.pass_bytes(first, b"\x81\x82mask\x05\x08")
+    assert wire.connection.role is role
+    other = Wire(None)
+    other.pass_bytes(first, b"\x81\x02hi")
+    assert other.connection.role is role.other
+
+
 def test_bytes_that_tell_no_role_wait_for_some_that_do() -> None:
     wire = Wire(None)
     wire.pass_bytes(READ, b"the rest of a body, then ")
@@ -193,6 +205,51 @@ def test_a_gap_in_a_body_is_counted() -> None:
         (LossCause.RING_FULL, 1, 4)
     ]
     assert totals.lossy_connections == [wire.connection]
+
+
+PINGS = frame(6, 0, 0, bytes(8)) * 3
+LENGTH_10 = b"\x0f\x0d\x0210"
+
+# What the heads of two streams say, and what is then known of the first: the bytes of its body that
+# are missing, its size, and its error.
+HEADS: dict[str, tuple[bytes, bytes, tuple[int, int, str | None]]] = {
+    "a length": (b"\x82\x84", b"\x88" + LENGTH_10, (6, 10, None)),
+    "no length": (b"\x82\x84", b"\x88", (0, 4, "undecodable: bytes lost")),
+    "a length that is none": (
+        b"\x82\x84",
+        b"\x88\x0f\x0d\x01x",
+        (0, 4, "undecodable: bytes lost"),
+    ),
+    "no body": (b"\x84\x02\x04HEAD", b"\x88" + LENGTH_10, (0, 4, None)),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_what_a_loss_took_of_bodies_is_told_by_their_length(name: str) -> None:
+    ask, answer, known = HEADS[name]
+    wire = Wire()
+    requests = frame(1, 5, 1, ask) + frame(1, 5, 3, ask)
+    wire.pass_bytes(WRITE, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + requests)
+    heads = frame(1, 4, 1, answer) + frame(1, 4, 3, answer)
+    wire.pass_bytes(READ, frame(4, 0, 0) + heads + frame(0, 0, 1, b"ab"))
+    wire.pass_bytes(READ, b"", missing=24)
+    wire.pass_bytes(READ, PINGS + frame(0, 1, 1, b"yz"))
+    [exchange] = wire.sink.exchanges
+    assert exchange.response is not None
+    body = exchange.response.body
+    assert (body.missing, body.size, exchange.error) == known
+    assert body.data == b"ab"  # what follows does not join it
+
+
+def test_a_response_whose_head_was_lost_is_told() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, HELLO + frame(1, 5, 1, b"\x82\x84"))
+    wire.pass_bytes(READ, frame(4, 0, 0) + frame(1, 4, 1, b"\x88")[:-1])
+    wire.pass_bytes(READ, b"", missing=1)
+    wire.pass_bytes(READ, frame(0, 1, 1, b"body"))
+    [exchange] = wire.sink.exchanges
+    assert exchange.response is None
+    assert exchange.error == "undecodable: response head not seen"
 
 
 def test_bodies_are_kept_up_to_a_limit() -> None:

@@ -179,6 +179,10 @@ SENDERS: dict[str, tuple[bytes, Side | None]] = {
     "middle of a body, then a request": (b"x=1&y=2" + GET, C),
     "middle of a body, then a response": (b"<html>\n" + NONE, S),
     "middle of DATA, then a response": (b"x" * 50 + ANSWER + UPDATE, S),
+    "masked WebSocket frames": (b"\x81\x82mask\x05\x08\x89\x81mask\0", C),
+    "WebSocket frames that are not masked": (b"\x82\x02hi\x81\x7e\0\x80" + b"x" * 128, S),
+    "WebSocket frames, cut": (b"\x82\x02hi\x81\x03hi", None),
+    "masked and unmasked frames": (b"\x82\x02hi\x81\x81mask\0", None),
     "nothing": (b"", None),
     "noise": (b"\xde\xad\xbe\xef" * 20, None),
 }

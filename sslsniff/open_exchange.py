@@ -1,0 +1,92 @@
+"""An exchange that has not ended: what is kept of its bodies, and what a loss took of them."""
+
+from dataclasses import dataclass, field
+
+from sslsniff.decoders.messages import BodyData, Side
+from sslsniff.model import Body, Exchange, Request, Response
+
+KEPT_BYTES = 256 << 20
+"""Bytes of unfinished bodies that are kept at most, over all connections."""
+
+
+@dataclass(slots=True)
+class BodyRoom:
+    """What may be kept of each body, and what is left for all of them."""
+
+    limit_bytes: int
+    left_bytes: int = KEPT_BYTES
+
+
+@dataclass(slots=True)
+class OpenExchange:
+    """Its ``ended`` sides send no more; ``error`` is said of it if it comes to its end.
+
+    ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
+    """
+
+    exchange: Exchange
+    ended: set[Side] = field(default_factory=set)
+    in_doubt: set[Side] = field(default_factory=set)
+    error: str | None = None
+    _parts: dict[Side, list[bytes]] = field(default_factory=lambda: {side: [] for side in Side})
+    _kept_bytes: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
+
+    def half(self, side: Side) -> Request | Response | None:
+        """Return the request or the response, as far as it was seen."""
+        return self.exchange.request if side is Side.CLIENT else self.exchange.response
+
+    def body(self, side: Side) -> Body | None:
+        """Return the body of a half."""
+        half = self.half(side)
+        return half.body if half is not None else None
+
+    def keep(self, message: BodyData, room: BodyRoom) -> None:
+        """Count a piece of a body, and keep it if there is room."""
+        body, side, size = self.body(message.side), message.side, len(message.data)
+        if body is None:
+            return
+        body.size += size + message.missing
+        body.missing += message.missing
+        left = min(room.limit_bytes - self._kept_bytes[side], room.left_bytes)
+        # What follows a gap does not join what came before it.
+        if left > 0 and size and not body.missing and side not in self.in_doubt:
+            part = message.data[:left]
+            self._parts[side].append(part)
+            self._kept_bytes[side] += len(part)
+            room.left_bytes -= len(part)
+
+    def join(self, room: BodyRoom) -> None:
+        """Put what was kept together, and give its room back."""
+        for side, parts in self._parts.items():
+            body = self.body(side)
+            if body is not None and parts:
+                body.data = b"".join(parts)
+                room.left_bytes += len(body.data)
+
+    def judge(self, side: Side) -> None:
+        """Tell what a loss took of a body that ended, by the length that its head says.
+
+        Where it says none, that bytes were lost is all that is known, and perhaps about how many.
+        """
+        if side not in self.in_doubt:
+            return
+        body, length = self.body(side), self._told_length(side)
+        if body is not None and length is not None:
+            seen = body.size - body.missing
+            body.missing = max(0, length - seen)
+            body.size = seen + body.missing
+        elif body is None or not body.missing:
+            self.error = "undecodable: bytes lost"
+
+    def _told_length(self, side: Side) -> int | None:
+        """Return a body's length by its Content-Length; some responses have no body (RFC 9110)."""
+        request, response = self.exchange.request, self.exchange.response
+        if side is Side.SERVER and response is not None:
+            to_head = request is not None and request.method == "HEAD"
+            if to_head or response.status in (204, 304):
+                return 0
+        half = self.half(side)
+        for name, value in half.headers if half is not None else ():
+            if name is not None and name.lower() == "content-length" and value is not None:
+                return int(value) if value.isascii() and value.isdigit() else None
+        return None
