@@ -10,10 +10,12 @@ DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
+RUST_PACKAGES := cargo-web rustc-web
+RUST_VERSION := 1.85
 BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels lint unit fuzz live bench format clean
+.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +23,7 @@ help:
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
+	@echo "make test-rust     run live tests on all Rust programs (half an hour)"
 	@echo "make bench   measure start-up, memory, loss and decoding"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
@@ -43,11 +46,18 @@ unit: .cache/test-packages .cache/developer .cache/mitmproxy
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer
+live: .cache/test-packages .cache/developer rust
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer
 	$(BIN)/python -m tests.kernels
+
+rust: .cache/test-packages .cache/cargo
+	$(PYTHON) -m tests.live.rust.fixtures
+
+test-rust: .cache/test-packages .cache/developer .cache/cargo
+	$(PYTHON) -m tests.live.rust.fixtures all
+	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest tests/live/rust
 
 bench: .cache/bench-packages .cache/developer .cache/mitmproxy
 	$(SUDO) $(BIN)/python -m bench
@@ -75,6 +85,13 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 .cache/%-packages: Makefile
 	@mkdir -p .cache
 	$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
+	@touch $@
+
+# Debian's own, where none on the PATH is new enough for the programs in tests/live/rust.
+.cache/cargo: Makefile
+	@mkdir -p .cache
+	printf '%s\n' $(RUST_VERSION) "$$(cargo --version 2>/dev/null | cut -d ' ' -f 2)" | sort -C -V \
+	|| { $(call install,$(RUST_PACKAGES)); }
 	@touch $@
 
 .cache/build-tools: pyproject.toml | .cache/run-packages

@@ -39,6 +39,7 @@ def self_signed(folder: Path) -> Certificate:
             *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
             *("-subj", "/CN=localhost"),
             *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"),
+            *("-addext", "basicConstraints=critical,CA:FALSE"),  # or rustls refuses it
             *("-keyout", made.key, "-out", made.certificate),
         ],
         check=True,

@@ -1,0 +1,128 @@
+"""Which Rust programs are built, with which TLS library and profile, and where they lie.
+
+    python -m tests.live.rust.fixtures [all]
+
+Builds the few that ``make test`` needs, or all of them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCES = Path(__file__).parent
+CACHE = SOURCES.parents[2] / ".cache" / "rust"
+ALL = os.environ.get("SSLSNIFF_RUST") == "all"
+_FLAGS = {"v0-mangling": "-C symbol-mangling-version=v0"}
+_EVERY = ("server", "blocking", "reqwest-client", "grpc")
+
+
+class Build(NamedTuple):
+    """One run of cargo: programs with one TLS library (a feature) and one profile of Cargo.toml.
+
+    ``few``: those of the programs that ``make test`` builds.
+    """
+
+    tls: str
+    profile: str = "release"
+    programs: tuple[str, ...] = ("server", "blocking")
+    few: tuple[str, ...] = ()
+
+
+class Fixture(NamedTuple):
+    """One built program."""
+
+    program: str
+    tls: str
+    profile: str
+
+    @property
+    def path(self) -> Path:
+        return CACHE / "-".join(self)
+
+    @property
+    def library(self) -> str:
+        """What sslsniff calls the library."""
+        return self.tls.split("-")[0]
+
+
+BUILDS = (
+    Build("rustls-0-20"),
+    Build("rustls-0-21", few=("server",)),
+    Build("rustls-0-22-ring", few=("blocking",)),
+    Build("rustls-0-22-aws-lc-rs"),
+    Build("rustls-0-23-ring", "release", _EVERY, few=_EVERY),
+    Build("rustls-0-23-aws-lc-rs", "release", _EVERY, few=("blocking",)),
+    Build("rustls-0-23-ring", "dev"),
+    Build("rustls-0-23-ring", "thin-lto"),
+    Build("rustls-0-23-ring", "fat-lto-abort"),
+    Build("rustls-0-23-ring", "opt-z"),
+    Build("rustls-0-23-ring", "v0-mangling"),
+    Build("rustls-0-23-ring", "strip-debuginfo"),
+    Build("rustls-0-23-ring", "strip-symbols", few=("blocking",)),
+    Build("openssl", "release", ("blocking",), few=("blocking",)),
+    Build("openssl-static", "release", ("blocking",)),
+)
+
+
+def fixtures(*programs: str) -> list[Fixture]:
+    """Return what is tested now of ``programs``: with SSLSNIFF_RUST=all everything."""
+    return [
+        Fixture(program, build.tls, build.profile)
+        for build in BUILDS
+        for program in (build.programs if ALL else build.few)
+        if program in programs
+    ]
+
+
+def build_all(builds: Iterable[Build]) -> None:
+    """Build what is not built yet; cargo knows what that is.
+
+    Raises ``subprocess.CalledProcessError``; cargo says why.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for build in builds:
+        subprocess.run(_command(build), cwd=SOURCES, env=_environment(build), check=True)
+        folder = "debug" if build.profile == "dev" else build.profile
+        for program in build.programs:
+            _put(
+                CACHE / "target" / folder / program,
+                Fixture(program, build.tls, build.profile).path,
+            )
+
+
+def few() -> Iterator[Build]:
+    """Yield the builds that ``make test`` needs, with no more than it needs."""
+    return (build._replace(programs=build.few) for build in BUILDS if build.few)
+
+
+def _command(build: Build) -> list[str]:
+    feature = build.tls.removesuffix("-static")
+    packages = [part for program in build.programs for part in ("--package", program)]
+    return [
+        *("nice", "cargo", "build", "--quiet", "--locked", *packages),
+        *("--features", feature, "--profile", build.profile),
+    ]
+
+
+def _environment(build: Build) -> dict[str, str]:
+    return {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(CACHE / "target"),
+        "RUSTFLAGS": _FLAGS.get(build.profile, ""),
+        "OPENSSL_STATIC": "1" if build.tls == "openssl-static" else "0",
+    }
+
+
+def _put(built: Path, kept: Path) -> None:
+    """Copy what was built anew: to a file that no other build writes, and none maps now."""
+    if not kept.exists() or kept.stat().st_mtime_ns != built.stat().st_mtime_ns:
+        kept.unlink(missing_ok=True)
+        shutil.copy2(built, kept)
+
+
+if __name__ == "__main__":
+    build_all(BUILDS if sys.argv[1:] == ["all"] else few())

@@ -1,0 +1,79 @@
+"""Starts the Rust programs, and the peers that know what passed."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from tests.live.checks import Passed
+from tests.live.curl import Request, curl, results
+from tests.live.sniffer import PATIENCE_S
+from tests.programs.server import pattern
+from tests.servers import Certificate, Server
+
+SIZES = (0, 1 << 10, 1 << 20)
+CONNECTIONS = (("1", 9), ("1", 8), ("1", 8), ("2", 13), ("2", 12))
+"""Protocol and count of requests: 50 over 5 connections, half of them HTTP/2, all at once."""
+_OPTIONS = {
+    "1": ("--http1.1",),
+    "2": ("--http2", "--parallel", "--parallel-max", "20"),
+}
+
+
+@contextlib.contextmanager
+def rust_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
+    """Run a server; at the end of the block it must still be there, and end as it is told to."""
+    with TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [program, certificate.certificate, certificate.key],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "RUST_BACKTRACE": "0", **environment},
+        )
+        try:
+            assert process.stdout is not None
+            yield Server(process.pid, int(process.stdout.readline()))
+            process.terminate()
+            code = process.wait(PATIENCE_S)
+            errors.seek(0)
+            assert code == -signal.SIGTERM, errors.read()
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def requests(count: int) -> list[Request]:
+    """Return GETs and POSTs of bodies of all sizes."""
+    sizes = [SIZES[number // 2 % len(SIZES)] for number in range(count)]
+    return [
+        Request("/echo", "POST", pattern(size)) if number % 2 else Request(f"/bytes/{size}")
+        for number, size in enumerate(sizes)
+    ]
+
+
+def ask(
+    server: Server,
+    certificate: Certificate,
+    folder: Path,
+    *options: str,
+    connections: Sequence[tuple[str, int]] = CONNECTIONS,
+) -> list[Passed]:
+    """Make requests with a curl for each of ``connections``, all at once; return what passed."""
+    running = []
+    for number, (protocol, count) in enumerate(connections):
+        own = folder / f"curl-{number}"
+        own.mkdir(parents=True)
+        asked = requests(count)
+        command = curl(server.url, asked, certificate, own, *_OPTIONS[protocol], *options)
+        running.append((asked, subprocess.Popen(command, stdout=subprocess.PIPE, text=True)))
+    passed = []
+    for asked, process in running:
+        stdout, _ = process.communicate(timeout=2 * PATIENCE_S)
+        assert process.returncode == 0
+        passed += results(stdout, asked)
+    assert len({each.client for each in passed}) == len(connections)
+    return passed

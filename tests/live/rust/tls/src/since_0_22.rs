@@ -1,0 +1,33 @@
+use std::sync::Arc;
+
+use pki_types::pem::PemObject;
+use pki_types::{CertificateDer, PrivateKeyDer};
+
+#[cfg(any(feature = "rustls-0-22-aws-lc-rs", feature = "rustls-0-23-aws-lc-rs"))]
+use crate::rustls::crypto::aws_lc_rs::default_provider;
+#[cfg(any(feature = "rustls-0-22-ring", feature = "rustls-0-23-ring"))]
+use crate::rustls::crypto::ring::default_provider;
+use crate::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use crate::versions;
+
+pub fn server(certificate: &str, key: &str) -> ServerConfig {
+    ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(versions())
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(certificate).unwrap()],
+            PrivateKeyDer::from_pem_file(key).unwrap(),
+        )
+        .unwrap()
+}
+
+pub fn client(trusted: &str) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(trusted).unwrap()).unwrap();
+    ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(versions())
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
