@@ -5,14 +5,9 @@
  * of the count; the return is one program for all.
  */
 
-/* Remember a call's arguments: (object, buffer, ...), and where it will store its count. */
-static __always_inline int enter_call(struct pt_regs *ctx, u8 direction, u64 count_pointer, u8 cut)
+/* Return the place for a call that begins. */
+static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 {
-	keep_thread_stack(ctx);
-	struct thread *thread = get_thread();
-	if (!thread)
-		return 0;
-	u64 stack = PT_REGS_SP(ctx);
 	/* The slot of a call with this stack pointer (one that never returned: longjmp, a killed fiber),
 	 * else a free one, else the next in turn. */
 	int slot = -1;
@@ -26,11 +21,23 @@ static __always_inline int enter_call(struct pt_regs *ctx, u8 direction, u64 cou
 		slot = thread->next_slot++;
 	struct call *call = &thread->calls[slot & (CALL_SLOTS - 1)];
 	call->stack = stack;
+	return call;
+}
+
+/* Remember a call's arguments: (object, buffer, ...), and where it will store its count. */
+static __always_inline int enter_call(struct pt_regs *ctx, u8 direction, u64 count_pointer, u8 cut)
+{
+	keep_thread_stack(ctx);
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	struct call *call = open_call(thread, PT_REGS_SP(ctx));
 	call->object = PT_REGS_PARM1(ctx);
 	call->buffer = PT_REGS_PARM2(ctx);
 	call->count = count_pointer;
 	call->direction = direction;
 	call->cut = cut;
+	call->has_no_io = 0;
 	return 0;
 }
 
@@ -60,7 +67,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 		return;
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
-		bind_received(thread, connection);
+		bind_received(thread, &key, connection);
 	else
 		thread->written = call->object;
 	thread->piece = (struct piece){

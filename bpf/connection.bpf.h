@@ -14,13 +14,12 @@ static __always_inline u64 new_connection_id(void)
 	return bpf_ktime_get_ns() << 10 | (bpf_get_smp_processor_id() & 1023);
 }
 
-static __always_inline void fill_header(struct event_header *header, u16 kind, const struct thread *thread,
-					u64 connection)
+static __always_inline void fill_header(struct event_header *header, u16 kind, u32 tid, u64 connection)
 {
 	header->kind = kind;
 	header->direction = 0;
 	header->cut = CUT_NONE;
-	header->tid = thread->tid;
+	header->tid = tid;
 	header->time_ns = bpf_ktime_get_ns();
 	header->connection = connection;
 }
@@ -65,6 +64,7 @@ static __always_inline int has_layout(const struct layout *layout, u64 object)
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
 	event->library = layout->library;
+	event->tls_version = layout->tls_version;
 	if (!has_layout(layout, object))
 		return;
 	if (layout->server >= 0)
@@ -110,11 +110,12 @@ static __always_inline int announce(void *ctx, const struct thread *thread, cons
 	if (!event)
 		return 0;
 	__builtin_memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_OPENED, thread, connection->id);
+	fill_header(&event->header, EVENT_OPENED, thread->tid, connection->id);
 	event->pid = thread->pid;
 	event->uid = (u32)bpf_get_current_uid_gid();
 	event->object = key->object;
 	event->from_start = connection->from_start;
+	event->half = connection->half;
 	struct comm comm = {};
 	get_process_comm(&comm);
 	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
@@ -133,7 +134,7 @@ static __always_inline void end_direction(const struct thread *thread, struct co
 	struct event_ended *event = ring_reserve(events, sizeof(struct event_ended));
 	if (!event)
 		return;
-	fill_header(&event->header, EVENT_ENDED, thread, connection->id);
+	fill_header(&event->header, EVENT_ENDED, thread->tid, connection->id);
 	event->header.direction = direction;
 	event->position = connection->positions[direction];
 	ring_submit(events, event);
@@ -158,7 +159,7 @@ static __always_inline void check_ends(void *ctx, const struct thread *thread, u
 		end_direction(thread, connection, DIRECTION_READ);
 }
 
-static __always_inline void close_connection(const struct thread *thread, const struct connection_key *key)
+static __always_inline void close_connection(u32 tid, const struct connection_key *key)
 {
 	const struct connection *connection = map_lookup(connections, key);
 	if (!connection)
@@ -166,7 +167,7 @@ static __always_inline void close_connection(const struct thread *thread, const 
 	if (connection->announced) {
 		struct event_closed *event = ring_reserve(events, sizeof(struct event_closed));
 		if (event) {
-			fill_header(&event->header, EVENT_CLOSED, thread, connection->id);
+			fill_header(&event->header, EVENT_CLOSED, tid, connection->id);
 			event->positions[DIRECTION_READ] = connection->positions[DIRECTION_READ];
 			event->positions[DIRECTION_WRITE] = connection->positions[DIRECTION_WRITE];
 			ring_submit(events, event);

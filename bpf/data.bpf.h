@@ -37,7 +37,7 @@ static __always_inline void emit(const struct thread *thread, u64 capacity, u64 
 		size = 0;
 		cut = CUT_UNREADABLE;
 	}
-	fill_header(&event->header, EVENT_DATA, thread, piece->connection);
+	fill_header(&event->header, EVENT_DATA, thread->tid, piece->connection);
 	event->header.direction = piece->direction;
 	event->header.cut = cut;
 	event->position = piece->position;
@@ -66,11 +66,9 @@ static __always_inline void emit_records(struct thread *thread, u64 bytes)
 	}
 }
 
-static __always_inline void emit_piece(struct thread *thread)
+/* Emit what a record of MEDIUM_RECORD has room for. */
+static __always_inline void emit_rest(const struct thread *thread)
 {
-	emit_records(thread, LARGE_RECORD);
-	emit_records(thread, MEDIUM_RECORD);
-
 	const struct piece *piece = &thread->piece;
 	u64 size = piece->size;
 	u64 span = piece->span;
@@ -85,4 +83,11 @@ static __always_inline void emit_piece(struct thread *thread)
 		emit(thread, 16384, size, span, cut);
 	else
 		emit(thread, MEDIUM_RECORD, size, span, cut);
+}
+
+static __always_inline void emit_piece(struct thread *thread)
+{
+	emit_records(thread, LARGE_RECORD);
+	emit_records(thread, MEDIUM_RECORD);
+	emit_rest(thread);
 }

@@ -14,6 +14,8 @@ enum event_kind {
 	EVENT_CLOSED = 4,
 	EVENT_EXITED = 5,
 	EVENT_ENDED = 6,
+	EVENT_PAIRED = 7,
+	EVENT_SOCKET_GONE = 8,
 };
 
 enum direction {
@@ -29,12 +31,20 @@ enum role {
 	ROLE_SERVER = 2,
 };
 
+/* Where a library has an object for each direction, each is announced as a connection's half. */
+enum half {
+	HALF_NONE = 0, /* a whole connection */
+	HALF_READ = 1 + DIRECTION_READ,
+	HALF_WRITE = 1 + DIRECTION_WRITE,
+};
+
 /* Why an event carries fewer bytes than it stands for. */
 enum cut {
 	CUT_NONE = 0,
 	CUT_CALL_LIMIT = 1,
 	CUT_UNREADABLE = 2,
 	CUT_SENDFILE = 3,
+	CUT_NOT_READ = 4, /* records that no probe saw, a byte for each; slices beyond those followed */
 };
 
 #define COMM_BYTES 16
@@ -48,7 +58,7 @@ struct event_header {
 	__u8 cut;	/* EVENT_DATA only */
 	__u32 tid;
 	__u64 time_ns;	  /* CLOCK_MONOTONIC */
-	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED */
+	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED and EVENT_SOCKET_GONE */
 };
 
 /* A connection was seen for the first time, or its announcement was lost before. */
@@ -62,7 +72,8 @@ struct event_opened {
 	__u8 role;
 	__u8 from_start; /* 1: the connection was created under our eyes */
 	__u8 alpn_bytes;
-	__u8 pad[5];
+	__u8 half; /* enum half */
+	__u8 pad[4];
 	char comm[COMM_BYTES];
 	char alpn[ALPN_BYTES];
 	char sni[SNI_BYTES];
@@ -88,6 +99,19 @@ struct event_addresses {
 	__u16 pad;
 	__u8 local[16];
 	__u8 remote[16];
+	__u64 socket; /* who it is until its EVENT_SOCKET_GONE */
+};
+
+/* Two halves are of one connection: the header's writes, the other reads. */
+struct event_paired {
+	struct event_header header;
+	__u64 reads;
+};
+
+/* A socket that halves used is no more. */
+struct event_socket_gone {
+	struct event_header header;
+	__u64 socket;
 };
 
 /* A side sent its close_notify: nothing follows in this direction. */
@@ -113,7 +137,9 @@ _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_opened) == 24 + 32 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
-_Static_assert(sizeof(struct event_addresses) == 24 + 40, "event_addresses");
+_Static_assert(sizeof(struct event_addresses) == 24 + 48, "event_addresses");
+_Static_assert(sizeof(struct event_paired) == 24 + 8, "event_paired");
+_Static_assert(sizeof(struct event_socket_gone) == 24 + 8, "event_socket_gone");
 _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");

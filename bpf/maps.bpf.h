@@ -39,7 +39,22 @@ struct layout {
 	s32 sni_base; /* a pointer to where `sni_inner` is; read where `sni` is null */
 	s32 sni_inner;
 	s32 shutdown;
-	s32 is_typed; /* 1: the object begins with a type, and what is said here holds for type 0 */
+	s32 is_typed;	 /* 1: the object begins with a type, and what is said here holds for type 0 */
+	u32 tls_version; /* of all connections of this library's part; 0: its objects tell */
+};
+
+/* Where rustls keeps what, and how often that held; see sslsniff/plans/rustls.py. */
+struct rustls_layout {
+	s32 application_data; /* the value of a type byte that says so; -1: there is no such layout */
+	s32 message_type;     /* in what is encrypted, whose plaintext stands at its beginning */
+	s32 has_slices;	      /* 1: that plaintext may be a list of slices */
+	s32 result_data;      /* in what decrypting results in: a pointer, a length, a type byte */
+	s32 result_size;
+	s32 result_type;
+	s32 encrypter; /* in the connection's state: pointers to the cipher objects; -1: unknown */
+	s32 decrypter;
+	u64 fits; /* records that the layout made sense of, and what it did not */
+	u64 misfits;
 };
 
 struct comm {
@@ -57,9 +72,19 @@ struct connection {
 	u64 positions[DIRECTIONS];
 	u64 socket;   /* struct sock * that the connection was found to use; 0 unknown */
 	u64 rival;    /* another one that the last indirect evidence spoke for */
+	u64 sequence; /* of the next record; where the library counts them */
+	u64 missed;   /* records that no probe saw, not told yet */
+	u64 partner;  /* id of the other half, where user space was told of the pair */
 	u8 announced; /* user space has the EVENT_OPENED */
 	u8 from_start;
 	u8 ended; /* 1 << direction: nothing follows there, and user space knows */
+	u8 half;  /* enum half */
+};
+
+/* The cipher objects whose records a socket carries. */
+struct carrier {
+	u64 objects[DIRECTIONS];
+	u64 pid;
 };
 
 /* A TLS call between its entry and its return. The stack pointer tells calls of one thread apart. */
@@ -68,9 +93,11 @@ struct call {
 	u64 object;
 	u64 buffer;
 	u64 count; /* where the call stores how many bytes it moved; 0: its return value says so */
+	u64 sequence;
 	u8 direction;
-	u8 cut; /* why bytes beyond the limit are not copied */
-	u8 pad[6];
+	u8 cut;	      /* why bytes beyond the limit are not copied */
+	u8 has_no_io; /* no socket call is made inside */
+	u8 pad[5];
 };
 
 /* What is still to emit of a finished call. It stands in the thread's entry, not on the stack: there the
@@ -88,9 +115,25 @@ struct piece {
 	u8 pad[6];
 };
 
+/* What is still to emit of a record: `left` bytes of a list of slices behind the first `skipped`, or of the slice `only`
+ * where `list` is 0. */
+struct slice {
+	u64 address;
+	u64 size;
+};
+struct plaintext {
+	u64 list;
+	u64 count;
+	u64 skipped;
+	u64 left;
+	u64 room; /* so many bytes are copied at most */
+	struct slice only;
+};
+
 struct thread {
 	struct call calls[CALL_SLOTS];
 	struct piece piece;
+	struct plaintext plaintext;
 	u64 received; /* socket of the last receive outside any TLS call */
 	u64 written;  /* TLS object of the last write, until the thread sends */
 	u32 pid;
@@ -108,6 +151,8 @@ enum counter {
 	COUNTER_UNREADABLE_BYTES,
 	COUNTER_SENDFILE_EVENTS,
 	COUNTER_SENDFILE_BYTES,
+	COUNTER_NOT_READ_EVENTS,
+	COUNTER_NOT_READ_BYTES,
 	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
 	COUNTERS,
@@ -116,6 +161,7 @@ enum counter {
 MAP_ARRAY(configs, struct config, 1);
 MAP_ARRAY(counters, u64, COUNTERS);
 MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
+MAP_ARRAY(rustls_layouts, struct rustls_layout, MOST_LAYOUTS);
 MAP_HASH(pids, u32, u32, 65536);
 /* Processes that were in `pids`: news of the files that they mapped may come later than their end. */
 MAP_LRU_HASH(ended, u32, u32, 4096);
@@ -124,6 +170,7 @@ MAP_HASH(comms, struct comm, u32, 1024);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);
 MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);
+MAP_LRU_HASH(carriers, u64, struct carrier, 65536);
 MAP_RING(events, RING_BYTES);
 
 static __always_inline void count(u32 counter, u64 amount)

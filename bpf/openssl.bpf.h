@@ -15,7 +15,7 @@ int openssl_new_return(struct pt_regs *ctx)
 	if (!thread || !object)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
-	close_connection(thread, &key);
+	close_connection(thread->tid, &key);
 	make_connection(&key, 1);
 	return 0;
 }
@@ -34,7 +34,7 @@ int openssl_free_enter(struct pt_regs *ctx)
 	if (layout && layout->references >= 0 && (s32)read_u32(object + layout->references) > 1)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
-	close_connection(thread, &key);
+	close_connection(thread->tid, &key);
 	return 0;
 }
 
@@ -51,7 +51,7 @@ int openssl_clear_enter(struct pt_regs *ctx)
 	const struct connection *connection = map_lookup(connections, &key);
 	if (!connection || !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE]))
 		return 0;
-	close_connection(thread, &key);
+	close_connection(thread->tid, &key);
 	make_connection(&key, 1);
 	return 0;
 }

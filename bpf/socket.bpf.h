@@ -27,7 +27,8 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 	if (!event)
 		return;
 	__builtin_memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_ADDRESSES, thread, connection->id);
+	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, connection->id);
+	event->socket = (u64)sock;
 	event->family = socket_family(sock);
 	bpf_probe_read_kernel(&event->local_port, sizeof(event->local_port), &sock->__sk_common.skc_num);
 	u16 remote_port = 0; /* in network order, unlike skc_num */
@@ -43,7 +44,19 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 	ring_submit(events, event);
 }
 
-static __always_inline void bind(const struct thread *thread, struct connection *connection, u64 socket, int direct)
+/* Remember whose records the socket carries, for its end. */
+static __always_inline void carry(u64 socket, const struct connection_key *key, u8 half)
+{
+	struct carrier *known = map_lookup(carriers, &socket);
+	struct carrier carrier = {.pid = key->pid};
+	if (known && known->pid == key->pid)
+		carrier = *known;
+	carrier.objects[half == HALF_WRITE] = key->object;
+	map_update(carriers, &socket, &carrier);
+}
+
+static __always_inline void bind(const struct thread *thread, const struct connection_key *key,
+				 struct connection *connection, u64 socket, int direct)
 {
 	if (connection->socket == socket) {
 		connection->rival = 0;
@@ -55,16 +68,19 @@ static __always_inline void bind(const struct thread *thread, struct connection 
 	}
 	connection->socket = socket;
 	connection->rival = 0;
+	if (connection->half)
+		carry(socket, key, connection->half);
 	if (connection->announced)
 		announce_addresses(thread, connection);
 }
 
 /* A TLS read succeeded: its bytes came with the thread's last receive. */
-static __always_inline void bind_received(struct thread *thread, struct connection *connection)
+static __always_inline void bind_received(struct thread *thread, const struct connection_key *key,
+					  struct connection *connection)
 {
 	if (!thread->received)
 		return;
-	bind(thread, connection, thread->received, 0);
+	bind(thread, key, connection, thread->received, 0);
 	thread->received = 0;
 }
 
@@ -75,7 +91,7 @@ static __always_inline u64 innermost_object(const struct thread *thread)
 	u64 deepest = ~0ULL;
 	for (int i = 0; i < CALL_SLOTS; i++) {
 		u64 stack = thread->calls[i].stack;
-		if (stack && stack < deepest) {
+		if (stack && stack < deepest && !thread->calls[i].has_no_io) {
 			deepest = stack;
 			object = thread->calls[i].object;
 		}
@@ -89,12 +105,12 @@ static __always_inline void bind_outer(const struct thread *thread, u64 innermos
 {
 	for (int i = 0; i < CALL_SLOTS; i++) {
 		const struct call *call = &thread->calls[i];
-		if (!call->stack || call->object == innermost)
+		if (!call->stack || call->has_no_io || call->object == innermost)
 			continue;
 		struct connection_key key = {.object = call->object, .pid = thread->pid};
 		struct connection *connection = map_lookup(connections, &key);
 		if (connection)
-			bind(thread, connection, socket, 0);
+			bind(thread, &key, connection, socket, 0);
 	}
 }
 
@@ -124,7 +140,7 @@ static __always_inline int socket_call(const struct sock *sock, int sent)
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	struct connection *connection = direct ? get_connection(&key) : map_lookup(connections, &key);
 	if (connection)
-		bind(thread, connection, (u64)sock, direct);
+		bind(thread, &key, connection, (u64)sock, direct);
 	return 0;
 }
 
@@ -152,4 +168,34 @@ SEC("kprobe/tcp_recvmsg")
 int tcp_received(struct pt_regs *ctx)
 {
 	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 0);
+}
+
+static __always_inline void close_half(u64 object, u64 pid, u64 socket)
+{
+	struct connection_key key = {.object = object, .pid = pid};
+	const struct connection *connection = map_lookup(connections, &key);
+	if (connection && connection->half && connection->socket == socket)
+		close_connection(0, &key);
+}
+
+/* The last use of a TCP socket is over (net/ipv4/tcp_ipv4.c, tcp_v4_destroy_sock), in whatever context: another
+ * connection may get its address. */
+SEC("raw_tp/tcp_destroy_sock")
+int socket_gone(struct bpf_raw_tracepoint_args *ctx)
+{
+	u64 socket = ctx->args[0];
+	struct carrier *known = map_lookup(carriers, &socket);
+	if (!known)
+		return 0;
+	struct carrier carrier = *known;
+	map_delete(carriers, &socket);
+	close_half(carrier.objects[DIRECTION_READ], carrier.pid, socket);
+	close_half(carrier.objects[DIRECTION_WRITE], carrier.pid, socket);
+	struct event_socket_gone *event = ring_reserve(events, sizeof(struct event_socket_gone));
+	if (!event)
+		return 0;
+	fill_header(&event->header, EVENT_SOCKET_GONE, 0, 0);
+	event->socket = socket;
+	ring_submit(events, event);
+	return 0;
 }

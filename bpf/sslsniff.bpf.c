@@ -23,6 +23,7 @@
 #include "socket.bpf.h"
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
+#include "rustls.bpf.h"
 
 /* For the test that compares them with sslsniff/wire.py. */
 KEEP_TYPE(event_opened);
@@ -31,5 +32,7 @@ KEEP_TYPE(event_addresses);
 KEEP_TYPE(event_ended);
 KEEP_TYPE(event_closed);
 KEEP_TYPE(event_exited);
+KEEP_TYPE(event_paired);
+KEEP_TYPE(event_socket_gone);
 
 LICENSE("Dual MIT/GPL");

@@ -6,6 +6,7 @@ from sslsniff import debug_files, fitting
 from sslsniff.elf import Elf
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
 from sslsniff.plans import PLANS, Plan
+from sslsniff.rustls_fitting import fit_rustls
 
 
 class Attachment(NamedTuple):
@@ -38,18 +39,25 @@ class Refusal(NamedTuple):
 
 
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
-    """Find the plan for a file and where its probes belong; raises ``ElfError`` if damaged."""
+    """Find a file's TLS libraries and where probes belong; raises ``ElfError`` if damaged."""
+    parts, left_out = fit_rustls(elf)
     plan = _plan(elf)
     if plan is None and (found := debug_files.find(elf)) is not None:
         elf.add_symbols(found.symbols, found.path)
         plan = _plan(elf)
-    if plan is None:
-        return Refusal("there is no TLS library in it that sslsniff knows")
-    try:
-        part, left_out = fitting.fit(plan, elf, style)
-    except UnfitError as unfit:
-        return Refusal(f"no place for its probes: {unfit}", is_tls=True)
-    return Attachment(elf.path, elf.build_id, (part,), tuple(left_out), elf.debug_file)
+    if plan is not None:
+        try:
+            part, lesser = fitting.fit(plan, elf, style)
+        except UnfitError as unfit:
+            left_out.append(f"no place for its probes: {unfit}")
+        else:
+            parts.append(part)
+            left_out += lesser
+    if parts:
+        return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file)
+    if left_out:
+        return Refusal("; ".join(left_out), is_tls=True)
+    return Refusal("there is no TLS library in it that sslsniff knows")
 
 
 def _plan(elf: Elf) -> Plan | None:

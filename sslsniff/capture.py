@@ -10,6 +10,7 @@ from typing import Self
 
 from sslsniff import procfs, targets, wire
 from sslsniff.errors import TargetError
+from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
@@ -56,6 +57,7 @@ class LiveCapture:
         self._note = note
         self._planner = Planner(note, style)
         self._closing = contextlib.ExitStack()
+        self._halves = Halves()
         self._open: dict[int, tuple[int, int]] = {}
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
@@ -147,6 +149,7 @@ class LiveCapture:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
             time.sleep(_GATHER_S)
             yield from self._drain(_RECORDS_A_POLL)
+        yield from self._halves.release(time.time_ns())
 
     def finish(self) -> Iterator[wire.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
@@ -154,11 +157,12 @@ class LiveCapture:
         self._probes.detach()
         while events := list(self._drain(_RECORDS_A_POLL)):
             yield from events
+        yield from self._halves.release()
         now_ns = time.time_ns()
         for connection, (pid, object_address) in self._open.items():
             positions = self._tables.positions(connection, pid, object_address)
             if positions is not None:
-                yield wire.Checked(now_ns, connection, *positions)
+                yield from self._halves.take(wire.Checked(now_ns, connection, *positions))
         self._tell_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
@@ -167,6 +171,7 @@ class LiveCapture:
 
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
+        self._probes.tell_misfits()
         if self._mappings.lost:
             self._note(
                 f"news of {self._mappings.lost} mapped files were lost: some may not be watched"
@@ -204,12 +209,12 @@ class LiveCapture:
     def _drain(self, most: int) -> Iterator[wire.Event]:
         offset_ns = self._clock_offset_ns
         for record in self._ring.read(most):
-            event = wire.parse(record, offset_ns)
-            if not isinstance(event, wire.Data):
-                self._remember(event)
-            yield event
+            told = wire.parse(record, offset_ns)
+            if not isinstance(told, wire.Data):
+                self._remember(told)
+            yield from self._halves.take(told)
 
-    def _remember(self, event: wire.Event) -> None:
+    def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
         if isinstance(event, wire.Opened):
             self._open[event.connection] = (event.pid, event.object_address)

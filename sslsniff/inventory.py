@@ -60,4 +60,4 @@ def _columns(plan: Attachment | Refusal) -> tuple[str, str, str]:
         probes += f" (without {', '.join(plan.left_out)})"
     if plan.debug_file:
         probes += f" (symbols: {plan.debug_file})"
-    return ", ".join(part.library for part in plan.parts), probes, shown
+    return ", ".join(dict.fromkeys(map(str, plan.parts))), probes, shown

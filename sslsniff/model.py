@@ -33,6 +33,9 @@ class LossCause(Enum):
     """The buffer's pages were not in memory when the probe ran."""
     SENDFILE = "sendfile"
     """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
+    NOT_READ = "not read"
+    """Records of rustls that no probe saw (one byte for each, as their lengths are unknown), or
+    the rest of one in more pieces than are followed."""
     FILTER = "filter"
     """A filter held the bytes back, but not so many, when an exchange on them matched."""
     NOT_CAPTURED = "not captured"

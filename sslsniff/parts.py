@@ -4,6 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from sslsniff.layout import SslLayout
+from sslsniff.plans.rustls import RustlsLayout
 from sslsniff.sites import Cost
 
 
@@ -24,11 +25,23 @@ class Probe(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One TLS library in a file: its probes, and where its objects keep what."""
+    """One TLS library in a file: its probes, and where its objects keep what.
+
+    ``version`` is the library's, as far as that decides the layout; ``read_as`` is another whose
+    layout is used, as that of this one is not known. ``tls_version`` (as on the wire) is that of
+    all of the part's connections, None: they tell.
+    """
 
     library: str
     probes: tuple[Probe, ...]
-    layout: SslLayout
+    layout: SslLayout | RustlsLayout
+    version: str | None = None
+    read_as: str | None = None
+    tls_version: int | None = None
+
+    def __str__(self) -> str:
+        name = self.library if self.version is None else f"{self.library} {self.version}"
+        return name if self.read_as is None else f"{name} (read as {self.read_as})"
 
     def places(self) -> dict[tuple[str, bool], list[int]]:
         """Return the programs, each with whether it is for returns -> its file offsets."""

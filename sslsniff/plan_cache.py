@@ -21,6 +21,8 @@ from sslsniff import (
     elf,
     fitting,
     layout,
+    rustls,
+    rustls_fitting,
     sites,
     symbols,
 )
@@ -28,10 +30,21 @@ from sslsniff.attachments import Attachment, Refusal
 from sslsniff.layout import SslLayout
 from sslsniff.parts import Part, Probe, ReturnStyle
 from sslsniff.plans import PLANS
+from sslsniff.plans.rustls import LAYOUTS, METHODS
 from sslsniff.sites import Cost
 
 _FORMAT = 3
-_DECIDING = (attachments, debug_files, eh_frame, elf, fitting, layout, sites, symbols)
+_DECIDING = (
+    attachments,
+    debug_files,
+    eh_frame,
+    elf,
+    fitting,
+    layout,
+    sites,
+    symbols,
+    rustls_fitting,
+)
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536
@@ -95,8 +108,10 @@ def _name(status: os.stat_result, style: ReturnStyle) -> str:
 @cache
 def _code() -> int:
     """Return a number that changes with what decides where probes belong."""
-    times = [Path(str(each.__file__)).stat().st_mtime_ns for each in _DECIDING]
-    return zlib.crc32(repr((_FORMAT, times, PLANS)).encode())
+    files = [Path(str(each.__file__)) for each in _DECIDING]
+    files += sorted(Path(str(rustls.__file__)).parent.glob("*.py"))
+    times = [each.stat().st_mtime_ns for each in files]
+    return zlib.crc32(repr((_FORMAT, times, PLANS, LAYOUTS, METHODS)).encode())
 
 
 def _read_private(place: Path, name: str) -> bytes:
@@ -134,7 +149,10 @@ def _part_entry(part: Part) -> dict[str, Any]:
     return {
         "library": part.library,
         "probes": [(*probe[:3], probe.cost.value) for probe in part.probes],
-        "layout": part.layout,
+        # That of rustls is its version's, and so no fact of the file.
+        "layout": part.layout if isinstance(part.layout, SslLayout) else None,
+        "version": part.version,
+        "tls_version": part.tls_version,
     }
 
 
@@ -155,9 +173,8 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
 
 
 def _parse_part(entry: dict[str, Any], size: int) -> Part:
-    plan = {each.library: each for each in PLANS}[entry["library"]]
-    rows = [row for group in plan.required for each in group for row in each]
-    programs = {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
+    library = _text(entry["library"])
+    programs = _programs(library)
     probes = []
     for program, offset, is_return, cost in entry["probes"]:
         if program not in programs or program is None or not isinstance(is_return, bool):
@@ -165,7 +182,22 @@ def _parse_part(entry: dict[str, Any], size: int) -> Part:
         probes.append(Probe(program, _number(offset, size), is_return, Cost(cost)))
     if not probes:
         raise ValueError
-    return Part(plan.library, tuple(probes), _parse_layout(entry["layout"]))
+    if library != rustls_fitting.LIBRARY:
+        return Part(library, tuple(probes), _parse_layout(entry["layout"]))
+    major, minor = map(int, _text(entry["version"]).split("."))
+    tls_version = entry["tls_version"]
+    return rustls_fitting.make_part(
+        (major, minor), None if tls_version is None else _number(tls_version, 1 << 16), probes
+    )
+
+
+def _programs(library: str) -> set[str | None]:
+    """Return the BPF programs that a library's probes can be of."""
+    if library == rustls_fitting.LIBRARY:
+        return {each for method in METHODS.values() for each in (method.enter, method.leave)}
+    plan = {each.library: each for each in PLANS}[library]
+    rows = [row for group in plan.required for each in group for row in each]
+    return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
 
 
 def _parse_layout(fields: list[Any]) -> SslLayout:

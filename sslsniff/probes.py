@@ -12,8 +12,8 @@ from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import KernelError, TargetError
 from sslsniff.kernel import sockets
 from sslsniff.kernel.loader import Detach, Loader
-from sslsniff.layout import SslLayout
 from sslsniff.parts import Part, ReturnStyle
+from sslsniff.plans.rustls import RustlsLayout
 from sslsniff.tables import MOST_LAYOUTS, Tables
 
 _LIFE = (
@@ -21,7 +21,7 @@ _LIFE = (
     ("process_exec", "sched_process_exec"),
     ("process_exit", "sched_process_exit"),
 )
-_NO_LAYOUT = SslLayout()
+_SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 
 
 class Planned(NamedTuple):
@@ -97,6 +97,9 @@ class Probes:
         self._tables = tables
         self._libraries = libraries
         self._note = note
+        self._kinds: set[Part] = set()
+        self._follows_sockets = False
+        self._doubted: dict[int, str] = {}
         self._detaches: list[Detach] = []
 
     def attach_tracepoints(self) -> None:
@@ -115,20 +118,37 @@ class Probes:
         """Place the probes of a file; returns whether the kernel took them."""
         try:
             for part in planned.plan.parts:
-                self._attach_part(part, _handle(planned.file))
+                self._attach_part(part, planned)
         except KernelError as error:
             self._note(f"{planned.path}: {error}")
             return False
         self.files += 1
         return True
 
-    def _attach_part(self, part: Part, path: str) -> None:
-        cookie = self._add_layout(part)
+    def _attach_part(self, part: Part, planned: Planned) -> None:
+        index = self._add_layout(part)
+        if isinstance(part.layout, RustlsLayout):
+            self._follow_sockets()
+            self._doubted[index] = f"{planned.path}: {part}"
+            if part.read_as is not None:
+                self._note(f"{planned.path}: {part}, as its own layout is not known")
         for (program, is_return), offsets in part.places().items():
             detach = self._loader.attach_uprobes(
-                program, path, offsets, is_return=is_return, cookie=cookie
+                program, _handle(planned.file), offsets, is_return=is_return, cookie=index
             )
             self._keep(detach, len(offsets))
+
+    def _follow_sockets(self) -> None:
+        """Follow the ends of sockets: those of connections whose library tells of none."""
+        if not self._follows_sockets:
+            self._follows_sockets = True
+            self._keep(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
+
+    def tell_misfits(self) -> None:
+        """Say which parts were not as their layouts say, once; the programs drop them."""
+        for index in [each for each in self._doubted if self._tables.is_misfit(each)]:
+            name = self._doubted.pop(index)
+            self._note(f"{name} keeps its data otherwise than is known: it is not shown")
 
     def detach(self) -> None:
         """Take all away, side by side: each waits until no CPU is in it. Safe to call again."""
@@ -149,18 +169,15 @@ class Probes:
         Index 0 is for programs that cannot know their part: it holds what fits all parts.
         """
         libraries = self._libraries
-        if len(libraries) == 1:
-            libraries[0] = part.library
-            self._tables.set_layout(0, part.layout)
-        else:
-            self._tables.set_layout(0, _NO_LAYOUT)
-            if libraries[0] != part.library:
-                libraries[0] = "unknown"
+        self._kinds.add(part._replace(probes=()))
+        self._tables.set_layout(0, self._kinds)
+        names = {each.library for each in self._kinds}
+        libraries[0] = part.library if len(names) == 1 else "unknown"
         if len(libraries) == MOST_LAYOUTS:
             return 0
         libraries.append(part.library)
         index = len(libraries) - 1
-        self._tables.set_layout(index, part.layout)
+        self._tables.set_layout(index, [part])
         return index
 
 

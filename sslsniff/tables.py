@@ -2,11 +2,15 @@
 
 import os
 import struct
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from sslsniff.kernel.loader import Loader
 from sslsniff.layout import SslLayout
 from sslsniff.model import Loss, LossCause
+from sslsniff.parts import Part
+from sslsniff.plans.rustls import RustlsLayout
 from sslsniff.targets import Scope
 
 MOST_LAYOUTS = 1024
@@ -14,12 +18,18 @@ MOST_LAYOUTS = 1024
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
 _CONFIG = struct.Struct("<IIIII4xQQQ")
-_LAYOUT = struct.Struct("<I14i")
+_LAYOUT = struct.Struct("<I14iI")
+_RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQBBB5x")
+_CONNECTION = struct.Struct("<QQQQQQQQBBBB4x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
+_UNKNOWN = -1
+_NO_RUSTLS = [_UNKNOWN] * len(RustlsLayout._fields)
+_MISFITS_ALLOWED = 8  # bpf/rustls.bpf.h
+
+T = TypeVar("T")
 
 # enum counter: for each of these first the events, then the bytes
 _COUNTED = (
@@ -27,9 +37,20 @@ _COUNTED = (
     LossCause.CALL_LIMIT,
     LossCause.UNREADABLE,
     LossCause.SENDFILE,
+    LossCause.NOT_READ,
 )
-_UNTRACKED_CALLS = 8
-_UNRELIABLE_TYPES = 9
+_UNTRACKED_CALLS = 10
+_UNRELIABLE_TYPES = 11
+
+
+def _only(values: Iterable[T]) -> T | None:
+    """Return the one value that all are; None where they are several or none."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _offsets(layout: SslLayout | RustlsLayout) -> list[int]:
+    return [_UNKNOWN if offset is None else offset for offset in layout]
 
 
 class Tables:
@@ -71,10 +92,25 @@ class Tables:
         )
         self._loader.update("configs", _U32.pack(0), config)
 
-    def set_layout(self, index: int, layout: SslLayout) -> None:
-        """Tell the programs where objects of the files with this ``index`` keep what."""
-        offsets = (-1 if offset is None else offset for offset in layout)
-        self._loader.update("layouts", _U32.pack(index), _LAYOUT.pack(index, *offsets))
+    def set_layout(self, index: int, parts: Iterable[Part]) -> None:
+        """Tell the programs where objects keep what, at the probes with this ``index``.
+
+        They are those of all ``parts``: only what holds for all is told.
+        """
+        ssl = _only(each.layout for each in parts if isinstance(each.layout, SslLayout))
+        rustls = _only(each.layout for each in parts if isinstance(each.layout, RustlsLayout))
+        tls_version = _only(each.tls_version for each in parts)
+        row = _LAYOUT.pack(index, *_offsets(ssl or SslLayout()), tls_version or 0)
+        self._loader.update("layouts", _U32.pack(index), row)
+        offsets = _offsets(rustls) if rustls else _NO_RUSTLS
+        row = _RUSTLS_LAYOUT.pack(*offsets, 0, 0)
+        self._loader.update("rustls_layouts", _U32.pack(index), row)
+
+    def is_misfit(self, index: int) -> bool:
+        """Say whether records were found not to be as the rustls layout ``index`` says."""
+        value = self._loader.lookup("rustls_layouts", _U32.pack(index), _RUSTLS_LAYOUT.size)
+        *_, fits, misfits = _RUSTLS_LAYOUT.unpack(value or bytes(_RUSTLS_LAYOUT.size))
+        return bool(misfits > fits + _MISFITS_ALLOWED)
 
     def is_watched(self, pid: int) -> bool:
         """Say whether the process is, or was, one that was asked for, or a child of one."""

@@ -20,7 +20,8 @@ class Opened(NamedTuple):
     ``connection`` is unique within one capture; its positions count from 0, the first byte
     after the probes were placed. ``library`` indexes the source's table of library
     names. ``object_address`` is the TLS library's object in the process. ``name`` is the
-    connection's id in the capture that recorded it.
+    connection's id in the capture that recorded it. ``half``: it is but this direction of a
+    connection, whose other half is announced on its own (``halves`` puts them together).
     """
 
     time_ns: int
@@ -39,6 +40,7 @@ class Opened(NamedTuple):
     object_address: int = 0
     name: str | None = None
     tls: bool = True
+    half: Direction | None = None
 
 
 class Data(NamedTuple):
@@ -58,12 +60,16 @@ class Data(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """The socket of a connection became known, or was found to be another."""
+    """The socket of a connection became known, or was found to be another.
+
+    ``socket`` tells it from all others that are open; 0 where that is unknown.
+    """
 
     time_ns: int
     connection: int
     local: Address
     remote: Address
+    socket: int = 0
 
 
 class Checked(NamedTuple):
@@ -100,19 +106,41 @@ class Exited(NamedTuple):
     pid: int
 
 
+class Paired(NamedTuple):
+    """Two halves are of one connection."""
+
+    time_ns: int
+    writes: int
+    reads: int
+
+
+class SocketGone(NamedTuple):
+    """A socket that halves used is no more, and so their connection."""
+
+    time_ns: int
+    socket: int
+
+
 Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
+"""What is told of connections."""
+
+Record = Event | Paired | SocketGone
+"""What the kernel tells, also of halves of connections."""
 
 HEADER = struct.Struct("<HBBIQQ")
-OPENED = struct.Struct("<HBBIQQIIQIIBBB5x16s32s256s48s")
+OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
-ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16s")
+ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
 EXITED = struct.Struct("<HBBIQQI4x")
+PAIRED = struct.Struct("<HBBIQQQ")
+SOCKET_GONE = struct.Struct("<HBBIQQQ")
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE)
+_HALVES = (None, *_DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
-_CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE)
+_CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE, LossCause.NOT_READ)
 _TLS_VERSIONS = {
     0x0300: "SSL 3.0",
     0x0301: "TLS 1.0",
@@ -124,8 +152,8 @@ _TLS_VERSIONS = {
 }
 
 
-def parse(record: memoryview, clock_offset_ns: int) -> Event:
-    """Return the event in ``record``, one ring buffer record without its header.
+def parse(record: memoryview, clock_offset_ns: int) -> Record:
+    """Return what is told in ``record``, one ring buffer record without its header.
 
     ``clock_offset_ns`` is what turns CLOCK_MONOTONIC into nanoseconds since the
     epoch. Raises ``KeyError`` for a kind that ``bpf/event.h`` does not have.
@@ -164,6 +192,7 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         role,
         from_start,
         alpn_bytes,
+        half,
         comm,
         alpn,
         sni,
@@ -184,11 +213,12 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         alpn=_text(alpn[:alpn_bytes]),
         sni=_text(sni),
         cipher=_text(cipher),
+        half=_HALVES[half],
     )
 
 
 def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
-    _, _, _, _, time_ns, connection, family, local_port, remote_port, local, remote = (
+    _, _, _, _, time_ns, connection, family, local_port, remote_port, local, remote, sock = (
         ADDRESSES.unpack_from(record)
     )
     size = 4 if family == socket.AF_INET else 16
@@ -197,6 +227,7 @@ def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
         connection,
         Address(_ip(family, local[:size]), local_port),
         Address(_ip(family, remote[:size]), remote_port),
+        sock,
     )
 
 
@@ -215,13 +246,25 @@ def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
     return Exited(time_ns + clock_offset_ns, pid)
 
 
-_PARSERS: dict[int, Callable[[memoryview, int], Event]] = {
+def _parse_paired(record: memoryview, clock_offset_ns: int) -> Paired:
+    _, _, _, _, time_ns, writes, reads = PAIRED.unpack_from(record)
+    return Paired(time_ns + clock_offset_ns, writes, reads)
+
+
+def _parse_socket_gone(record: memoryview, clock_offset_ns: int) -> SocketGone:
+    _, _, _, _, time_ns, _, sock = SOCKET_GONE.unpack_from(record)
+    return SocketGone(time_ns + clock_offset_ns, sock)
+
+
+_PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     1: _parse_opened,
     2: _parse_data,
     3: _parse_addresses,
     4: _parse_closed,
     5: _parse_exited,
     6: _parse_ended,
+    7: _parse_paired,
+    8: _parse_socket_gone,
 }
 
 

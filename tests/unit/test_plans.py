@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from sslsniff.plans import PLANS, Passing, Plan, Row
+from sslsniff.plans.rustls import LAYOUTS, METHODS, Programs, nearest
+from sslsniff.rustls import Version
+from sslsniff.rustls_fitting import make_part
 from sslsniff.sites import ARGUMENTS
 
 BPF = Path(__file__).parents[2] / "bpf"
@@ -37,6 +40,29 @@ def test_a_plan_names_what_exists(plan: Plan) -> None:
             assert set(row.registers) <= {
                 each for passing in passings for each in passing.registers
             }
+
+
+@pytest.mark.parametrize("programs", METHODS.values(), ids=lambda programs: programs.enter)
+def test_the_methods_of_rustls_have_programs(programs: Programs) -> None:
+    assert {programs.enter, programs.leave} - {None} <= PROGRAMS
+    assert set(programs.registers) <= set(ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("version", "used"),
+    [
+        ((0, 20), (0, 20)),
+        ((0, 23), (0, 23)),
+        ((0, 25), (0, 24)),
+        ((1, 0), (0, 24)),
+        ((0, 19), (0, 20)),
+    ],
+)
+def test_an_unknown_rustls_is_read_as_the_nearest(version: Version, used: Version) -> None:
+    assert nearest(version) == used
+    part = make_part(version, None, [])
+    assert part.layout == LAYOUTS[used]
+    assert (part.read_as is None) == (version == used)
 
 
 def test_a_plan_is_found_before_a_more_general_one() -> None:

@@ -57,8 +57,11 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_closed", wire.CLOSED),
         ("event_addresses", wire.ADDRESSES),
         ("event_exited", wire.EXITED),
+        ("event_paired", wire.PAIRED),
+        ("event_socket_gone", wire.SOCKET_GONE),
         ("config", tables._CONFIG),
         ("layout", tables._LAYOUT),
+        ("rustls_layout", tables._RUSTLS_LAYOUT),
         ("connection_key", tables._CONNECTION_KEY),
         ("connection", tables._CONNECTION),
     ],
@@ -80,9 +83,10 @@ def test_data_is_parsed() -> None:
     )
 
 
-def test_opened_is_parsed() -> None:
+@pytest.mark.parametrize(("half", "shown"), [(0, None), (1, Direction.READ), (2, Direction.WRITE)])
+def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
     record = wire.OPENED.pack(
-        *(1, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2),
+        *(1, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2, half),
         *(b"curl", b"h2 and what stood behind it", b"example.org", b"TLS_AES_128_GCM_SHA256"),
     )
     assert wire.parse(memoryview(record), 0) == wire.Opened(
@@ -100,6 +104,7 @@ def test_opened_is_parsed() -> None:
         sni="example.org",
         cipher="TLS_AES_128_GCM_SHA256",
         object_address=0xDEAD,
+        half=shown,
     )
 
 
@@ -112,16 +117,20 @@ def test_opened_is_parsed() -> None:
     ],
 )
 def test_addresses_are_parsed(family: int, raw: bytes, shown: str) -> None:
-    record = wire.ADDRESSES.pack(3, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw)
+    record = wire.ADDRESSES.pack(3, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw, 0xBEEF)
     assert wire.parse(memoryview(record), 0) == wire.Addresses(
-        1000, 42, Address(shown, 4000), Address(shown, 443)
+        1000, 42, Address(shown, 4000), Address(shown, 443), 0xBEEF
     )
 
 
-def test_ends_are_parsed() -> None:
+def test_ends_and_pairs_are_parsed() -> None:
     ended = wire.ENDED.pack(6, 1, 0, 77, 1000, 42, 5)
     assert wire.parse(memoryview(ended), 0) == wire.Ended(1000, 42, Direction.WRITE, 5)
     closed = wire.CLOSED.pack(4, 0, 0, 77, 1000, 42, 5, 6)
     assert wire.parse(memoryview(closed), 0) == wire.Closed(1000, 42, 5, 6)
+    paired = wire.PAIRED.pack(7, 0, 0, 77, 1000, 42, 43)
+    assert wire.parse(memoryview(paired), 0) == wire.Paired(1000, 42, 43)
+    gone = wire.SOCKET_GONE.pack(8, 0, 0, 0, 1000, 0, 0xBEEF)
+    assert wire.parse(memoryview(gone), 0) == wire.SocketGone(1000, 0xBEEF)
     exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)
     assert wire.parse(memoryview(exited), 0) == wire.Exited(1000, 70)

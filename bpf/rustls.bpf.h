@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * rustls: its record layer calls MessageEncrypter::encrypt and MessageDecrypter::decrypt through a vtable, so
+ * they exist in every build. Each works on a cipher object of one direction, which does not move but is
+ * replaced when keys change: a half of a connection is such an object, from sequence number 0 on.
+ *
+ * Where things stand is data (sslsniff/plans/rustls.py), and checked at each record.
+ */
+
+/* RFC 8446 section 5.1 allows 2^14 bytes of plaintext in a record, and section 5.2 256 more around it. */
+#define MOST_RECORD_BYTES (16384 + 256)
+
+/* tokio-util and hyper write as many buffers at once (poll_write_buf, MAX_BUFS). */
+#define MOST_SLICES 64
+
+/* A layout that fails more often than it holds, but for a few records that did not decrypt, is dropped. */
+#define MISFITS_ALLOWED 8
+
+/* The part's layout; 0 where it has none, or none that holds. */
+static __always_inline struct rustls_layout *rustls_layout(void *ctx)
+{
+	u32 index = ATTACH_COOKIE(ctx);
+	struct rustls_layout *layout = map_lookup(rustls_layouts, &index);
+	if (!layout || layout->application_data < 0 || layout->misfits > layout->fits + MISFITS_ALLOWED)
+		return 0;
+	return layout;
+}
+
+/* Whether what was read by the layout can be a record. The types are change_cipher_spec, alert, handshake,
+ * application_data and heartbeat, in this order, however they are numbered. */
+static __always_inline int is_record(struct rustls_layout *layout, u8 type, u64 size)
+{
+	u8 kind = type - (u8)layout->application_data + 3;
+	int fits = kind <= 4 && size <= MOST_RECORD_BYTES;
+	__atomic_fetch_add(fits ? &layout->fits : &layout->misfits, 1, __ATOMIC_RELAXED);
+	return fits;
+}
+
+static __always_inline u8 read_u8(u64 address)
+{
+	u8 value = 0;
+	bpf_probe_read_user(&value, sizeof(value), (const void *)address);
+	return value;
+}
+
+/* The half that passes the record with this number: a new one where numbers begin again. */
+static __always_inline struct connection *take_record(const struct thread *thread, const struct connection_key *key,
+						      u8 half, u64 sequence)
+{
+	struct connection *connection = map_lookup(connections, key);
+	if (connection && (connection->half != half || sequence < connection->sequence)) {
+		close_connection(thread->tid, key);
+		connection = 0;
+	}
+	if (!connection) {
+		connection = make_connection(key, sequence == 0);
+		if (!connection)
+			return 0;
+		connection->half = half;
+		connection->sequence = sequence;
+	}
+	connection->missed += sequence - connection->sequence;
+	connection->sequence = sequence + 1;
+	return connection;
+}
+
+/* Emit what the next slice has of the thread's plaintext. Returns 0 where nothing is left, or no slice. */
+SUBPROGRAM int emit_slice(u32 index)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	if (!thread)
+		return 0;
+	struct plaintext *plaintext = &thread->plaintext;
+	struct slice slice = plaintext->only;
+	if (!plaintext->left || index >= plaintext->count)
+		return 0;
+	if (plaintext->list)
+		bpf_probe_read_user(&slice, sizeof(slice), (const void *)(plaintext->list + index * sizeof(slice)));
+	if (plaintext->skipped >= slice.size) {
+		plaintext->skipped -= slice.size;
+		return 1;
+	}
+	u64 span = slice.size - plaintext->skipped;
+	if (span > plaintext->left)
+		span = plaintext->left;
+	struct piece *piece = &thread->piece;
+	piece->buffer = slice.address + plaintext->skipped;
+	piece->span = span;
+	piece->size = span < plaintext->room ? span : plaintext->room;
+	piece->cut = piece->size < span ? CUT_CALL_LIMIT : CUT_NONE;
+	emit_rest(thread);
+	piece->position += span;
+	plaintext->room -= piece->size;
+	plaintext->left -= span;
+	plaintext->skipped = 0;
+	return 1;
+}
+
+/* Tell that bytes were not read. */
+static __always_inline void emit_gap(struct thread *thread, u64 span)
+{
+	if (!span)
+		return;
+	emit(thread, 0, 0, span, CUT_NOT_READ);
+	thread->piece.position += span;
+}
+
+/* The thread's plaintext passed. */
+static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
+					   struct connection *connection)
+{
+	struct plaintext *plaintext = &thread->plaintext;
+	const struct config *config = get_config();
+	if (!config || config->stopped || !plaintext->left)
+		return;
+	u32 direction = connection->half == HALF_WRITE;
+	thread->piece = (struct piece){
+	    .connection = connection->id,
+	    .position = connection->positions[direction],
+	    .call_bytes = plaintext->left,
+	    .direction = direction,
+	};
+	connection->positions[direction] += connection->missed + plaintext->left;
+	u64 missed = connection->missed;
+	connection->missed = 0;
+	if (!announce(ctx, thread, key, connection)) {
+		lose(CUT_NONE, missed + plaintext->left);
+		return;
+	}
+	emit_gap(thread, missed);
+	plaintext->room = config->call_limit_bytes;
+	for (u32 i = 0; i < MOST_SLICES; i++)
+		if (!emit_slice(i))
+			break;
+	emit_gap(thread, plaintext->left);
+}
+
+/* enum OutboundChunks (0.23; OutboundPlain in 0.24): its first word is 0 for a slice, which follows; else it is the
+ * address of a list: address, count, start, end. Before, a slice stood there. */
+static __always_inline void read_plaintext(struct thread *thread, const struct rustls_layout *layout, u64 message)
+{
+	struct plaintext *plaintext = &thread->plaintext;
+	u64 words[4] = {};
+	bpf_probe_read_user(words, sizeof(words), (const void *)message);
+	*plaintext = (struct plaintext){.count = 1};
+	if (layout->has_slices <= 0) {
+		plaintext->only = (struct slice){words[0], words[1]};
+	} else if (!words[0]) {
+		plaintext->only = (struct slice){words[1], words[2]};
+	} else {
+		plaintext->list = words[0];
+		plaintext->count = words[1];
+		plaintext->skipped = words[2];
+	}
+	plaintext->left = plaintext->list ? words[3] - words[2] : plaintext->only.size;
+}
+
+/* (result, cipher, message, sequence) */
+SEC("uprobe")
+int rustls_encrypt_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	struct rustls_layout *layout = rustls_layout(ctx);
+	struct thread *thread = layout ? get_thread() : 0;
+	if (!thread)
+		return 0;
+	u64 message = PT_REGS_PARM3(ctx);
+	u8 type = read_u8(message + layout->message_type);
+	read_plaintext(thread, layout, message);
+	if (!is_record(layout, type, thread->plaintext.left))
+		return 0;
+	struct connection_key key = {.object = PT_REGS_PARM2(ctx), .pid = thread->pid};
+	struct connection *connection = take_record(thread, &key, HALF_WRITE, PT_REGS_PARM4(ctx));
+	thread->written = key.object;
+	if (connection && type == layout->application_data)
+		pass_plaintext(ctx, thread, &key, connection);
+	return 0;
+}
+
+/* (result, cipher, message, sequence) */
+SEC("uprobe")
+int rustls_decrypt_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	struct thread *thread = rustls_layout(ctx) ? get_thread() : 0;
+	if (!thread)
+		return 0;
+	struct call *call = open_call(thread, PT_REGS_SP(ctx));
+	call->object = PT_REGS_PARM2(ctx);
+	call->buffer = PT_REGS_PARM1(ctx);
+	call->sequence = PT_REGS_PARM4(ctx);
+	call->has_no_io = 1;
+	return 0;
+}
+
+/* A record that does not decrypt leaves anything in the result, and the library tries the same number again. */
+SEC("uprobe")
+int rustls_decrypt_return(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	struct rustls_layout *layout = rustls_layout(ctx);
+	struct call call;
+	if (!thread || !leave_call(ctx, thread, &call) || !layout)
+		return 0;
+	u8 type = read_u8(call.buffer + layout->result_type);
+	u64 size = read_pointer(call.buffer + layout->result_size);
+	if (!is_record(layout, type, size))
+		return 0;
+	struct connection_key key = {.object = call.object, .pid = thread->pid};
+	struct connection *connection = take_record(thread, &key, HALF_READ, call.sequence);
+	if (!connection)
+		return 0;
+	bind_received(thread, &key, connection);
+	struct slice only = {read_pointer(call.buffer + layout->result_data), size};
+	thread->plaintext = (struct plaintext){.count = 1, .left = size, .only = only};
+	if (type == layout->application_data)
+		pass_plaintext(ctx, thread, &key, connection);
+	return 0;
+}
+
+/* CommonState::take_received_plaintext(state, payload): the state has both cipher objects. */
+SEC("uprobe")
+int rustls_received_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	const struct rustls_layout *layout = rustls_layout(ctx);
+	struct thread *thread = layout && layout->encrypter >= 0 ? get_thread() : 0;
+	if (!thread)
+		return 0;
+	u64 state = PT_REGS_PARM1(ctx);
+	struct connection_key writes_key = {.object = read_pointer(state + layout->encrypter), .pid = thread->pid};
+	struct connection_key reads_key = {.object = read_pointer(state + layout->decrypter), .pid = thread->pid};
+	struct connection *writes = map_lookup(connections, &writes_key);
+	const struct connection *reads = map_lookup(connections, &reads_key);
+	if (!writes || !reads || writes->half != HALF_WRITE || reads->half != HALF_READ || writes->partner == reads->id)
+		return 0;
+	struct event_paired *event = ring_reserve(events, sizeof(struct event_paired));
+	if (!event)
+		return 0;
+	fill_header(&event->header, EVENT_PAIRED, thread->tid, writes->id);
+	event->reads = reads->id;
+	ring_submit(events, event);
+	writes->partner = reads->id;
+	return 0;
+}
