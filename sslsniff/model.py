@@ -223,6 +223,23 @@ class Exchange:
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def is_websocket(self) -> bool:
+        """Say whether it became a WebSocket (RFC 6455 section 4.2.2, RFC 8441 section 5)."""
+        request, response = self.request, self.response
+        if response is None or response.status is None:
+            return False
+        if response.status == 101:
+            return ("upgrade", "websocket") in (
+                (name.lower(), value.lower()) for name, value in response.headers if name and value
+            )
+        return (
+            request is not None
+            and request.method == "CONNECT"
+            and (":protocol", "websocket") in request.headers
+            and response.status // 100 == 2
+        )
+
+    @property
     def missing_bytes(self) -> int:
         """Body bytes of this exchange that were not captured."""
         return sum(half.body.missing for half in (self.request, self.response) if half)

@@ -1,6 +1,7 @@
 """An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
 
-Each exchange is written as it ends, nothing is kept. A regular file is whole after each: an entry
+Each exchange is written as it ends, but a WebSocket over HTTP/1 with its connection: its messages
+stand in its entry. Else nothing is kept. A regular file is whole after each: an entry
 goes over the end of the archive together with a new end, in one write, and ``har_guard`` mends
 what is left of a write that is cut short.
 """
@@ -15,12 +16,14 @@ import sys
 from importlib.metadata import version
 from typing import BinaryIO
 
+from sslsniff.decoders.messages import StreamMessage
 from sslsniff.errors import OutputError
-from sslsniff.model import Exchange
+from sslsniff.model import Connection, Exchange
 from sslsniff.sinks import har_guard
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har_entry import entry
 from sslsniff.sinks.har_guard import put_end
+from sslsniff.sinks.har_messages import HeldMessages
 
 _END = b"\n]}}\n"
 
@@ -44,16 +47,48 @@ class HarSink(Sink):
         )
         self._archive.guard()
         self._separator = "\n"
+        self._messages = HeldMessages()
+        self._switched: dict[str, Exchange] = {}
+
+    def message(
+        self,
+        connection: Connection,
+        exchange: Exchange | None,
+        message: StreamMessage,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """See ``Sink``."""
+        if exchange is not None:
+            self._messages.add(exchange, message, time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        shown = self._separator + _encode(entry(exchange))
+        if exchange.is_websocket and exchange.stream is None:
+            self._switched[exchange.connection.id] = exchange
+        else:
+            self._write(exchange)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._write_switched(connection.id)
+        self._messages.forget(connection)
+
+    def _write_switched(self, connection: str) -> None:
+        exchange = self._switched.pop(connection, None)
+        if exchange is not None:
+            self._write(exchange)
+
+    def _write(self, exchange: Exchange) -> None:
+        shown = self._separator + _encode(entry(exchange) | self._messages.take(exchange))
         # A lone surrogate, which UTF-8 has not, becomes the escape that JSON has for it.
         self._archive.add(shown.encode("utf-8", "backslashreplace"))
         self._separator = ",\n"
 
     def close(self) -> None:
         """See ``Sink``."""
+        for connection in list(self._switched):
+            self._write_switched(connection)
         self._archive.close()
 
 

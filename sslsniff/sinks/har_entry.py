@@ -32,12 +32,13 @@ def entry(exchange: Exchange) -> Object:
         "response": _response(exchange),
         "cache": {},
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
-        "connection": connection.id,
+        "_connectionId": connection.id,
         "_process": text.origin(connection, exchange.tid),
         "_missingBytes": exchange.missing_bytes,
     }
     if connection.server is not None:
         made["serverIPAddress"] = connection.server.ip
+        made["connection"] = str(connection.server.port)
     return made
 
 
@@ -110,6 +111,7 @@ def _response(exchange: Exchange) -> Object:
     made["cookies"] = _set_cookies(response.headers)
     made["content"] = _content(response)
     made["redirectURL"] = _value(response.headers, "location")
+    made["_transferSize"] = response.body.size  # else Chromium adds the -1 of the headers
     return made | _sent(response)
 
 

@@ -142,6 +142,11 @@ def test_websockets() -> None:
     upgrade = response(101, [("Upgrade", "WebSocket")])
     assert parse("~websocket").matches(exchange(request(), upgrade))
     assert not parse("~websocket").matches(exchange(request(), response(101, [("Upgrade", "h2c")])))
+    asked = request("CONNECT", "/chat", [(":protocol", "websocket")])
+    for status, became in ((200, True), (403, False), (None, False)):
+        tunnel = exchange(asked, response(status), protocol="http/2")  # type: ignore[arg-type]
+        assert parse("~websocket").matches(tunnel) is became
+    assert not parse("~websocket").matches(exchange(request("CONNECT", "a:443"), response(200)))
 
 
 @pytest.mark.parametrize("operator", [name for name in OPERATORS if name not in {"all", "http"}])
