@@ -193,6 +193,16 @@ def _list(given: list[str]) -> int:
     return print_inventory(options.pid)
 
 
+def _symbols(given: list[str]) -> int:
+    options = grammar.symbols_parser().parse(given)
+    _require_standard_output()
+    from sslsniff.symbol_list import print_symbols
+
+    return print_symbols(
+        options.file, options.pattern, _note, as_json=options.json, mangled=options.mangled
+    )
+
+
 def _doctor(given: list[str]) -> int:
     grammar.doctor_parser().parse(given)
     _require_standard_output()
@@ -209,6 +219,7 @@ def _require_standard_output() -> None:
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "read": _read,
     "list": _list,
+    "symbols": _symbols,
     "doctor": _doctor,
 }
 

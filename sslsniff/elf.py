@@ -167,13 +167,22 @@ class Elf:
 
     def section(self, name: str) -> bytes | None:
         """Return the bytes of the section called ``name``; None where there is none."""
+        part = self._named_section(name)
+        return None if part is None else self._read_part(part)
+
+    def section_address(self, name: str) -> int | None:
+        """Return where the section called ``name`` is in memory; None where there is none."""
+        part = self._named_section(name)
+        return None if part is None else part.address
+
+    def _named_section(self, name: str) -> _Part | None:
         if self._section_names >= len(self._sections):
             return None
         names = self._read_part(self._sections[self._section_names].part)
         wanted = name.encode() + b"\0"
         for section in self._sections:
             if names.startswith(wanted, section.name):
-                return self._read_part(section.part)
+                return section.part
         return None
 
     def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
@@ -282,13 +291,22 @@ class Elf:
         )
 
 
-def _build_id(notes: bytes) -> str | None:
+def notes(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yield the notes of a section or segment: owner, kind, content; nothing from damage on."""
     at = 0
-    while at + _NOTE.size <= len(notes):
-        name_size, size, kind = _NOTE.unpack_from(notes, at)
+    while at + _NOTE.size <= len(data):
+        name_size, size, kind = _NOTE.unpack_from(data, at)
         name_at = at + _NOTE.size
         content = name_at + (name_size + 3 & ~3)
-        if kind == _NT_GNU_BUILD_ID and notes[name_at:content] == b"GNU\0":
-            return notes[content : content + size].hex()
         at = content + (size + 3 & ~3)
-    return None
+        if content + size <= len(data):
+            yield (
+                data[name_at : name_at + name_size].rstrip(b"\0"),
+                kind,
+                data[content : content + size],
+            )
+
+
+def _build_id(data: bytes) -> str | None:
+    found = (each for each in notes(data) if each[:2] == (b"GNU", _NT_GNU_BUILD_ID))
+    return next((content.hex() for _, _, content in found), None)

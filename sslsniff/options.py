@@ -17,13 +17,14 @@ _MOST_CALL_BYTES = 16 << 20  # less than the programs emit of a call: bpf/data.b
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 
-COMMANDS = ("read", "list", "doctor")
+COMMANDS = ("read", "list", "symbols", "doctor")
 
 _USAGE = """\
 sslsniff [FILTER] [WHAT] [OUTPUT]            watch processes (all, without WHAT)
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
+       sslsniff symbols FILE [PATTERN]              functions of a binary, and where probes fit
        sslsniff doctor                              what this kernel and user can do"""
 
 _MORE = """\
@@ -132,6 +133,14 @@ def expression(text: str) -> str:
         f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
         f" '~u {text}'; a program to start stands behind --"
     )
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Return the regular expression that ``text`` says."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
 
 
 def live_parser() -> Parser:
@@ -249,6 +258,28 @@ def list_parser() -> Parser:
         metavar="PID",
         help="only this process (may be repeated)",
     )
+    return parser
+
+
+def symbols_parser() -> Parser:
+    """Return the parser of ``sslsniff symbols``."""
+    parser = Parser(
+        prog="sslsniff symbols",
+        description="Show the functions of a program or library, and where a probe fits in each.",
+        epilog="Also where functions were inlined, if debug info tells, and static probes (USDT).",
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", type=name, metavar="FILE", help="a program or shared library")
+    parser.add_argument(
+        "pattern",
+        nargs="?",
+        type=pattern,
+        metavar="PATTERN",
+        help="only those whose names, mangled or not, have this regular expression in them",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    parser.add_argument("--mangled", action="store_true", help="show names as they were linked")
     return parser
 
 

@@ -11,43 +11,10 @@ from hypothesis import strategies as st
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.rustls import Method, Proof, Search, find_rustls
-from tests.unit.rust_files import LEAVES_BY_JUMP, assembled, function, source_path, strings
+from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
+from tests.unit.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
 
 NEW = source_path("0.23.45")
-REMAPPED = "/rustls/src"
-COMPARE = "cmp $%d, %%rsi\nja 1f\n1: ret"
-TLS12, TLS13 = 1 << 14, (1 << 14) + 1
-LOCATION = ".quad path, 60, 0"
-HEAD = ".quad 0, 560, 16"
-DROPPED = ".quad inner, %s"
-
-
-class Shape:
-    """A cipher of TLS 1.3 as rustc compiles it; each of its parts can be another."""
-
-    length = "lea 17(%rsi), %rax\nret"
-    encrypt = "nop\nret"
-    decrypt = COMPARE % TLS13
-    inner = "ret"
-    decrypter = f"{HEAD}, decrypt"
-    between = LOCATION
-    encrypter = f"{HEAD}, encrypt, length"
-
-    def __init__(self, **parts: str) -> None:
-        self.__dict__.update(parts)
-
-    def made(self, path: Path, texts: list[str], *options: str) -> Path:
-        names = ("encrypt", "length", "decrypt", "inner")
-        data = [
-            '.section .data.rel.ro, "aw"',
-            ".p2align 3",
-            self.decrypter,
-            self.between,
-            self.encrypter,
-        ]
-        parts = [*strings([]), "path:", *strings(texts)]
-        parts += [function(each, getattr(self, each)) for each in names]
-        return assembled(path, [*parts, *data, ".quad inner", "slot: .quad inner"], *options)
 
 
 def search(path: Path) -> tuple[Search, dict[str, int]]:

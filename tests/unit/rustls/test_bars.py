@@ -1,0 +1,75 @@
+"""How long a search takes in a large program: all the time of a process that does nothing else."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rust_files import source_path
+from tests.unit.rustls.shape import Shape
+
+FUNCTIONS = 300_000
+POINTERS = 500_000
+LEAST_BYTES = 100_000_000
+FUNCTION_BYTES = 256
+NAME = (
+    "_ZN80_$LT$a..module..of..some..crate..that..is..linked..in..Type$u20$as$u20$core..fmt..Debug"
+)
+
+SEARCH = """
+import sys
+from sslsniff.elf import Elf
+from sslsniff.rustls import find_rustls
+with Elf(sys.argv[1]) as elf:
+    print(*sorted({each.proof.value for each in find_rustls(elf).found}))
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program with a cipher, and what makes searching long: code, symbols, pointers."""
+    path = tmp_path_factory.mktemp("large") / "program"
+    source = path.with_suffix(".s")
+    with source.open("w") as file:
+        file.write("\n".join(Shape().parts([source_path("0.23.45")])))
+        file.write("\n.text\n")
+        for number in range(FUNCTIONS):
+            name = f'"{NAME}$GT$3fmt17h{number:016x}E"'
+            file.write(
+                f".type {name},@function\n{name}: .cfi_startproc\n"
+                f".fill {FUNCTION_BYTES}, 1, 0x90\n.cfi_endproc\n.size {name}, {FUNCTION_BYTES}\n"
+            )
+        file.write(f'.section .data.rel.ro, "aw"\n.rept {POINTERS}\n.quad inner\n.endr\n')
+        file.write('.section .note.GNU-stack,"",@progbits\n')
+    subprocess.run(["gcc", "-shared", source, "-o", path], check=True)
+    assert path.stat().st_size > LEAST_BYTES
+    return path
+
+
+def seconds(path: Path, proof: str) -> float:
+    """Return the processor time of the shortest of three searches."""
+    taken = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-c", SEARCH, path]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert done.stdout.strip() == proof
+    return min(taken)
+
+
+def test_symbols_are_searched_in_half_a_second(large: Path) -> None:
+    taken = seconds(large, "symbol")
+    print(f"{large.stat().st_size >> 20} MiB, {FUNCTIONS} symbols: {taken:.2f} s")
+    assert taken < 0.5
+
+
+def test_a_stripped_program_is_searched_in_two_seconds(large: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-s", large, "-o", stripped], check=True)
+    taken = seconds(stripped, "shape")
+    print(f"{stripped.stat().st_size >> 20} MiB, {POINTERS} pointers: {taken:.2f} s")
+    assert taken < 2
