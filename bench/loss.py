@@ -47,6 +47,12 @@ class _Hash:
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Listener``."""
 
+    def lane(self, connection: Connection, direction: Direction) -> None:
+        """See ``Listener``."""
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """See ``Listener``."""
+
     def hexdigest(self) -> str:
         """Return the hash."""
         return self._hash.hexdigest()

@@ -4,6 +4,7 @@ Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of pr
 (RFC 9110 section 7.8), and how a side's bytes prove a protocol.
 """
 
+import re
 from collections.abc import Callable
 
 from sslsniff.decoders.base import Decoder, Switch
@@ -57,6 +58,9 @@ _IN_TUNNEL = "inside a CONNECT tunnel"
 _MAX_TUNNELS = 8
 """Tunnels in each other that are looked into; a chain of proxies is shorter."""
 
+# What a start line begins with: a method (RFC 9110 section 5.6.2), or a version.
+_FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
+
 _BUFFER_BYTES = 64 * 1024
 """Bytes of both sides that wait for a decision."""
 
@@ -87,9 +91,10 @@ def starts_message(data: bytes) -> bool:
     """Tell whether a message or an HTTP/2 frame begins with these bytes."""
     if data.startswith(PREFACE):
         return True
-    line = data[:4096].split(b"\n", 1)[0].removesuffix(b"\r")
-    if any(parse_start_line(side, line) is not None for side in Side):
-        return True
+    if _FIRST_WORD.match(data):
+        line = data[:4096].split(b"\n", 1)[0].removesuffix(b"\r")
+        if any(parse_start_line(side, line) is not None for side in Side):
+            return True
     length = frame_length(data, 0)
     if length < 0:
         return False

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.messages import Frame, Http2Totals, StreamMessage, Undecoded
+from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary, Wait
 from sslsniff.sinks.base import Sink
 
@@ -31,6 +32,11 @@ class Audience(Sink):
         """See ``Sink``."""
         for sink in self._sinks:
             sink.chunk(chunk)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``Sink``: that of the one sink that takes plaintext, if it is one."""
+        takers = [sink for sink in self._sinks if sink.wants_plaintext]
+        return takers[0].lane(connection, direction) if len(takers) == 1 else None
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -14,6 +15,7 @@ from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
+from sslsniff.lanes import Lanes
 from sslsniff.model import Loss
 from sslsniff.parts import ReturnStyle
 from sslsniff.probes import Planned, Planner, Probes, allow_open_files
@@ -50,6 +52,7 @@ class LiveCapture:
         style: ReturnStyle | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
+        self.lanes: Lanes | None = {}
         self._scope = scope
         self._load = load
         self._ring_bytes = ring_bytes
@@ -155,8 +158,7 @@ class LiveCapture:
         """See ``Source``: detaches first, then tells how far each open connection got."""
         self._tables.stop()
         self._probes.detach()
-        while events := list(self._drain(_RECORDS_A_POLL)):
-            yield from events
+        yield from self._drain(sys.maxsize)
         yield from self._halves.release()
         now_ns = time.time_ns()
         for connection, (pid, object_address) in self._open.items():
@@ -207,8 +209,12 @@ class LiveCapture:
         return True
 
     def _drain(self, most: int) -> Iterator[wire.Event]:
+        """Yield what the ring has; what a lane takes does not become an event."""
         offset_ns = self._clock_offset_ns
+        lanes = self.lanes
         for record in self._ring.read(most):
+            if lanes and wire.hand_over(record, offset_ns, lanes):
+                continue
             told = wire.parse(record, offset_ns)
             if not isinstance(told, wire.Data):
                 self._remember(told)

@@ -235,7 +235,7 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
         streams=options.stream,
         body_limit_bytes=options.max_body,
     )
-    flows = Flows(source.libraries, tracer)
+    flows = Flows(source.libraries, tracer, source.lanes)
     try:
         while not asked.to_stop and not source.ended:
             _move(source, flows, sinks)
@@ -246,6 +246,7 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
                 _show_open(tracer.open_exchanges(), now_ns)
         for event in source.finish():
             flows.take(event)
+        flows.recall()
         for sink in sinks:  # a disk that is full should be told before the figures
             sink.flush()
         tracer.finish(source.counted_losses())

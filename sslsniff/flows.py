@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sslsniff import wire
+from sslsniff.lanes import Lane, Lanes, lane_key
 from sslsniff.model import Chunk, Connection, Direction, LossCause, Process
 
 
@@ -27,6 +28,12 @@ class Listener(Protocol):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Take note that a connection ended, or its process did."""
 
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """Return what takes the next bytes in place of ``chunk``; None: they must come there."""
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """Take note that a lane took so many bytes, the last of them at ``time_ns``."""
+
 
 @dataclass(slots=True)
 class _Flow:
@@ -40,16 +47,19 @@ class Flows:
     """Turns the events of one source into calls of one listener.
 
     ``libraries`` names the libraries that ``Opened.library`` indexes; it may grow while the
-    source runs.
+    source runs. ``lanes`` is where the source looks for lanes, None where it does not.
     """
 
-    def __init__(self, libraries: list[str], listener: Listener) -> None:
+    def __init__(
+        self, libraries: list[str], listener: Listener, lanes: Lanes | None = None
+    ) -> None:
         self._libraries = libraries
         self._listener = listener
         self._flows: dict[int, _Flow] = {}
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
         self._names: set[str] = set()
+        self._lanes = lanes
         self._handlers = {
             wire.Data: self._data,
             wire.Opened: self._opened,
@@ -63,6 +73,37 @@ class Flows:
     def take(self, event: wire.Event) -> None:
         """Pass on what ``event`` tells."""
         self._handlers[type(event)](event)  # type: ignore[operator]
+
+    def recall(self) -> None:
+        """Take all lanes back: no more events come."""
+        for connection in {key >> 1 for key in self._lanes or ()}:
+            self._flow(connection)
+
+    def _flow(self, connection: int) -> _Flow | None:
+        """Return a connection's flow with its lanes taken back, so that it tells how far it got."""
+        flow = self._flows.get(connection)
+        if flow is not None and self._lanes:
+            for number, direction in enumerate(wire.DIRECTIONS):
+                lane = self._lanes.pop(lane_key(connection, number), None)
+                if lane is not None and lane.last_ns:
+                    count = lane.position - flow.positions[direction]
+                    self._count(flow, direction, count)
+                    self._listener.passed(count, lane.last_ns)
+        return flow
+
+    def _lend(self, flow: _Flow, event: wire.Data) -> None:
+        lane = self._listener.lane(flow.connection, event.direction)
+        if lane is not None and self._lanes is not None:
+            number = wire.DIRECTIONS.index(event.direction)
+            self._lanes[lane_key(event.connection, number)] = lane
+
+    def _count(self, flow: _Flow, direction: Direction, count: int) -> None:
+        """Move on behind so many bytes, seen or lost."""
+        if direction is Direction.READ:
+            flow.connection.bytes_read += count
+        else:
+            flow.connection.bytes_written += count
+        flow.positions[direction] += count
 
     def _opened(self, event: wire.Opened) -> None:
         process = Process(event.pid, event.comm, event.uid)
@@ -96,7 +137,7 @@ class Flows:
         return name
 
     def _data(self, event: wire.Data) -> None:
-        flow = self._flows.get(event.connection)
+        flow = self._flow(event.connection)
         if flow is None:  # behind its process's end; nothing can follow there
             return
         self._lose_until(
@@ -109,16 +150,20 @@ class Flows:
             cause = event.cut or LossCause.NOT_CAPTURED
             end = event.position + event.span
             self._lose_until(flow, event.direction, end, cause, event.time_ns, event.tid)
+        elif self._lanes is not None:
+            self._lend(flow, event)
 
     def _pass(self, flow: _Flow, event: wire.Data, size: int) -> None:
-        connection = flow.connection
-        if event.direction is Direction.READ:
-            connection.bytes_read += size
-        else:
-            connection.bytes_written += size
-        flow.positions[event.direction] = event.position + size
+        self._count(flow, event.direction, size)
         self._listener.chunk(
-            Chunk(connection, event.direction, event.time_ns, event.tid, event.position, event.data)
+            Chunk(
+                flow.connection,
+                event.direction,
+                event.time_ns,
+                event.tid,
+                event.position,
+                event.data,
+            )
         )
 
     def _lose_until(
@@ -136,11 +181,7 @@ class Flows:
             return
         connection = flow.connection
         connection.missing[cause] = connection.missing.get(cause, 0) + missing
-        if direction is Direction.READ:
-            connection.bytes_read += missing
-        else:
-            connection.bytes_written += missing
-        flow.positions[direction] = position
+        self._count(flow, direction, missing)
         self._listener.chunk(
             Chunk(connection, direction, time_ns, tid, position, b"", missing, cause)
         )
@@ -152,7 +193,7 @@ class Flows:
             flow.connection.remote = event.remote
 
     def _checked(self, event: wire.Checked) -> None:
-        flow = self._flows.get(event.connection)
+        flow = self._flow(event.connection)
         if flow is None:
             return
         for direction, position in (
@@ -162,7 +203,7 @@ class Flows:
             self._lose_until(flow, direction, position, LossCause.RING_FULL, event.time_ns, 0)
 
     def _ended(self, event: wire.Ended) -> None:
-        flow = self._flows.get(event.connection)
+        flow = self._flow(event.connection)
         if flow is None:
             return
         self._lose_until(
@@ -181,6 +222,7 @@ class Flows:
                 self._close(key, event.time_ns)
 
     def _close(self, key: int, time_ns: int) -> None:
-        flow = self._flows.pop(key, None)
+        flow = self._flow(key)
         if flow is not None:
+            del self._flows[key]
             self._listener.closed(flow.connection, time_ns)

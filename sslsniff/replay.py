@@ -15,6 +15,7 @@ from sslsniff import pcap, pcapng, segments
 from sslsniff.annotations import Described, parse
 from sslsniff.errors import CaptureFileError
 from sslsniff.inputs import Input, open_input
+from sslsniff.lanes import Lanes
 from sslsniff.model import Loss
 from sslsniff.packets import RST, SYN
 from sslsniff.pcap_reader import PcapReader, is_pcap
@@ -42,6 +43,7 @@ class ReplaySource:
     """
 
     is_live = False
+    lanes: Lanes | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.libraries: list[str] = ["unknown"]

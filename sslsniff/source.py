@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from sslsniff.lanes import Lanes
 from sslsniff.model import Loss
 from sslsniff.wire import Event
 
@@ -16,6 +17,9 @@ class Source(Protocol):
 
     is_live: bool
     """Whether its events are of now: where none come, time goes on."""
+
+    lanes: Lanes | None
+    """Where it looks for lanes; None where it does not."""
 
     @property
     def ended(self) -> bool:

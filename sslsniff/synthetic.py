@@ -10,6 +10,7 @@ from sslsniff import nulltls
 from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost
 from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
+from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 from sslsniff.packets import ACK, FIN, SYN, Sender, connect
 from sslsniff.pcap import PacketWriter, Piece
@@ -48,6 +49,23 @@ class _End:
         self.ended = False
         self.position = 0
         self.options: dict[int, bytes] = {}
+
+
+class _Lane:
+    """See ``lanes.Lane``."""
+
+    __slots__ = ("_connection", "_end", "last_ns", "position")
+
+    def __init__(self, connection: "SyntheticConnection", end: _End) -> None:
+        self.position = end.position
+        self.last_ns = 0
+        self._connection = connection
+        self._end = end
+
+    def take(self, time_ns: int, tid: int, data: bytes) -> None:
+        self._connection.write(self._end, time_ns, tid, data)
+        self.last_ns = time_ns
+        self._end.position = self.position = self.position + len(data)
 
 
 class SyntheticConnection:
@@ -110,21 +128,32 @@ class SyntheticConnection:
         if end.ended:  # its object was used again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
-        if not self._settled:
-            self._settle(chunk)
         if chunk.missing:
+            if not self._settled:
+                self._settle(chunk.time_ns, b"")
             self._fill(end, chunk)
             return
-        options = end.options.get(chunk.tid) or self._options(end, chunk.tid)
-        data = chunk.data
+        end.position = chunk.offset
+        self.write(end, chunk.time_ns, chunk.tid, chunk.data)
+        end.position += len(chunk.data)
+
+    def lane(self, direction: Direction) -> Lane | None:
+        """Return what writes the next bytes of a direction, None where it has ended."""
+        end = self._end_of(direction)
+        return None if end.ended else _Lane(self, end)
+
+    def write(self, end: "_End", time_ns: int, tid: int, data: bytes) -> None:
+        """Write the next bytes of a direction."""
+        if not self._settled:
+            self._settle(time_ns, data)
+        options = end.options.get(tid) or self._options(end, tid)
         size = len(data)
         if 0 < size <= _SEGMENT_BYTES:
-            self._send(end, chunk.time_ns, data, options)
-        else:
-            view = memoryview(data)
-            for start in range(0, size, _SEGMENT_BYTES):
-                self._send(end, chunk.time_ns, view[start : start + _SEGMENT_BYTES], options)
-        end.position = chunk.offset + size
+            self._send(end, time_ns, data, options)
+            return
+        view = memoryview(data)
+        for start in range(0, size, _SEGMENT_BYTES):
+            self._send(end, time_ns, view[start : start + _SEGMENT_BYTES], options)
 
     def begin(self) -> None:
         """Write the handshakes of a connection on which nothing passed so far."""
@@ -197,15 +226,15 @@ class SyntheticConnection:
             return self._written, self._read
         return self._read, self._written
 
-    def _settle(self, chunk: Chunk) -> None:
+    def _settle(self, time_ns: int, data: bytes) -> None:
         """Begin, or begin anew where joined in the middle and now at a message's start."""
-        starts = self._starts(chunk.data)
+        starts = self._starts(data)
         if not self._part:
-            resumes = not chunk.data.startswith(_HTTP2_PREFACE)
+            resumes = not data.startswith(_HTTP2_PREFACE)
             self._begin(self._connection.opened_ns, resumes=resumes)
         elif starts and self._stray:
-            self._finish(chunk.time_ns, GOES_ON)
-            self._begin(chunk.time_ns)
+            self._finish(time_ns, GOES_ON)
+            self._begin(time_ns)
         self._settled = starts
         self._stray = not starts
 
@@ -213,12 +242,14 @@ class SyntheticConnection:
         """Say whether dissection can begin with ``data``; learn HTTP/2 where ALPN does not tell."""
         if self._alpn == "h2" or not data:
             return bool(data)
-        http1 = b"HTTP/1." in data[:4096].partition(b"\n")[0]
         if self._connection.from_start and self._part <= 1:
             if self._alpn is None and data.startswith(_HTTP2_PREFACE):
                 self._alpn = "h2"
             return True
-        if not starts_message(data) or (self._alpn is not None and not http1):
+        if not starts_message(data):
+            return False
+        http1 = b"HTTP/1." in data[:4096].partition(b"\n")[0]
+        if self._alpn is not None and not http1:
             return False
         if not http1:
             self._alpn = "h2"

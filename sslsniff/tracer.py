@@ -10,6 +10,7 @@ from sslsniff.audience import Audience
 from sslsniff.conversation import Conversation
 from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
+from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, Summary
 from sslsniff.open_exchange import BodyRoom
 from sslsniff.sinks.base import Sink
@@ -72,6 +73,15 @@ class Tracer:
             conversation = self._conversations[chunk.connection.id]
             self.tick(chunk.time_ns)
             conversation.chunk(chunk)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``flows.Listener``: only where nothing is decoded."""
+        return None if self._decodes else self._audience.lane(connection, direction)
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self.totals.bytes += count
+        self.last_ns = max(self.last_ns, time_ns)
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``flows.Listener``."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
+from sslsniff.lanes import Lanes, lane_key
 from sslsniff.model import Address, Direction, LossCause
 
 
@@ -127,9 +128,11 @@ Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 Record = Event | Paired | SocketGone
 """What the kernel tells, also of halves of connections."""
 
+_DATA_KIND = 2
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
+_DATA_BYTES = DATA.size
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
@@ -137,8 +140,10 @@ EXITED = struct.Struct("<HBBIQQI4x")
 PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 
-_DIRECTIONS = (Direction.READ, Direction.WRITE)
-_HALVES = (None, *_DIRECTIONS)
+DIRECTIONS = (Direction.READ, Direction.WRITE)
+"""By their numbers in ``bpf/event.h``."""
+
+_HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
 _CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE, LossCause.NOT_READ)
 _TLS_VERSIONS = {
@@ -162,6 +167,22 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
     return _PARSERS[kind](record, clock_offset_ns)
 
 
+def hand_over(record: memoryview, clock_offset_ns: int, lanes: Lanes) -> bool:
+    """Give a record's plaintext to its lane; return whether there is one and it continues it."""
+    if record[0] != _DATA_KIND:
+        return False
+    _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
+        record
+    )
+    lane = lanes.get(lane_key(connection, direction))
+    if lane is None or cut or not span or captured != span or position != lane.position:
+        return False
+    lane.take(
+        time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + captured].tobytes()
+    )
+    return True
+
+
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
     _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
         record
@@ -170,7 +191,7 @@ def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
         time_ns + clock_offset_ns,
         tid,
         connection,
-        _DIRECTIONS[direction],
+        DIRECTIONS[direction],
         position,
         span,
         bytes(record[DATA.size : DATA.size + captured]),
@@ -238,7 +259,7 @@ def _parse_closed(record: memoryview, clock_offset_ns: int) -> Closed:
 
 def _parse_ended(record: memoryview, clock_offset_ns: int) -> Ended:
     _, direction, _, _, time_ns, connection, position = ENDED.unpack_from(record)
-    return Ended(time_ns + clock_offset_ns, connection, _DIRECTIONS[direction], position)
+    return Ended(time_ns + clock_offset_ns, connection, DIRECTIONS[direction], position)
 
 
 def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
@@ -258,7 +279,7 @@ def _parse_socket_gone(record: memoryview, clock_offset_ns: int) -> SocketGone:
 
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     1: _parse_opened,
-    2: _parse_data,
+    _DATA_KIND: _parse_data,
     3: _parse_addresses,
     4: _parse_closed,
     5: _parse_exited,

@@ -1,6 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage, Undecoded
+from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary, Wait
 
 
@@ -21,6 +22,10 @@ class Sink:
 
     def chunk(self, chunk: Chunk) -> None:
         """Take plaintext as captured, or the news of a loss."""
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """Return what takes the next plaintext in place of ``chunk``, if it is only passed on."""
+        return None
 
     def exchange(self, exchange: Exchange) -> None:
         """Take an exchange that ended."""

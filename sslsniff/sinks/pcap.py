@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.messages import Side
+from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, Process, Summary
 from sslsniff.pcap import PacketWriter, PcapWriter
 from sslsniff.pcapng import PcapngWriter
@@ -158,6 +159,11 @@ class PcapSink(Sink):
         self._held_bytes += len(chunk.data)
         if waiting.may_start() or self._held_bytes > _HELD_BYTES_IN_ALL:
             self._start(waiting)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``Sink``."""
+        started = self._started.get(connection.id)
+        return started.lane(direction) if started is not None else None
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""

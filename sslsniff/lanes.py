@@ -1,0 +1,30 @@
+"""The short way of plaintext that only goes into a file: from the ring to the packet.
+
+Where nothing is decoded, an event, a chunk and what takes them cost more than the packet itself. So
+``flows`` lends a direction's next bytes to a lane, which takes them one after the other; any other
+news of the connection calls it back first.
+"""
+
+from typing import Protocol
+
+
+class Lane(Protocol):
+    """Takes the bytes of one direction of one connection, in order, none missing."""
+
+    position: int
+    """Where the next byte belongs."""
+
+    last_ns: int
+    """When the last bytes passed; 0: none did."""
+
+    def take(self, time_ns: int, tid: int, data: bytes) -> None:
+        """Take the bytes at ``position``, which moves on behind them."""
+
+
+Lanes = dict[int, Lane]
+"""Those that are lent, by ``lane_key``."""
+
+
+def lane_key(connection: int, direction: int) -> int:
+    """Return the key of a direction: 0 is read, 1 written, as in ``bpf/event.h``."""
+    return connection << 1 | direction

@@ -1,0 +1,134 @@
+"""The short way to a capture file writes what the long way does."""
+
+import io
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sslsniff import wire
+from sslsniff.flows import Flows
+from sslsniff.lanes import Lanes
+from sslsniff.model import Connection, Summary
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.pcap import PcapSink
+from sslsniff.tracer import Tracer
+
+OFFSET_NS = 1_700_000_000_000_000_000
+DATA, ADDRESSES, CLOSED, EXITED, ENDED = 2, 3, 4, 5, 6
+
+
+class Totals(Sink):
+    wants_messages = False
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+        self.totals = Summary()
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        self.seen.append((connection.id, connection.bytes_read, connection.bytes_written))
+
+    def summary(self, summary: Summary) -> None:
+        self.totals = summary
+
+
+class Outcome(NamedTuple):
+    file: bytes
+    closed: list[tuple[str, int, int]]
+    totals: Summary
+    short: int
+    """How many records took the short way."""
+
+
+def opened(connection: int, from_start: bool) -> bytes:
+    return wire.OPENED.pack(
+        1, 0, 0, 7, 1, connection, 50, 0, 9, 0, 0x0304, 1, from_start, 0, 0, b"demo", b"", b"", b""
+    )
+
+
+def addresses(connection: int) -> bytes:
+    ips = bytes([127, 0, 0, 1]).ljust(16, b"\0")
+    return wire.ADDRESSES.pack(
+        ADDRESSES, 0, 0, 7, 1, connection, 2, 40000 + connection, 443, ips, ips, 0
+    )
+
+
+def run(records: Iterable[bytes], lanes: Lanes | None) -> Outcome:
+    file, totals = io.BytesIO(), Totals()
+    sink = PcapSink(file, "pcap")
+    tracer = Tracer([sink, totals])
+    flows = Flows(["openssl"], tracer, lanes)
+    short = 0
+    for record in records:
+        view = memoryview(record)
+        if lanes and wire.hand_over(view, OFFSET_NS, lanes):
+            short += 1
+        else:
+            flows.take(wire.parse(view, OFFSET_NS))
+    flows.recall()
+    tracer.finish()
+    sink.close()
+    return Outcome(file.getvalue(), totals.seen, totals.totals, short)
+
+
+acts = st.lists(
+    st.tuples(
+        st.sampled_from([1, 2]),
+        st.sampled_from(["data"] * 12 + ["gap", "cut", "ended", "closed", "addresses", "exited"]),
+        st.integers(0, 1),
+        st.sampled_from([b"GET / HTTP/1.1\r\n\r\n", b"\0" * 30, b"x" * 20_000, b""]),
+        st.integers(70, 72),
+    ),
+    max_size=60,
+)
+
+
+@given(acts, st.booleans())
+def test_same_as_the_long_way(
+    acts: list[tuple[int, str, int, bytes, int]], from_start: bool
+) -> None:
+    records = [opened(1, from_start), addresses(1), opened(2, True)]
+    positions: dict[tuple[int, int], int] = {}
+    for time_ns, (connection, act, direction, data, tid) in enumerate(acts, 10):
+        at = positions.get((connection, direction), 0)
+        head = (0, tid, time_ns, connection)
+        both = [positions.get((connection, each), 0) for each in (0, 1)]
+        if act in ("data", "gap", "cut"):
+            at += 40 * (act == "gap")
+            span = len(data) + 100 * (act == "cut")
+            cut = (act == "cut", *head[1:])
+            sizes = (at, span, len(data), span, 0)
+            records.append(wire.DATA.pack(DATA, direction, *cut, *sizes) + data)
+            positions[connection, direction] = at + span
+        elif act == "ended":
+            records.append(wire.ENDED.pack(ENDED, direction, *head, at))
+        elif act == "closed":
+            records.append(wire.CLOSED.pack(CLOSED, 0, *head, *both))
+        elif act == "addresses":
+            records.append(addresses(connection))
+        elif act == "exited":
+            records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50))
+    long, short = run(records, None), run(records, {})
+    assert short[:3] == long[:3]
+
+
+def test_all_that_follows_takes_the_short_way() -> None:
+    records = [opened(1, True), addresses(1)]
+    for number in range(100):
+        sizes = (number * 5, 5, 5, 5, 0)
+        records.append(wire.DATA.pack(DATA, 1, 0, 70, number, 1, *sizes) + b"hello")
+    assert run(records, {}).short == 99
+
+
+def test_none_is_lent_where_something_is_decoded() -> None:
+    tracer = Tracer([PcapSink(io.BytesIO()), Sink()])
+    lanes: Lanes = {}
+    flows = Flows(["openssl"], tracer, lanes)
+    for record in (
+        opened(1, True),
+        addresses(1),
+        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 5, 0) + b"hello",
+    ):
+        flows.take(wire.parse(memoryview(record), OFFSET_NS))
+    assert not lanes
