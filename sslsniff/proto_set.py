@@ -25,7 +25,7 @@ class ProtoSet:
         try:
             files = descriptor_pb2.FileDescriptorSet.FromString(Path(path).read_bytes())
         except OSError as error:
-            raise SchemaError(f"cannot read {path}", error.strerror or str(error)) from None
+            raise SchemaError(f"cannot read {path} ({error.strerror})", _HOW) from None
         except message.DecodeError:
             files = descriptor_pb2.FileDescriptorSet()
         if not files.file:

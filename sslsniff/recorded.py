@@ -173,6 +173,7 @@ class TcpConnection:
         self.goes_on = False
         self.over_ns: int | None = None
         self._is_ending = False
+        self._fins: set[segments.End] = set()
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
         answers = segment.flags & ACK and not self._joined
@@ -200,6 +201,11 @@ class TcpConnection:
         """Say whether it is TLS, with a cipher that hides the plaintext."""
         return any(half.is_encrypted for half in self._halves.values())
 
+    @property
+    def both_end(self) -> bool:
+        """Say whether both ends sent a FIN, though what stands before may not have come."""
+        return len(self._fins) == 2
+
     def is_another(self, segment: Segment) -> bool:
         """Say whether ``segment``, a SYN, begins another connection between the same ends."""
         if segment.flags & ACK:
@@ -218,6 +224,8 @@ class TcpConnection:
 
     def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
         """Take the next segment."""
+        if segment.flags & FIN:
+            self._fins.add(segment.source)
         if self._ordering.is_next(segment):
             yield from self._pass(segment, tag)
             return

@@ -28,6 +28,9 @@ MOST_CONNECTIONS = 65536
 """When more are open, the oldest counts as closed."""
 
 _EVENTS_A_POLL = 4096
+_LATE_NS = 1_000_000_000
+"""So late a packet may be captured behind the ends of its connection."""
+
 _REMEMBERED_CLOSED = 4096
 
 
@@ -56,6 +59,7 @@ class ReplaySource:
         self._early = Early()
         self._connections: dict[tuple[End, End], TcpConnection] = {}
         self._closed: dict[tuple[End, End], None] = {}
+        self._ending: dict[tuple[End, End], int] = {}  # by their last packet's time
         self._parts: dict[str, Recorded] = {}
         self._connections_seen = 0
         self._unread_links: dict[int, int] = {}
@@ -103,6 +107,7 @@ class ReplaySource:
         try:
             for packet in self._reader:
                 time_ns = packet.time_ns
+                yield from self._close_ending(time_ns)
                 yield from self._packet(packet)
                 if self._stopping:
                     break
@@ -148,6 +153,17 @@ class ReplaySource:
         yield from connection.take(segment, tag)
         if connection.over_ns is not None:
             yield from self._close(key, connection, packet.time_ns)
+        elif connection.both_end:  # bytes before the ends are missing
+            self._ending.pop(key, None)
+            self._ending[key] = packet.time_ns
+
+    def _close_ending(self, now_ns: int) -> Iterator[Event]:
+        """Close those of which nothing came for long behind their ends: it is lost."""
+        while self._ending:
+            key, last_ns = next(iter(self._ending.items()))
+            if now_ns - last_ns < _LATE_NS:
+                return
+            yield from self._close(key, self._connections[key], last_ns)
 
     def _open_connection(
         self, key: tuple[End, End], segment: segments.Segment, time_ns: int, note: object
@@ -171,6 +187,7 @@ class ReplaySource:
         self, key: tuple[End, End], connection: TcpConnection, time_ns: int
     ) -> Iterator[Event]:
         del self._connections[key]
+        self._ending.pop(key, None)
         if len(self._closed) >= _REMEMBERED_CLOSED:
             self._closed.pop(next(iter(self._closed)))
         self._closed[key] = None

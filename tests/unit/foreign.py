@@ -13,9 +13,10 @@ NEAR, FAR = ("192.0.2.1", 40000), ("198.51.100.2", 8080)
 
 
 class Wire:
-    """The packets in the order in which they are captured; a millisecond passes with each."""
+    """The packets in the order in which they are captured; ``step_s`` passes with each."""
 
-    def __init__(self) -> None:
+    def __init__(self, step_s: float = 0.001) -> None:
+        self._step_s = step_s
         self.packets: list[Ether] = []
         self._next = {NEAR: 1000, FAR: 9000}
 
@@ -45,7 +46,7 @@ class Wire:
 
     def write(self, path: Path, form: str = "pcap") -> None:
         for number, packet in enumerate(self.packets):
-            packet.time = 1_700_000_000 + number / 1000
+            packet.time = 1_700_000_000 + number * self._step_s
         (wrpcap if form == "pcap" else wrpcapng)(str(path), self.packets)
 
     def events(self, path: Path, form: str = "pcap") -> list[Event]:

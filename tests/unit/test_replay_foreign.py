@@ -268,3 +268,30 @@ def test_plaintext_is_not_shown_as_https(tmp_path: Path, port: int) -> None:
         assert archive["log"]["entries"][0]["request"]["url"] == url
         assert read(capture, "~u ^http:")[0] == read(capture)[0]
         assert read(capture, "~u ^https:")[0].startswith("0 shown of 1 exchange")
+
+
+@pytest.mark.parametrize("ending", ["fin", "fin of the server first", "reset"])
+@pytest.mark.parametrize("lost", range(3))
+def test_an_end_is_told_within_a_second_behind_a_loss(tmp_path: Path, lost: int, ending: str) -> None:
+    """Exchanges should not wait for the end of the file, whichever packet of the last one lacks."""
+    tcp = Wire(step_s=0.1)
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    body = [tcp.send(FAR, piece) for piece in (answer(bytes(30))[:-20], bytes(10), bytes(10))]
+    if ending == "reset":
+        tcp.send(NEAR, flags="R")
+    else:
+        first, second = (NEAR, FAR) if ending == "fin" else (FAR, NEAR)
+        tcp.send(first, flags="FA")
+        tcp.send(second, flags="FA")
+        tcp.send(first)
+    tcp.packets.remove(body[lost])
+    later = range(20)  # 2 s
+    tcp.packets += [Ether() / IP() / TCP(seq=at, flags="A") / b"x" for at in later]
+    events = tcp.events(tmp_path / "file")
+    kinds = [type(event) for event in events]
+    assert len(kinds) - kinds.index(Closed) > (19 if ending == "reset" else 9)
+    [closed] = [event for event in events if isinstance(event, Closed)]
+    assert closed.write_position == len(get("/a"))
+    whole = len(answer(bytes(30)))
+    assert closed.read_position == (whole - 10 if (lost, ending) == (2, "reset") else whole)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.messages import Side, WebSocketMessage
-from sslsniff.errors import SchemaError
 from sslsniff.filters import parse
 from sslsniff.model import Chunk, Direction, LossCause
 from sslsniff.proto_set import ProtoSet
@@ -308,18 +307,3 @@ def test_what_a_schema_does_not_know(proto_set: Path) -> None:
     assert schema.named(None, S, data) is None
     assert schema.named("/demo.Greeter/Chat", S, b"\x0a\xff") is None
     assert schema.named("/demo.Greeter/Chat", S, b"\x0a\x01\xff") is None
-
-
-def test_schemas_that_cannot_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    with pytest.raises(SchemaError, match=f"cannot read {path}: No such file"):
-        ProtoSet(str(path))
-    for content in (b"", b"syntax = 'proto3';"):
-        path.write_bytes(content)
-        with pytest.raises(SchemaError, match="is no FileDescriptorSet: make it with protoc"):
-            ProtoSet(str(path))
-    lacking = descriptor_set()
-    lacking.file[0].dependency.append("google/protobuf/empty.proto")
-    path.write_bytes(lacking.SerializeToString())
-    with pytest.raises(SchemaError, match=r"is not complete: .*make it with protoc --include"):
-        ProtoSet(str(path))
