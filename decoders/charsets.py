@@ -26,38 +26,39 @@ _TEXT_TYPE = re.compile(
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
-def charset(data: bytes, headers: Iterable[Header] = ()) -> str | None:
-    """Tell in which charset ``data`` is text, None if it is not; its end may be cut.
+def charset(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
+    """Tell in which charset ``data`` is text, None if it is not.
 
     A byte order mark counts first (as browsers have it), then the charset parameter, then
     UTF-8 if it is valid, and for a textual media type windows-1252, which the label
-    ISO-8859-1 means on the web (WHATWG Encoding section 4.2).
+    ISO-8859-1 means on the web (WHATWG Encoding section 4.2). Where ``data`` is ``cut``, so may
+    be its last character.
     """
     for mark, name in _BOMS:
         if data.startswith(mark):
             return name
     media_type = next((v for n, v in headers if n and v and n.lower() == "content-type"), "")
     named = _CHARSET_PARAMETER.search(media_type or "")
-    if named and _CHARSET.fullmatch(named[1].lower()) and _text(data, named[1]) is not None:
+    if named and _CHARSET.fullmatch(named[1].lower()) and _text(data, named[1], cut) is not None:
         return named[1].lower()
     if _BINARY.search(data):
         return None
-    if _text(data, "utf-8") is not None:
+    if _text(data, "utf-8", cut) is not None:
         return "utf-8"
     return "cp1252" if _TEXT_TYPE.match(media_type or "") else None
 
 
-def as_text(data: bytes, headers: Iterable[Header] = ()) -> str | None:
-    """Return ``data`` as text, None if it is not text; a cut character at its end is left out."""
-    name = charset(data, headers)
+def as_text(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
+    """Return ``data`` as text, None if it is not; the rest of a ``cut`` character is left out."""
+    name = charset(data, headers, cut=cut)
     if name is None:
         return None
-    found = _text(data, name)
+    found = _text(data, name, cut)
     return data.decode(name, "replace") if found is None else found
 
 
-def _text(data: bytes, name: str) -> str | None:
+def _text(data: bytes, name: str, cut: bool) -> str | None:
     try:
-        return codecs.getincrementaldecoder(name)().decode(data)
+        return codecs.getincrementaldecoder(name)().decode(data, not cut)
     except (LookupError, ValueError):
         return None

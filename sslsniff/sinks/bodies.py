@@ -21,13 +21,15 @@ _MOST_GROWTH = 8
 def body_lines(body: Body, headers: list[Header]) -> list[str]:
     """Return a body's lines, with a last one in brackets where something is not as it was sent."""
     decoded = content.decode(body.data, headers)
-    shown = charsets.as_text(decoded.data[:_SHOWN_BYTES], headers)
+    cut = len(body.data) < body.size or len(decoded.data) > _SHOWN_BYTES
+    data = decoded.data[:_SHOWN_BYTES]
+    shown = charsets.as_text(data, headers, cut=cut or not decoded.complete)
     if shown is None:
         return [f"({text.size(body.size)}, not text)"]
     lines = escape_lines(indent_json(shown) or shown).split("\n")
     if decoded.error:
         lines.append(f"({decoded.error})")
-    if len(body.data) < body.size or len(decoded.data) > _SHOWN_BYTES:
+    if cut:
         lines.append(f"(cut; {text.size(body.size)} on the wire)")
     return lines
 

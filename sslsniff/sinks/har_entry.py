@@ -6,6 +6,7 @@ both ask. What HAR wants a value for and cannot be known is ``?`` or -1, with a 
 """
 
 import base64
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -81,7 +82,7 @@ def _request(exchange: Exchange) -> Object:
     made["cookies"] = _cookies(request.headers)
     made |= _sent(request)
     if request.body.size:
-        shown = _text(_decoded(request.body, request.headers)[0], request.headers)
+        shown = _text(_decoded(request.body, request.headers), request.headers)
         # HAR 1.2 has an encoding for responses only.
         if "encoding" in shown:
             shown["_encoding"] = shown.pop("encoding")
@@ -209,30 +210,31 @@ def _attribute(name: str, value: str) -> Object:
 
 def _content(response: Response) -> Object:
     body = response.body
-    data, comment = _decoded(body, response.headers)
-    is_decoded = data is not body.data
+    decoded = _decoded(body, response.headers)
+    is_decoded = content.codings(response.headers) and not decoded.error
     made: Object = {
-        "size": len(data) if is_decoded else body.size,
+        "size": len(decoded.data) if is_decoded else body.size,
         "mimeType": _value(response.headers, "content-type"),
-        **_text(data, response.headers),
+        **_text(decoded, response.headers),
     }
+    comment = decoded.error
     if is_decoded:
-        made["compression"] = len(data) - body.size
+        made["compression"] = len(decoded.data) - body.size
     if len(body.data) < body.size:
         comment = f"{len(body.data)} of {body.size} bytes were kept"
     return made | ({"comment": comment} if comment else {})
 
 
-def _decoded(body: Body, headers: list[Header]) -> tuple[bytes, str | None]:
+def _decoded(body: Body, headers: list[Header]) -> content.Decoded:
     """Return a body without its content coding; as it was, and why, where that cannot be."""
-    if not content.codings(headers):
-        return body.data, None
     decoded = content.decode(body.data, headers)
-    return (body.data, decoded.error) if decoded.error else (decoded.data, None)
+    if decoded.error:
+        return content.Decoded(body.data, False, decoded.error)
+    return replace(decoded, complete=decoded.complete and len(body.data) == body.size)
 
 
-def _text(data: bytes, headers: list[Header]) -> Object:
-    shown = charsets.as_text(data, headers)
+def _text(decoded: content.Decoded, headers: list[Header]) -> Object:
+    shown = charsets.as_text(decoded.data, headers, cut=not decoded.complete)
     if shown is not None:
         return {"text": shown}
-    return {"text": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+    return {"text": base64.b64encode(decoded.data).decode("ascii"), "encoding": "base64"}

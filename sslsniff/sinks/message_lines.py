@@ -87,7 +87,9 @@ def _beginning(target: str | None, message: StreamMessage, schema: Schema) -> st
     """Return the beginning of a message; nothing if it is not text."""
     shown = _fields(target, message, schema)
     if shown is None:
-        shown = charsets.as_text(_said(message)[:_SHOWN_BYTES]) or ""
+        said = _said(message)
+        cut = len(said) > _SHOWN_BYTES or message.error is not None
+        shown = charsets.as_text(said[:_SHOWN_BYTES], cut=cut) or ""
     return shown[:_SHOWN_BYTES].replace("\n", " ").strip()
 
 

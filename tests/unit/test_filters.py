@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from tests.unit import mitmproxy
 from tests.unit.exchanges import connection, exchange, request, response
 
 PROGRAM = Path(__file__).parent.parent / "programs/mitmproxy_filter.py"
+
+DOCS = Path(__file__).parent.parent.parent / "docs/filters.md"
 
 HTML = ("Content-Type", "text/html; charset=utf-8")
 EXCHANGES = [
@@ -102,6 +105,20 @@ def test_mitmproxy_agrees() -> None:
     assert {text: verdict(text) for text in expressions} == theirs
     # A verdict that is always the same would say nothing.
     assert sum(any(each) and not all(each) for each in theirs.values()) > 100
+
+
+def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
+    program = (
+        "from mitmproxy.flowfilter import filter_int, filter_rex, filter_unary;"
+        "print(*(each.code for each in (*filter_unary, *filter_rex, *filter_int)))"
+    )
+    theirs = set(mitmproxy.run("python", "-c", program).split())
+    table, _, told = DOCS.read_text("utf-8").partition("\nNot here,")
+    absent = set(re.findall("`~(\\w+)`", told.partition("\n")[0]))
+    assert len(theirs) > 30
+    assert theirs - set(OPERATORS) == absent
+    assert set(OPERATORS) - theirs == {"comm", "pid", "proto"}
+    assert {name for name in OPERATORS if f"`~{name}" in table} == set(OPERATORS)
 
 
 def test_parentheses_may_hold_what_stands_side_by_side() -> None:

@@ -272,7 +272,9 @@ def test_plaintext_is_not_shown_as_https(tmp_path: Path, port: int) -> None:
 
 @pytest.mark.parametrize("ending", ["fin", "fin of the server first", "reset"])
 @pytest.mark.parametrize("lost", range(3))
-def test_an_end_is_told_within_a_second_behind_a_loss(tmp_path: Path, lost: int, ending: str) -> None:
+def test_an_end_is_told_within_a_second_behind_a_loss(
+    tmp_path: Path, lost: int, ending: str
+) -> None:
     """Exchanges should not wait for the end of the file, whichever packet of the last one lacks."""
     tcp = Wire(step_s=0.1)
     tcp.handshake()

@@ -9,7 +9,8 @@ from sslsniff.decoders.messages import Header
     [
         (b"plain", "", "utf-8", "plain"),
         ("wörld".encode(), "", "utf-8", "wörld"),
-        ("wörld".encode()[:2], "", "utf-8", "w"),
+        ("wörld".encode()[:2], "", None, None),
+        (b"caf\xe9", "text/plain; charset=utf-8", "cp1252", "café"),
         (b"w\xf6rld", "", None, None),
         (b"w\xf6rld", "text/plain", "cp1252", "wörld"),
         (b"w\xf6rld", "text/plain; charset=iso-8859-1", "iso-8859-1", "wörld"),
@@ -29,3 +30,11 @@ def test_text(data: bytes, media_type: str, name: str | None, text: str | None) 
     headers: list[Header] = [("Content-Type", media_type)] if media_type else []
     assert charset(data, headers) == name
     assert as_text(data, headers) == text
+
+
+@pytest.mark.parametrize("name", ["utf-8", "shift_jis", "utf-16-le", "gb18030"])
+def test_a_cut_character_is_left_out(name: str) -> None:
+    headers: list[Header] = [("Content-Type", f"text/plain; charset={name}")]
+    data = "w日".encode(name)
+    assert as_text(data, headers) == as_text(data, headers, cut=True) == "w日"
+    assert as_text(data[:-1], headers, cut=True) == "w"

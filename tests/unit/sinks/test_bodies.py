@@ -1,7 +1,11 @@
 """Bodies as people see them."""
 
+import gzip
 import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +13,9 @@ from hypothesis import strategies as st
 
 from sslsniff.model import Body
 from sslsniff.sinks.bodies import body_lines, indent_json
+from tests.unit.foreign import FAR, NEAR, Wire
+
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
 
 def lines(data: bytes, media_type: str) -> list[str]:
@@ -27,6 +34,54 @@ def lines(data: bytes, media_type: str) -> list[str]:
 def test_charsets(media_type: str, charset: str) -> None:
     word = "\u65e5\u672c\u8a9e" if charset == "shift_jis" else "\u20ac caf\u00e9"
     assert lines(word.encode(charset), media_type) == [word]
+
+
+def coded_response(media_type: str | None, body: bytes, coding: str | None = None) -> bytes:
+    fields = {"Content-Type": media_type, "Content-Encoding": coding, "Content-Length": len(body)}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value is not None)
+    return f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "coding", "shown"),
+    [
+        ("text/html; charset=ISO-8859-1", "caf\u00e9".encode("latin-1"), None, ["caf\u00e9"]),
+        (
+            "text/plain; charset=Shift_JIS",
+            "\u65e5\u672c".encode("shift_jis"),
+            None,
+            ["\u65e5\u672c"],
+        ),
+        ("text/plain; charset=utf-8", b"caf\xe9", None, ["caf\u00e9"]),  # wrong
+        ("text/plain; charset=none-such", "caf\u00e9".encode(), None, ["caf\u00e9"]),
+        (None, "caf\u00e9".encode(), None, ["caf\u00e9"]),
+        (None, b"caf\xe9", None, ["(4 B, not text)"]),
+        (
+            "application/json",
+            gzip.compress('{"a": ["\u00e9", 1]}'.encode()),
+            "gzip",
+            ["{", '  "a": [', '    "\u00e9",', "    1", "  ]", "}"],
+        ),
+    ],
+)
+def test_read_vv_shows_text(
+    tmp_path: Path, media_type: str | None, body: bytes, coding: str | None, shown: list[str]
+) -> None:
+    wire = Wire()
+    wire.handshake()
+    wire.send(NEAR, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    wire.send(FAR, coded_response(media_type, body, coding))
+    wire.end()
+    wire.write(tmp_path / "file")
+    done = subprocess.run(
+        [SSLSNIFF, "read", tmp_path / "file", "-vv"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    [_, *told] = done.stdout.splitlines()
+    assert told[-len(shown) - 2 : -1] == ["  <", *(f"  < {line}" for line in shown)]
 
 
 def test_what_is_not_text() -> None:
