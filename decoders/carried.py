@@ -12,6 +12,7 @@ from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.coded import WINDOWS_BYTES, undone
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.event_stream import EventStreamReader, is_event_stream
+from sslsniff.decoders.grpc_shape import GrpcShape, is_unknown
 from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import (
     Aborted,
@@ -38,6 +39,7 @@ class Carried:
         self._windows = Room(WINDOWS_BYTES)
         self._readers: dict[tuple[int, Side], BodyReader] = {}
         self._wishes: set[int] = set()  # streams that may become a WebSocket
+        self._shape = GrpcShape()
 
     @property
     def protocol(self) -> str:
@@ -64,9 +66,12 @@ class Carried:
         out: list[Message] = []
         for message in messages:
             if isinstance(message, BodyData):
+                if self._shape.watched:
+                    self._shape.body(message)
                 if self._readers:
                     self._body(message, out)
             elif isinstance(message, BodyInDoubt):
+                self._shape.drop(message.stream)
                 reader = self._readers.get((message.stream, message.side))
                 if reader is not None:
                     reader.lose_step(out)
@@ -75,10 +80,13 @@ class Carried:
             elif isinstance(message, ResponseHead):
                 self._response(message, out)
             elif isinstance(message, MessageEnd):
+                if self._shape.watched:
+                    self._shape.end(message.stream, message.side)
                 if self._readers:
                     self._drop(message.stream, message.side, out)
             elif isinstance(message, Aborted):
                 self._wishes.discard(message.stream)
+                self._shape.drop(message.stream)
                 for side in Side:
                     self._drop(message.stream, side, out)
             out.append(message)
@@ -112,6 +120,12 @@ class Carried:
         elif side is Side.SERVER and is_event_stream(headers):
             events = EventStreamReader(stream, side, self._room)
             self._add(stream, side, undone(events, headers, self._windows), out)
+        elif is_unknown(headers):
+            if self._shape.is_proven:
+                kind = grpc.MediaType(guessed=True)
+                reader = grpc.GrpcReader(stream, side, self._room, kind, headers)
+                self._add(stream, side, reader, out)
+            self._shape.begin(stream, side)
 
     def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
         self._drop(stream, side, out)

@@ -51,11 +51,15 @@ _MEDIA_TYPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """What a Content-Type says of gRPC; ``text`` is gRPC-Web in base64."""
+    """What a Content-Type says of gRPC; ``text`` is gRPC-Web in base64.
+
+    ``guessed``: it is not known what it says (see ``grpc_shape``).
+    """
 
     web: bool = False
     text: bool = False
     codec: str = "proto"
+    guessed: bool = False
 
 
 def media_type_of(headers: Iterable[Header]) -> MediaType | None:
@@ -191,7 +195,8 @@ class GrpcReader:
             return
         self._finish(reason, out)
         self._stopped = True
-        self._tell(b"", 0, 0, f"{reason}; the rest is not read", False, out)
+        if not self._kind.guessed:
+            self._tell(b"", 0, 0, f"{reason}; the rest is not read", False, out)
 
     def _begin(self, out: list[Message]) -> None:
         flags = self._prefix[0]

@@ -151,3 +151,27 @@ def test_calls_of_grpcio(calling: Any, size: int) -> None:
         "/demo.Greeter/Fail": decoding.Status(5, failed.value.details()),
         "/demo.Greeter/Missing": decoding.Status(12, "Method not found!"),
     }
+
+
+def test_calls_of_grpcio_when_joined(calling: Any) -> None:
+    """The client and the server named their Content-Type before: bodies prove it."""
+    channel, end = calling
+    sent = [b"number %d" % at for at in range(10)]
+    for each in sent:
+        assert channel.unary_unary("/demo.Greeter/Unary")(each) == each * 2
+    wire = end()
+    whole = Carried(Detector())
+    starts = [
+        at
+        for at, (side, data) in enumerate(wire)
+        if any(isinstance(each, RequestHead) for each in whole.feed(side, data))
+    ]
+    assert len(starts) == 10
+    messages = run(Carried(Detector()), wire[starts[1] :])
+    told = [m for m in messages if isinstance(m, GrpcMessage)]
+    behind_proof = [data for each in sent[5:] for data in (each, each * 2)]
+    if told[0].compressed:  # nor can grpc-encoding be known
+        assert {m.error for m in told} == {"compressed, and no grpc-encoding says how"}
+        assert len(told) == len(behind_proof)
+    else:
+        assert [m.data for m in told] == behind_proof
