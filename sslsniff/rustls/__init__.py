@@ -31,15 +31,15 @@ def find_rustls(elf: Elf) -> Search:
     in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
     """
     strings = elf.section(".rodata") or b""
+    if not is_mentioned(strings):
+        return Search()
     releases = find_releases(strings)
     named = list(find_named(elf))
     if releases and not named and _add_debug_file(elf):
         named = list(find_named(elf))
     if named:
         return _checked(elf, _from_names(elf, named, releases), releases)
-    if is_mentioned(strings):
-        return _without_names(elf, releases)
-    return Search()
+    return _without_names(elf, releases)
 
 
 def _add_debug_file(elf: Elf) -> bool:
@@ -64,7 +64,7 @@ def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
     versions = {*map(version_of, releases)}
     known = versions & VERSIONS
     if not releases:
-        reason = "its ciphers have no symbols, and paths that would tell its release are remapped"
+        reason = "its ciphers have no symbols, and no source paths tell its release"
         return Search(refusals=(f"rustls is left out: {reason}",) if shaped else ())
     reasons = {
         release: _no_shape(version_of(release), known, found_any=bool(shaped))

@@ -1,25 +1,23 @@
 """Which rustls a file has, by the source paths that panics would tell."""
 
+import itertools
 import re
 
 from sslsniff.rustls.model import Version
 
-# As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs; in a repository, or where
-# they were copied into one, without the release. Strings stand side by side without an end, so
-# anything may stand before a path, but not what makes it one of tokio-rustls.
-_SOURCE = re.compile(
-    rb"(?<![-_])rustls(?:-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?))?"
-    rb"/src/([0-9a-z_/]{1,64}\.rs)"
-)
-_MARK = b"rustls"
-
-# By what file a version is known that no path tells, the newest first.
+# By what file a version is known that no path tells: sources that were copied, or whose paths were
+# remapped. The newest first, as it may have those of older ones, too.
 _FILES = {
     b"crypto/cipher/messages.rs": "0.24",
     b"msgs/message/outbound.rs": "0.23",
-    b"crypto/cipher.rs": "0.22",
-    b"cipher.rs": "0.21",
+    b"crypto/tls13.rs": "0.22",
+    b"msgs/deframer.rs": "0.21",
 }
+
+# As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings stand side by side
+# without an end, so anything may stand before a path, but not what makes it one of tokio-rustls.
+_RELEASE = re.compile(rb"(?<![-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
+_MARK = b"rustls"
 
 # Where rustls has its cipher traits: in 0.20 and 0.21 here, since 0.22 there.
 _MODULES: dict[str, tuple[Version, Version]] = {
@@ -30,7 +28,10 @@ _MODULES: dict[str, tuple[Version, Version]] = {
 
 
 def is_mentioned(data: bytes) -> bool:
-    """Say whether there may be a rustls in the file that has the strings ``data``."""
+    """Say whether there may be a rustls in the file that has the strings ``data``.
+
+    If no path of its sources has the name, one of its errors does, which tells of its manual.
+    """
     return _MARK in data
 
 
@@ -38,10 +39,10 @@ def find_releases(data: bytes) -> tuple[str, ...]:
     """Return the releases of rustls whose source paths are in ``data``: "0.23.45", or "0.23"."""
     if not is_mentioned(data):  # ten times as fast as the expression
         return ()
-    sources = {match.groups() for match in _SOURCE.finditer(data)}
-    releases = {release.decode() for release, _ in sources if release}
-    untold = {file for release, file in sources if not release}
-    releases.update([told for file, told in _FILES.items() if file in untold][:1])
+    releases = {match[1].decode() for match in _RELEASE.finditer(data)}
+    if not releases:
+        told = (version for file, version in _FILES.items() if b"/src/" + file in data)
+        return (*itertools.islice(told, 1),)
     return tuple(sorted(releases, key=lambda each: (version_of(each), each)))
 
 

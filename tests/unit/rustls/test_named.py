@@ -70,7 +70,6 @@ def test_a_cipher_is_what_implements_the_trait(
         (["0.21.12", "0.23.45"], (0, 21), (0, 23)),
         (["0.21.12", "0.22.4"], (0, 21), (0, 22)),
         (["0.24.0-dev.0"], None, (0, 24)),
-        ([], None, None),
     ],
 )
 def test_each_function_has_the_version_that_it_can_be_of(
@@ -80,6 +79,14 @@ def test_each_function_has_the_version_that_it_can_be_of(
     found = search(made(tmp_path / "program", functions, map(source_path, releases)))
     assert found.versions == tuple(releases)
     assert {each.tls_version: each.version for each in found.found} == {0x0303: old, 0x0304: new}
+
+
+def test_without_paths_the_version_is_unknown(tmp_path: Path) -> None:
+    found = search(made(tmp_path / "program", ALL_NEW, ["https://docs.rs/rustls/latest"]))
+    assert [(each.method, each.version) for each in found.found] == [
+        (Method.ENCRYPT, None),
+        (Method.DECRYPT, None),
+    ]
 
 
 def test_received_plaintext_is_that_of_0_23_only(tmp_path: Path) -> None:

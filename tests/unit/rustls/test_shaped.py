@@ -15,6 +15,7 @@ from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
 from tests.unit.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
 
 NEW = source_path("0.23.45")
+MANUAL = "peer closed connection without sending close_notify: https://docs.rs/rustls/latest"
 
 
 def search(path: Path) -> tuple[Search, dict[str, int]]:
@@ -122,28 +123,29 @@ def test_only_a_known_release_is_found(
 
 
 @pytest.mark.parametrize(
-    ("file", "version"),
+    ("files", "version", "count"),
     [
-        ("msgs/message/outbound.rs", "0.23"),
-        ("crypto/cipher.rs", "0.22"),
-        ("cipher.rs", "0.21"),
+        (["crypto/tls13.rs", "msgs/message/outbound.rs"], "0.23", 2),
+        (["crypto/tls13.rs", "msgs/deframer.rs"], "0.22", 2),
+        (["msgs/deframer.rs"], "0.21", 0),
+        (["crypto/cipher/messages.rs", "msgs/message/outbound.rs"], "0.24", 0),
     ],
 )
-def test_a_copied_source_tells_its_version_by_its_files(
-    file: str, version: str, tmp_path: Path
+@pytest.mark.parametrize("root", ["vendor/rustls", "/remapped"])
+def test_other_paths_tell_the_version_by_their_files(
+    files: list[str], version: str, count: int, root: str, tmp_path: Path
 ) -> None:
-    texts = ["vendor/rustls/src/conn.rs", f"vendor/rustls/src/{file}"]
+    texts = [MANUAL, *(f"{root}/src/{each}" for each in files)]
     found, _ = search(Shape().made(tmp_path / "program", texts))
     assert found.versions == (version,)
-    assert bool(found.found) is (version != "0.21")
+    assert len(found.found) == count
 
 
-def test_remapped_paths_leave_it_out(tmp_path: Path) -> None:
-    found, _ = search(Shape().made(tmp_path / "program", ["rustls::client", "/x/src/conn.rs"]))
+def test_without_paths_it_is_left_out(tmp_path: Path) -> None:
+    found, _ = search(Shape().made(tmp_path / "program", [MANUAL]))
     assert found == Search(
         refusals=(
-            "rustls is left out: its ciphers have no symbols,"
-            " and paths that would tell its release are remapped",
+            "rustls is left out: its ciphers have no symbols, and no source paths tell its release",
         )
     )
     found, _ = search(Shape().made(tmp_path / "program", ["nothing of the kind"]))
