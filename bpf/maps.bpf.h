@@ -77,8 +77,9 @@ struct connection {
 	u64 partner;  /* id of the other half, where user space was told of the pair */
 	u8 announced; /* user space has the EVENT_OPENED */
 	u8 from_start;
-	u8 ended; /* 1 << direction: nothing follows there, and user space knows */
-	u8 half;  /* enum half */
+	u8 ended;   /* 1 << direction: nothing follows there, and user space knows */
+	u8 half;    /* enum half */
+	u8 is_sure; /* of a half's socket: what was sent had the length of its records */
 };
 
 /* The cipher objects whose records a socket carries. */
@@ -134,8 +135,11 @@ struct thread {
 	struct call calls[CALL_SLOTS];
 	struct piece piece;
 	struct plaintext plaintext;
-	u64 received; /* socket of the last receive outside any TLS call */
-	u64 written;  /* TLS object of the last write, until the thread sends */
+	u64 received;	     /* socket of the last receive outside any TLS call */
+	u64 written;	     /* TLS object of the last write, until the thread sends */
+	u64 written_bytes;   /* of half `written`: plaintext of its records since then, */
+	u64 written_first;   /* of the first of these, */
+	u64 written_records; /* and their number */
 	u32 pid;
 	u32 tid;
 	u32 next_slot;
@@ -167,6 +171,8 @@ MAP_HASH(pids, u32, u32, 65536);
 MAP_LRU_HASH(ended, u32, u32, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
+/* A thread of which nothing is known yet: it is too large for the stack. */
+MAP_ARRAY(blank_threads, struct thread, 1);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);
 MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);

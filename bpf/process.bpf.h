@@ -108,13 +108,20 @@ static __always_inline struct thread *get_thread(void)
 	u32 pid = shown >> 32;
 	if (!is_watched(pid))
 		return 0;
-	struct thread fresh = {.pid = pid, .tid = (u32)shown};
-	map_update(threads, &id, &fresh);
+	u32 zero = 0;
+	const struct thread *blank = map_lookup(blank_threads, &zero);
+	if (!blank)
+		return 0;
+	map_update(threads, &id, blank);
 	u32 tgid = id >> 32;
 	map_update(watched, &tgid, &pid);
 	thread = map_lookup(threads, &id);
-	if (!thread)
+	if (!thread) {
 		count(COUNTER_UNTRACKED_CALLS, 1);
+		return 0;
+	}
+	thread->pid = pid;
+	thread->tid = (u32)shown;
 	return thread;
 }
 

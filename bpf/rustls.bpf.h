@@ -156,6 +156,19 @@ static __always_inline void read_plaintext(struct thread *thread, const struct r
 	plaintext->left = plaintext->list ? words[3] - words[2] : plaintext->only.size;
 }
 
+/* The thread's next send should be of this record, and those of the same half before it. */
+static __always_inline void note_written(struct thread *thread, u64 object, u64 size)
+{
+	if (thread->written != object) {
+		thread->written = object;
+		thread->written_bytes = 0;
+		thread->written_first = size;
+		thread->written_records = 0;
+	}
+	thread->written_bytes += size;
+	thread->written_records++;
+}
+
 /* (result, cipher, message, sequence) */
 SEC("uprobe")
 int rustls_encrypt_enter(struct pt_regs *ctx)
@@ -172,7 +185,7 @@ int rustls_encrypt_enter(struct pt_regs *ctx)
 		return 0;
 	struct connection_key key = {.object = PT_REGS_PARM2(ctx), .pid = thread->pid};
 	struct connection *connection = take_record(thread, &key, HALF_WRITE, PT_REGS_PARM4(ctx));
-	thread->written = key.object;
+	note_written(thread, key.object, thread->plaintext.left);
 	if (connection && type == layout->application_data)
 		pass_plaintext(ctx, thread, &key, connection);
 	return 0;

@@ -6,7 +6,22 @@
  * memory: a receive on the thread just before a TLS read, a send just after a TLS
  * write. A first sight binds; direct evidence corrects at once, indirect when it says the same
  * twice in a row.
+ *
+ * A send may be of what another connection had left over, while the socket of the one that wrote has no room: then
+ * the program does not even try. Where records are seen, as of halves, a send is evidence if its length is theirs;
+ * any other binds a half that has no socket, until there is better.
  */
+
+enum evidence {
+	EVIDENCE_WEAK,
+	EVIDENCE_INDIRECT,
+	EVIDENCE_DIRECT,
+};
+
+/* What is around the plaintext of a record: a header of 5 bytes, a tag of 16, and in between from nothing (TLS 1.2 with
+ * ChaCha20-Poly1305) to a nonce of 8 (with AES-GCM; RFC 5288). TLS 1.3 has the type there, 1. */
+#define LEAST_OVERHEAD 21
+#define MOST_OVERHEAD 29
 
 #define AF_INET 2
 #define AF_INET6 10
@@ -56,13 +71,17 @@ static __always_inline void carry(u64 socket, const struct connection_key *key, 
 }
 
 static __always_inline void bind(const struct thread *thread, const struct connection_key *key,
-				 struct connection *connection, u64 socket, int direct)
+				 struct connection *connection, u64 socket, enum evidence evidence)
 {
+	if (connection->socket && evidence == EVIDENCE_WEAK)
+		return;
+	u8 was_sure = connection->is_sure || !connection->half;
+	connection->is_sure = evidence > EVIDENCE_WEAK;
 	if (connection->socket == socket) {
 		connection->rival = 0;
 		return;
 	}
-	if (connection->socket && !direct && connection->rival != socket) {
+	if (connection->socket && was_sure && evidence != EVIDENCE_DIRECT && connection->rival != socket) {
 		connection->rival = socket;
 		return;
 	}
@@ -80,8 +99,10 @@ static __always_inline void bind_received(struct thread *thread, const struct co
 {
 	if (!thread->received)
 		return;
-	bind(thread, key, connection, thread->received, 0);
-	thread->received = 0;
+	bind(thread, key, connection, thread->received, EVIDENCE_INDIRECT);
+	/* The records of one receive may be of several halves, where keys change. */
+	if (!connection->half)
+		thread->received = 0;
 }
 
 /* The thread's innermost open TLS call, by the deepest stack; 0: none. */
@@ -110,14 +131,43 @@ static __always_inline void bind_outer(const struct thread *thread, u64 innermos
 		struct connection_key key = {.object = call->object, .pid = thread->pid};
 		struct connection *connection = map_lookup(connections, &key);
 		if (connection)
-			bind(thread, &key, connection, socket, 0);
+			bind(thread, &key, connection, socket, EVIDENCE_INDIRECT);
 	}
 }
 
-static __always_inline int socket_call(const struct sock *sock, int sent)
+static __always_inline int is_of_records(u64 sent, u64 plaintext, u64 records)
+{
+	return sent >= plaintext + LEAST_OVERHEAD * records && sent <= plaintext + MOST_OVERHEAD * records;
+}
+
+/* What a send of so many bytes says of the object that the thread wrote to last. Programs send all records at once, or
+ * one after the other. */
+static __always_inline enum evidence send_evidence(const struct thread *thread, const struct connection *connection,
+						   u64 sent)
+{
+	if (!connection->half || is_of_records(sent, thread->written_bytes, thread->written_records) ||
+	    is_of_records(sent, thread->written_first, 1))
+		return EVIDENCE_INDIRECT;
+	return EVIDENCE_WEAK;
+}
+
+/* The caller's state. A thread may receive what is to be its first TLS record: so of processes that had any, or that
+ * were asked for, all threads are known from their first socket call on. */
+static __always_inline struct thread *socket_thread(void)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct thread *thread = map_lookup(threads, &id);
+	if (thread)
+		return thread;
+	u32 tgid = id >> 32;
+	const struct config *config = get_config();
+	return config && (config->by_pid || map_lookup(watched, &tgid)) ? get_thread() : 0;
+}
+
+/* `sent`: so many bytes; 0: some were received. */
+static __always_inline int socket_call(const struct sock *sock, u64 sent)
+{
+	struct thread *thread = socket_thread();
 	if (!thread)
 		return 0;
 	u16 family = socket_family(sock);
@@ -140,7 +190,8 @@ static __always_inline int socket_call(const struct sock *sock, int sent)
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	struct connection *connection = direct ? get_connection(&key) : map_lookup(connections, &key);
 	if (connection)
-		bind(thread, &key, connection, (u64)sock, direct);
+		bind(thread, &key, connection, (u64)sock,
+		     direct ? EVIDENCE_DIRECT : send_evidence(thread, connection, sent));
 	return 0;
 }
 
@@ -148,7 +199,8 @@ static __always_inline int socket_call(const struct sock *sock, int sent)
 SEC("raw_tp/sock_send_length")
 int socket_sent(struct bpf_raw_tracepoint_args *ctx)
 {
-	return (s32)ctx->args[1] > 0 ? socket_call((const struct sock *)ctx->args[0], 1) : 0;
+	s32 result = ctx->args[1];
+	return result > 0 ? socket_call((const struct sock *)ctx->args[0], result) : 0;
 }
 
 SEC("raw_tp/sock_recv_length")
@@ -157,11 +209,12 @@ int socket_received(struct bpf_raw_tracepoint_args *ctx)
 	return (s32)ctx->args[1] > 0 ? socket_call((const struct sock *)ctx->args[0], 0) : 0;
 }
 
-/* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock. */
+/* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock, the third a length. */
 SEC("kprobe/tcp_sendmsg")
 int tcp_sent(struct pt_regs *ctx)
 {
-	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 1);
+	u64 size = PT_REGS_PARM3(ctx);
+	return size ? socket_call((const struct sock *)PT_REGS_PARM1(ctx), size) : 0;
 }
 
 SEC("kprobe/tcp_recvmsg")
