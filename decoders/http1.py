@@ -4,6 +4,10 @@ A :class:`~sslsniff.decoders.http1_reader.Reader` a side does the framing; here 
 both sides: which request a response answers, hence whether it has a body, and whether the
 connection goes on as HTTP/1.
 
+Behind a loss it cannot be known how many messages were in it. A client that does not pipeline sends
+its next request when it has the response to the last, so at most one request waits, and pairs are
+certain again at once. Where more wait, none of them is paired: no pair is better than a wrong one.
+
 Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` short records.
 """
 
@@ -25,12 +29,17 @@ from sslsniff.decoders.messages import (
 # Requests that wait for a response. More than this wait only if responses are not captured.
 _MAX_WAITING = 1024
 
+_IN_DOUBT = "may answer another request: messages were lost between pipelined ones"
+
 
 @dataclass(slots=True)
 class _Waiting:
+    """A request that was not answered; ``sure`` that no other may stand between it and the last."""
+
     stream: int
     method: str
     upgrade: str | None
+    sure: bool = True
 
 
 class Http1:
@@ -48,7 +57,8 @@ class Http1:
         self._responses = Reader(Side.SERVER, self)
         self._streams = 0
         self._waiting: deque[_Waiting] = deque()
-        self._responses_lost = False
+        self._requests_lost = self._responses_lost = False
+        self._doubtful = False  # pairs may be wrong: a client that pipelines, and responses lost
         self._next: Switch | None = None  # while what is pending is not known
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
@@ -93,8 +103,10 @@ class Http1:
         return State.SWITCHED if self._next is not None else State.HEAD
 
     def lost(self, side: Side, out: list[Message]) -> None:
-        """Remember that responses may be missing, so that later ones are not paired wrongly."""
-        if side is Side.SERVER:
+        """Remember that messages may be missing, so that later ones are not paired wrongly."""
+        if side is Side.CLIENT:
+            self._requests_lost = True
+        else:
             self._responses_lost = True
             self._decided(out)
 
@@ -102,13 +114,13 @@ class Http1:
         fields = head.fields
         if self._responses_lost:
             # A client that does not pipeline has had the responses to its earlier requests.
-            for waiting in self._waiting:
-                out.append(Aborted(waiting.stream, Side.SERVER, f"undecodable: {BYTES_LOST}"))
-            self._waiting.clear()
+            self._give_up_waiting(out)
         elif len(self._waiting) >= _MAX_WAITING:
             self._waiting.popleft()
         stream = self._number(fields)
-        self._waiting.append(_Waiting(stream, head.method, fields.upgrade))
+        sure = not (self._requests_lost and self._waiting)
+        self._requests_lost = False
+        self._waiting.append(_Waiting(stream, head.method, fields.upgrade, sure))
         out.append(
             RequestHead(
                 stream,
@@ -136,6 +148,11 @@ class Http1:
 
     def _response(self, head: Head, out: list[Message]) -> Plan:
         status, fields = head.status, head.fields
+        if self._waiting and (
+            not self._waiting[0].sure or (self._responses_lost and len(self._waiting) > 1)
+        ):
+            self._doubtful = True
+            self._give_up_waiting(out)
         self._responses_lost = False
         doubt = False
         waiting = self._waiting[0] if self._waiting else None
@@ -150,9 +167,10 @@ class Http1:
             self._waiting.popleft()
         stream = waiting.stream
         headers = list(fields.headers)
-        out.append(
-            ResponseHead(stream, head.version, status, head.reason, headers, _warnings(head))
-        )
+        warnings = _warnings(head)
+        if self._doubtful and not doubt:
+            warnings = (*warnings, _IN_DOUBT)
+        out.append(ResponseHead(stream, head.version, status, head.reason, headers, warnings))
         if status == 101:
             return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
         if 100 <= status < 200:
@@ -171,6 +189,11 @@ class Http1:
         if not fields.length:
             return Plan(stream, State.HEAD)
         return Plan(stream, State.FIXED, fields.length, doubt=doubt)
+
+    def _give_up_waiting(self, out: list[Message]) -> None:
+        for waiting in self._waiting:
+            out.append(Aborted(waiting.stream, Side.SERVER, f"undecodable: {BYTES_LOST}"))
+        self._waiting.clear()
 
     def _number(self, fields: Fields) -> int:
         """Return a request's number; for h2c it is 1, as its stream will be, if that is free."""

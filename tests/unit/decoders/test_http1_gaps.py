@@ -1,5 +1,7 @@
 """HTTP/1 with bytes lost, or joined in the middle."""
 
+from dataclasses import replace
+
 import pytest
 
 from sslsniff.decoders.http1 import Http1
@@ -8,6 +10,7 @@ from sslsniff.decoders.messages import (
     BodyData,
     Message,
     MessageEnd,
+    ResponseHead,
     Undecoded,
 )
 from tests.unit.decoders.http1_wires import GET, OK, get, ok, response
@@ -18,6 +21,18 @@ TEN_HEAD = response(1, 200, "OK", ("Content-Length", "10"))
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 CHUNKED_HEAD = response(1, 200, "OK", ("Transfer-Encoding", "chunked"))
 LOST = Aborted(1, S, "undecodable: bytes lost")
+
+
+def unanswered(stream: int) -> Aborted:
+    return Aborted(stream, S, "undecodable: bytes lost")
+
+
+def in_doubt(answer: list[Message]) -> list[Message]:
+    head, *rest = answer
+    assert isinstance(head, ResponseHead)
+    warning = "may answer another request: messages were lost between pipelined ones"
+    return [replace(head, warnings=(warning,)), *rest]
+
 
 GAPS: dict[str, tuple[list[Step], list[Message]]] = {
     "in a body of known length": (
@@ -96,6 +111,38 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
     "a lost request does not take the next one's response": (
         [(C, 26), (S, OK), (C, GET), (S, OK)],
         [*ok(1), *get(2), *ok(2)],
+    ),
+    "between responses, one request waits": (
+        [(C, GET), (S, 25), (S, OK)],
+        [*get(1), *ok(1)],
+    ),
+    "a lost response among pipelined ones: how many were lost is not known": (
+        [(C, GET * 3), (S, OK), (S, 40), (S, OK), (C, GET), (S, OK)],
+        [
+            *(*get(1), *get(2), *get(3), *ok(1)),
+            *(unanswered(2), unanswered(3), *ok(4), *get(5), *in_doubt(ok(5))),
+        ],
+    ),
+    "in the body of a pipelined response": (
+        [(C, GET * 2), (S, TEN + b"ab"), (S, 5), (S, b"xyz" + OK)],
+        [
+            *(*get(1), *get(2), TEN_HEAD, BodyData(1, S, b"ab"), BodyData(1, S, b"xyz", 5)),
+            *(MessageEnd(1, S), *ok(2)),
+        ],
+    ),
+    "behind which only the last pipelined request can be answered": (
+        [(C, GET * 2), (S, TEN + b"ab"), (S, 100), (S, OK)],
+        [
+            *(*get(1), *get(2), TEN_HEAD, BodyData(1, S, b"ab"), BodyData(1, S, b"", 8)),
+            *(MessageEnd(1, S), *ok(2)),
+        ],
+    ),
+    "a lost request among pipelined ones": (
+        [(C, GET), (C, 26), (C, GET), (S, OK * 3), (C, GET), (S, OK)],
+        [
+            *(*get(1), *get(2), *ok(1), unanswered(2), *ok(3), *ok(4)),
+            *(*get(5), *in_doubt(ok(5))),
+        ],
     ),
     "of no bytes": ([(C, 0), (C, GET)], get(1)),
 }
