@@ -14,6 +14,8 @@ from sslsniff.decoders.messages import Header, Side
 
 MAX_HEAD = 1024 * 1024
 """Bytes of a head, or of trailers; what is larger is not decoded."""
+MAX_LINES = 8192
+"""Lines of a head, or of trailers; what has more is not decoded, as short ones take much memory."""
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line behind it must lie to be found by a scan."""
 
@@ -111,6 +113,12 @@ def text_of(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+def is_too_much(data: bytes, pos: int, stop: int) -> bool:
+    """Tell whether the head whose last line ends at ``stop`` is beyond what is decoded."""
+    size = stop - pos
+    return size > MAX_LINES and (size > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES)
 
 
 def parse_head(side: Side, raw: bytes) -> Head | None:

@@ -3,7 +3,7 @@
 The reader knows framing only. What a head means for its body depends on the other
 direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
 
-Memory: at most one head or trailer section (``MAX_HEAD``) and a :class:`LostRun`.
+Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a :class:`LostRun`.
 """
 
 import re
@@ -14,9 +14,11 @@ from typing import Protocol
 
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
+    MAX_LINES,
     SCAN_WINDOW,
     Head,
     find_start,
+    is_too_much,
     parse_fields,
     parse_head,
     parse_start_line,
@@ -34,6 +36,7 @@ _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
+_LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
 
 
 class State(Enum):
@@ -208,7 +211,7 @@ class Reader:
         if end is None and len(data) - pos < MAX_HEAD + 3:
             return self._part_of_head(data, pos, out)
         self._line_seen = False
-        if end is None or end.start() - pos > MAX_HEAD:
+        if end is None or is_too_much(data, pos, end.start()):
             return self._refuse(data, pos, out)
         stop = end.start()
         head = parse_head(self.side, data[pos : stop - 1 if data[stop - 1] == 13 else stop])
@@ -239,7 +242,7 @@ class Reader:
         eol = data.find(b"\n", pos)
         good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
         after = eol + 1 if good else pos + 1
-        self._fall_out(f"head over {MAX_HEAD} bytes" if good else NOT_A_MESSAGE, out)
+        self._fall_out(f"head over {_LIMITS}" if good else NOT_A_MESSAGE, out)
         self._lost.add(data, pos, after)
         return after
 
@@ -294,8 +297,8 @@ class Reader:
         room = MAX_HEAD - self._trailer_bytes
         if eol < 0 and len(data) - pos <= room:
             return self._hold(data, pos)
-        if eol < 0 or eol - pos > room:
-            self._fall_out(f"trailers over {MAX_HEAD} bytes", out)
+        if eol < 0 or eol - pos > room or len(self._trailers) > MAX_LINES:
+            self._fall_out(f"trailers over {_LIMITS}", out)
             return pos
         line = data[pos:eol].removesuffix(b"\r")
         if line:

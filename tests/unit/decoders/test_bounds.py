@@ -44,7 +44,7 @@ ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
     "CONTINUATION flood": (
         Http2,
         HELLO + frame(HEADERS, 1, 1, ASK) + frame(CONTINUATION, 0, 1, bytes(PIECE)) * 1000,
-        1000,
+        1,
     ),
     "empty CONTINUATION frames": (
         Http2,
@@ -56,9 +56,10 @@ ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
     "header list of 10 MB": (
         Http2,
         HELLO + continued(ASK + (b"\0\x01x\x64" + b"a" * 100) * 96_000),
-        700,
+        1,
     ),
     "field of 10 MB": (Http1, b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000_000 + b"\r\n\r\n", 1),
+    "a million short fields": (Http1, b"GET / HTTP/1.1\r\n" + b"X:\n" * 1_000_000 + b"\n", 1),
     "fields of 10 MB": (Http1, b"GET / HTTP/1.1\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 1),
     "trailers of 10 MB": (Http1, POST + b"0\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 2),
     "chunk of 2^63 bytes": (Http1, POST + b"8000000000000000\r\nabc\r\n0\r\n\r\n", 2),
@@ -67,7 +68,8 @@ ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
         b"POST / HTTP/1.1\r\nContent-Length: 1180591620717411303424\r\n\r\nabc\r\n",
         2,
     ),
-    "a protocol that none is": (Detector, bytes(range(256)) * 40_000, 1000),
+    # Tells what passes, piece by piece: so many as there are.
+    "a protocol that none is": (Detector, bytes(range(256)) * 10_000, 160),
 }
 BEHIND = {
     Http1: b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n",

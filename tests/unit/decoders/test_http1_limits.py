@@ -5,6 +5,7 @@ import pytest
 from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.messages import (
     BodyData,
+    RequestHead,
     Undecoded,
 )
 from tests.unit.decoders.http1_wires import GET, get
@@ -19,6 +20,17 @@ def test_a_head_over_the_limit_is_skipped(size: int) -> None:
     assert messages[0].size == len(big)
     assert len(messages[0].data) == 4096
     assert messages[1:] == get(1)
+
+
+def test_a_head_of_too_many_lines_is_skipped() -> None:
+    many = b"GET /many HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 8190 + b"\r\n"
+    (head, _) = run(Http1(), [(C, many)])
+    assert isinstance(head, RequestHead)
+    assert len(head.headers) == 8191
+    more = many[:-2] + b"a:\r\n\r\n"
+    lost, *rest = run(Http1(), [(C, more + GET)])
+    assert lost == Undecoded(C, more[:4096], len(more), "head over 1048576 bytes or 8192 lines")
+    assert rest == get(1)
 
 
 def test_a_long_body_is_not_kept() -> None:

@@ -1,0 +1,131 @@
+"""What a connection's decoder holds at worst stays below what docs/decoders.md states."""
+
+import re
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.carried import Carried
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2.frames import (
+    CONTINUATION,
+    DATA,
+    HEADERS,
+    PREFACE,
+    SETTINGS,
+)
+from tests.unit.decoders.wires import C, S, Step, frame, run
+
+DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"
+KIB, MIB = 1 << 10, 1 << 20
+
+HEAD = MIB - 100
+GRPC = b"\x0f\x10\x10application/grpc"
+ALLOW = frame(SETTINGS, 0, 0, b"\0\x01\0\x01\0\0\0\x05\0\x10\0\0")  # tables of 64 KiB, long frames
+TABLE = b"".join(b"\x40\x02%2b\0" % (b"%02x" % (n % 256)) for n in range(2000))  # small entries
+OPEN = b"".join(frame(HEADERS, 4, 2 * n + 1, b"\x82") for n in range(5000))
+HALF_A_BLOCK = frame(HEADERS, 0, 99_999, TABLE) + b"".join(
+    frame(CONTINUATION, 0, 99_999, bytes(250)) for _ in range(900)
+)
+HALF_A_FRAME = frame(CONTINUATION, 0, 99_999, bytes(256 * KIB))[: 255 * KIB]
+FRAMES_EVERYWHERE = b"\xff" + b"\0\x40\0\x01\x05\0\0\0\x01" * 8000
+LONG_FRAMES_EVERYWHERE = b"\xff" + b"\x0f\xff\xff\0\0\0\0\0\x01" * 120_000
+WEBSOCKET_EVERYWHERE = b"\xff" + b"\x82\xfe\x0f\x82" * 20_000
+
+# Steps that leave a decoder with as much as it ever holds, by the row of the table.
+STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
+    "heads without end": (
+        "HTTP/1",
+        Http1,
+        [
+            (C, b"GET / HTTP/1.1\r\n\r\n" * 1100 + b"GET / HTTP/1.1\r\nX: " + b"a" * HEAD),
+            (S, b"HTTP/1.1 200 OK\r\nX: " + b"a" * HEAD),
+        ],
+    ),
+    "trailers of short lines": (
+        "HTTP/1",
+        Http1,
+        [
+            (C, b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"ab\n" * 8000),
+            (S, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"ab\n" * 8000),
+        ],
+    ),
+    "searching for a message": ("HTTP/1", Http1, [(side, b"\0" * 300 * KIB) for side in (C, S)]),
+    "everything open": (
+        "HTTP/2",
+        lambda: Http2(frames=True),
+        [
+            (C, PREFACE + ALLOW),
+            (S, ALLOW),
+            *(
+                (side, OPEN + frame(HEADERS, 4, 3, TABLE) + HALF_A_BLOCK + HALF_A_FRAME)
+                for side in (C, S)
+            ),
+        ],
+    ),
+    "searching for a frame": (
+        "HTTP/2",
+        Http2,
+        [(side, what) for side in (C, S) for what in (ALLOW, 10, FRAMES_EVERYWHERE)],
+    ),
+    "searching for a long frame": (
+        "HTTP/2",
+        Http2,
+        [(side, LONG_FRAMES_EVERYWHERE) for side in (C, S)],
+    ),
+    **{
+        f"{name} everywhere": ("not yet known", Detector, [(side, wire) for side in (C, S)])
+        for name, wire in (
+            ("frames", FRAMES_EVERYWHERE),
+            ("WebSocket", WEBSOCKET_EVERYWHERE),
+            ("letters", b"a" * MIB),
+        )
+    },
+    "4096 gRPC calls": (
+        "messages",
+        lambda: Carried(Detector("h2")),
+        [
+            (C, PREFACE + ALLOW),
+            (S, ALLOW),
+            *(
+                (
+                    side,
+                    b"".join(
+                        frame(HEADERS, 4, 2 * n + 1, head + GRPC)
+                        + frame(DATA, 0, 2 * n + 1, b"\0\0\x10\0\0" + bytes(5000))
+                        for n in range(5000)
+                    ),
+                )
+                for side, head in ((C, b"\x83\x84"), (S, b"\x88"))
+            ),
+        ],
+    ),
+}
+
+
+def stated_bytes(row: str) -> int:
+    """Return the figure of a row of the table."""
+    found = re.search(rf"^\| {row}[^|]*\| (\d+) MiB", DOCS.read_text("utf-8"), re.MULTILINE)
+    assert found is not None, row
+    return int(found[1]) * MIB
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_decoder_holds_no_more_than_is_stated(name: str) -> None:
+    row, make, wire = STATES[name]
+    run(make(), wire, 16 * KIB)  # fills what is remembered for the whole process
+    decoder = make()
+    tracemalloc.start()
+    try:
+        for side, step in wire:
+            run(decoder, [(side, step)], 16 * KIB)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    print(f"{name}: {kept / MIB:.2f} MiB")
+    assert kept < stated_bytes(row)
