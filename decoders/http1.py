@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from sslsniff.decoders.base import Switch
 from sslsniff.decoders.http1_head import Fields, Head
-from sslsniff.decoders.http1_reader import BYTES_LOST, Plan, Reader, State
+from sslsniff.decoders.http1_plan import Plan, State
+from sslsniff.decoders.http1_reader import BYTES_LOST, Reader
 from sslsniff.decoders.messages import (
     Aborted,
     Message,

@@ -1,7 +1,7 @@
 """One direction of an HTTP/1 connection: an incremental reader, its states as a table.
 
 The reader knows framing only. What a head means for its body depends on the other
-direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
+direction (RFC 9112 section 6.3), so a :class:`~sslsniff.decoders.http1_plan.Pairing` decides that.
 
 Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a :class:`LostRun`.
 """
@@ -9,14 +9,11 @@ Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Protocol
 
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
     MAX_LINES,
     SCAN_WINDOW,
-    Head,
     find_start,
     is_too_much,
     parse_fields,
@@ -24,6 +21,7 @@ from sslsniff.decoders.http1_head import (
     parse_start_line,
     scan_rest,
 )
+from sslsniff.decoders.http1_plan import Pairing, Plan, State
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, Side
 
@@ -37,57 +35,6 @@ _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
 _LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
-
-
-class State(Enum):
-    """What the next byte of a direction belongs to."""
-
-    HEAD = auto()
-    FIXED = auto()
-    DOUBT = auto()
-    """Behind a response's head whose request was not seen, perhaps a HEAD: a body, or the next
-    response."""
-    CHUNK_SIZE = auto()
-    CHUNK_DATA = auto()
-    CHUNK_END = auto()
-    TRAILERS = auto()
-    UNTIL_CLOSE = auto()
-    WAIT = auto()
-    """Behind a request to switch protocols: whose bytes these are, the response tells."""
-    SCAN = auto()
-    """Out of step: looking for the next start of a message."""
-    SWITCHED = auto()
-
-
-@dataclass(slots=True)
-class Plan:
-    """How a message goes on behind its head; ``length`` counts for FIXED alone.
-
-    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here;
-    ``wish`` tells a request to switch protocols, ``doubt`` a response that has no body if
-    another response follows at once.
-    """
-
-    stream: int
-    state: State
-    length: int = 0
-    final: bool = True
-    fault: str | None = None
-    wish: bool = False
-    doubt: bool = False
-
-
-class Pairing(Protocol):
-    """What a reader asks about the connection as a whole."""
-
-    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
-        """Report a head and decide about its body."""
-
-    def after(self, side: Side, plan: Plan) -> State:
-        """Decide what follows a complete message."""
-
-    def lost(self, side: Side, out: list[Message]) -> None:
-        """Note that messages of ``side`` may have been lost."""
 
 
 @dataclass(slots=True)

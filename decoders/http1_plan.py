@@ -1,0 +1,59 @@
+"""What the reader of an HTTP/1 direction and the connection say to each other."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from sslsniff.decoders.http1_head import Head
+from sslsniff.decoders.messages import Message, Side
+
+
+class State(Enum):
+    """What the next byte of a direction belongs to."""
+
+    HEAD = auto()
+    FIXED = auto()
+    DOUBT = auto()
+    """Behind a response's head whose request was not seen, perhaps a HEAD: a body, or the next
+    response."""
+    CHUNK_SIZE = auto()
+    CHUNK_DATA = auto()
+    CHUNK_END = auto()
+    TRAILERS = auto()
+    UNTIL_CLOSE = auto()
+    WAIT = auto()
+    """Behind a request to switch protocols: whose bytes these are, the response tells."""
+    SCAN = auto()
+    """Out of step: looking for the next start of a message."""
+    SWITCHED = auto()
+
+
+@dataclass(slots=True)
+class Plan:
+    """How a message goes on behind its head; ``length`` counts for FIXED alone.
+
+    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here;
+    ``wish`` tells a request to switch protocols, ``doubt`` a response that has no body if
+    another response follows at once.
+    """
+
+    stream: int
+    state: State
+    length: int = 0
+    final: bool = True
+    fault: str | None = None
+    wish: bool = False
+    doubt: bool = False
+
+
+class Pairing(Protocol):
+    """What a reader asks about the connection as a whole."""
+
+    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
+        """Report a head and decide about its body."""
+
+    def after(self, side: Side, plan: Plan) -> State:
+        """Decide what follows a complete message."""
+
+    def lost(self, side: Side, out: list[Message]) -> None:
+        """Note that messages of ``side`` may have been lost."""
