@@ -21,12 +21,38 @@ _FRAMES = (
     + frame(3, 0, 3, b"\0\0\0\x08")
     + frame(7, 0, 0, bytes(8))
 )
+_GRPC = b"\x0f\x10\x10application/grpc"
+_CALLS = (
+    frame(1, 4, 1, b"\x83\x84\x86" + _GRPC)
+    + frame(0, 0, 1, b"\0\0\0\0\3\x0a\1a\1\0\0\0\5a")
+    + frame(1, 4, 2, b"\x88" + _GRPC)
+    + frame(1, 5, 1, b"\x00\x0bgrpc-status\x010")
+)
+_EVENTS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"1a\r\n:c\nid: 1\nevent: e\ndata: a\n\n\r\n6\r\ndata:b\r\n"
+)
+_GRPC_WEB = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc-web-text\r\nContent-Length: 24\r\n\r\n"
+    b"AAAAAAMKAWGAAAAAA2E6Yg=="
+)
+_WEBSOCKET = (
+    b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
+    b"\x81\x02hi\xc1\x04\xcb\xc8\x04\0\x01\x01a\x80\x82mask\x05\x08\x88\x02\x03\xe8"
+)
 
 SEEDS: dict[str, list[bytes]] = {
     # The first octet says how a wire is cut and lost, see target.py.
     "http1": [b"\0" + _REQUEST + _RESPONSE, b"\3" + _UPGRADE + _SWITCHING],
     "http2": [b"\0" + _PREFACE + _FRAMES, b"\7" + _FRAMES],
     "detect": [b"\0" + _REQUEST, b"\5" + _RESPONSE, b"\1" + _PREFACE + _FRAMES],
+    "carried": [
+        b"\0" + _PREFACE + _CALLS,
+        b"\3" + _REQUEST + _EVENTS,
+        b"\1" + _REQUEST + _GRPC_WEB,
+        b"\7" + _UPGRADE.replace(b"h2c", b"websocket") + _WEBSOCKET,
+    ],
     "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
     "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],
 }

@@ -1,21 +1,28 @@
 """Generated traffic, decoded as independent implementations decode it."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import httptools
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import Message, MessageEnd, RequestHead, ResponseHead, Side
+from tests.unit.captures import READ, WRITE, Taker, tshark_values
 from tests.unit.decoders.traffic import gather, h2_traffic
-from tests.unit.decoders.wires import C, S, run
+from tests.unit.decoders.wires import C, S, Step, run
+
+randoms = st.integers(0, 1 << 32).map(Random)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_http2_as_h2_sees_it(seed: int) -> None:
-    random = Random(seed)
+@settings(deadline=None, max_examples=30)
+@given(random=randoms)
+def test_http2_as_h2_sees_it(random: Random) -> None:
     wire, seen = h2_traffic(random)
     for size in (1 << 30, random.randint(1, 40)):
         assert gather(run(Detector(), wire, size)) == seen
@@ -61,9 +68,9 @@ def http1_messages(random: Random, side: Side) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("side", [C, S])
-@pytest.mark.parametrize("seed", range(10))
-def test_http1_as_httptools_sees_it(seed: int, side: Side) -> None:
-    random = Random(seed)
+@settings(deadline=None, max_examples=50)
+@given(random=randoms)
+def test_http1_as_httptools_sees_it(side: Side, random: Random) -> None:
     wire = b"".join(http1_messages(random, side))
     listener = Listener()
     parser = httptools.HttpRequestParser if side is C else httptools.HttpResponseParser
@@ -82,3 +89,56 @@ def test_http1_as_httptools_sees_it(seed: int, side: Side) -> None:
             for url, _, fields, body, done in listener.messages
         ]
         assert ours == theirs
+
+
+def http1_conversation(random: Random) -> list[Step]:
+    asked, answered = http1_messages(random, C), http1_messages(random, S)
+    return [step for a, b in zip(asked, answered, strict=False) for step in ((C, a), (S, b))]
+
+
+WIRES = {
+    "http/1.1": [http1_conversation(Random(seed)) for seed in range(20)],
+    "h2": [h2_traffic(Random(seed))[0] for seed in range(20)],
+}
+# What tshark calls targets, statuses, and fields of heads and trailers, one for each line.
+TSHARK = {
+    "http/1.1": (
+        "http.request.uri",
+        "http.response.code",
+        ("http.request.line", "http.response.line"),
+    ),
+    "h2": ("http2.headers.path", "http2.headers.status", ("http2.header.name",)),
+}
+_PSEUDO = (":method", ":scheme", ":authority", ":path")
+
+
+def fields_of(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield the name of each field, pseudo-header fields only of HTTP/2."""
+    for message in messages:
+        match message:
+            case RequestHead() | ResponseHead():
+                if message.version == "HTTP/2":
+                    yield from _PSEUDO if isinstance(message, RequestHead) else (":status",)
+                yield from (str(name) for name, _ in message.headers)
+            case MessageEnd():
+                yield from (str(name) for name, _ in message.trailers)
+
+
+@pytest.mark.parametrize("alpn", WIRES)
+def test_a_capture_as_tshark_sees_it(alpn: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    messages: list[Message] = []
+    for wire in WIRES[alpn]:
+        taker.take([(WRITE if side is C else READ, data) for side, data in wire], alpn=alpn)  # type: ignore[misc]
+        messages += run(Detector(), wire)
+    taker.close()
+    uri, status, lines = TSHARK[alpn]
+    targets = [message.target for message in messages if isinstance(message, RequestHead)]
+    statuses = [str(message.status) for message in messages if isinstance(message, ResponseHead)]
+    assert len(targets) > 80
+    assert Counter(tshark_values(path, uri)) == Counter(targets)
+    assert Counter(tshark_values(path, status)) == Counter(statuses)
+    shown = [value for line in lines for value in tshark_values(path, line)]
+    names = [value[0] + value[1:].partition(":")[0] for value in shown]
+    assert Counter(names) == Counter(fields_of(messages))
