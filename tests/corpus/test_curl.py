@@ -36,9 +36,8 @@ def method(case: Case, name: str) -> bytes:
 
 
 def decode(reply: bytes, method: bytes, sizes: Random | int = 1 << 30) -> list[Message]:
-    size = sizes if isinstance(sizes, int) else sizes.randint(1, 50)
     ask = method + b" / HTTP/1.1\r\n\r\n"
-    return run(Detector(), [(C, ask), (S, reply), (S, END)], size)
+    return run(Detector(), [(C, ask), (S, reply), (S, END)], sizes)
 
 
 def body_of(messages: list[Message], stream: int = 1) -> bytes:

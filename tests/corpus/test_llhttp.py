@@ -7,6 +7,7 @@ messages that llhttp completed must be found alike; after its error nothing is c
 import json
 import re
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 
@@ -130,7 +131,7 @@ def load() -> dict[str, Case]:
 CASES = load()
 
 
-def decode(case: Case, end: bool, size: int) -> list[Found]:
+def decode(case: Case, end: bool, size: int | Random) -> list[Found]:
     found: dict[int, Found] = {}
     order: list[Found] = []
     decoder = Http1()
@@ -186,9 +187,10 @@ def without_space(found: list[Found]) -> list[Found]:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("size", [1 << 30, 1, 7])
-def test_case(name: str, size: int) -> None:
+@pytest.mark.parametrize("chunks", ["whole", "bytes", "random"])
+def test_case(name: str, chunks: str) -> None:
     case = CASES[name]
+    size = {"whole": 1 << 30, "bytes": 1, "random": Random(name)}[chunks]
     true = [one for one in case.found if one.complete] if case.error else case.found
     got = decode(case, False, size)
     if any(one.complete for one in true) and got and not got[-1].complete:

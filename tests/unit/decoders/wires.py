@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from random import Random
 
 from sslsniff.decoders.base import Decoder
 from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded
@@ -50,13 +51,16 @@ def merge(messages: Iterable[Message]) -> list[Message]:
     return merged
 
 
-def run(decoder: Decoder, wire: Iterable[Step], size: int = 1 << 30) -> list[Message]:
-    """Feed a wire in pieces of at most ``size`` bytes; return the merged messages."""
+def run(decoder: Decoder, wire: Iterable[Step], size: int | Random = 1 << 30) -> list[Message]:
+    """Feed a wire in pieces of ``size`` bytes, or of random sizes; return the merged messages."""
     out: list[Message] = []
     for side, step in wire:
         if isinstance(step, bytes):
-            for at in range(0, len(step), size):
-                out += decoder.feed(side, step[at : at + size])
+            at = 0
+            while at < len(step):
+                stop = at + (size if isinstance(size, int) else size.randint(1, 50))
+                out += decoder.feed(side, step[at:stop])
+                at = stop
         elif isinstance(step, int):
             out += decoder.gap(side, step)
         else:
