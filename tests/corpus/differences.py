@@ -81,3 +81,10 @@ CURL_REPLIES: dict[str, str] = {
     for reason, numbers in {_CUT: (1665, 2304), _NO_STATUS: (1430, 1431, 1432, 1433)}.items()
     for number in numbers
 }
+
+FRAMES: dict[str, str] = {
+    "error/data-frame-size.json": (
+        "its length is beyond what the peer allows, so it is taken for no frame, and step is lost"
+    ),
+}
+"""Wrong frames behind which the next one is not found at once."""
