@@ -21,7 +21,7 @@ BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
 	@echo "make test    lint, type-check, and run every test, live ones included"
-	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself"
+	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs (half an hour)"
 	@echo "make bench   measure start-up, memory, loss and decoding"

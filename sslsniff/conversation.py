@@ -29,6 +29,9 @@ from sslsniff.open_exchange import BodyRoom, OpenExchange
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
+MOST_OPEN = 4096
+"""Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
+
 _CHUNKS_WITHOUT_ROLE = 16
 """So many chunks wait for one that tells the role; then the writer counts as the client."""
 
@@ -151,6 +154,9 @@ class Conversation:
     def _exchange(self, stream: int, chunk: Chunk) -> Exchange:
         opened = self._open.get(stream)
         if opened is None:
+            if len(self._open) >= MOST_OPEN:
+                oldest = next(iter(self._open))
+                self._finish(oldest, chunk.time_ns, f"over {MOST_OPEN} exchanges open")
             protocol = self._decoder.protocol
             opened = self._open[stream] = OpenExchange(
                 Exchange(

@@ -4,6 +4,7 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
+from sslsniff.conversation import MOST_OPEN
 from sslsniff.decoders.messages import Frame, Side, Undecoded
 from sslsniff.model import (
     Chunk,
@@ -173,6 +174,22 @@ def test_an_open_exchange_ends_with_its_connection_or_the_capture() -> None:
     running.pass_bytes(WRITE, REQUEST)
     running.tracer.finish()
     assert [exchange.error for exchange in running.sink.exchanges] == ["capture ended"]
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1", "http/2"])
+def test_open_exchanges_are_bounded(protocol: str) -> None:
+    """A client that never gets a response, or whose responses are not captured."""
+    wire = Wire()
+    ask = b"GET / HTTP/1.1\r\n\r\n"
+    if protocol == "http/2":
+        wire.pass_bytes(WRITE, HELLO)
+    for number in range(5000):
+        wire.pass_bytes(
+            WRITE, frame(1, 5, 2 * number + 1, b"\x82\x84") if protocol == "http/2" else ask
+        )
+    assert len(wire.tracer.open_exchanges()) == MOST_OPEN
+    assert len(wire.sink.exchanges) == 5000 - MOST_OPEN
+    assert {exchange.error for exchange in wire.sink.exchanges} == {"over 4096 exchanges open"}
 
 
 def test_a_body_until_close_ends_with_the_connection_only() -> None:

@@ -24,6 +24,7 @@ from tests.unit.decoders.wires import C, S, Step, frame, run
 DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"
 KIB, MIB = 1 << 10, 1 << 20
 
+UNKNOWN = "the protocol is not yet known"
 HEAD = MIB - 100
 GRPC = b"\x0f\x10\x10application/grpc"
 ALLOW = frame(SETTINGS, 0, 0, b"\0\x01\0\x01\0\0\0\x05\0\x10\0\0")  # tables of 64 KiB, long frames
@@ -79,7 +80,7 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
         [(side, LONG_FRAMES_EVERYWHERE) for side in (C, S)],
     ),
     **{
-        f"{name} everywhere": ("not yet known", Detector, [(side, wire) for side in (C, S)])
+        f"{name} everywhere": (UNKNOWN, Detector, [(C, wire), (S, wire)])
         for name, wire in (
             ("frames", FRAMES_EVERYWHERE),
             ("WebSocket", WEBSOCKET_EVERYWHERE),
