@@ -12,7 +12,7 @@ KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
 RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
-BENCH_PACKAGES := $(TEST_PACKAGES) nghttp2-client wrk
+BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench format clean

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import decoders, loss, startup
+from bench import decoders, loss, peers, startup
 from bench.rows import Row
 
 _WIDTH = 160
@@ -20,7 +20,7 @@ def main() -> int:
         f"Linux {platform.release()}, {cpus} CPUs, Python {platform.python_version()};"
         f" load before: {Path('/proc/loadavg').read_text().split()[0]}"
     )
-    rows = [*startup.measure(), *loss.measure(), *decoders.measure()]
+    rows = [*startup.measure(), *loss.measure(), *peers.measure(), *decoders.measure()]
     console.print(_table(rows))
     missed = [row.what for row in rows if not row.ok]
     console.print(f"missed: {', '.join(missed)}" if missed else "all bars are kept")

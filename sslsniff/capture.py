@@ -15,14 +15,15 @@ from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
-from sslsniff.lanes import Lanes
+from sslsniff.lanes import Lane, Lanes
 from sslsniff.model import Loss
 from sslsniff.parts import ReturnStyle
 from sslsniff.probes import Planned, Planner, Probes, allow_open_files
 from sslsniff.tables import Tables
 
 _GATHER_S = 0.002
-_RECORDS_A_POLL = 20_000
+_BYTES_A_POLL = 8 << 20
+_HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them
 
 
 class LiveCapture:
@@ -151,7 +152,7 @@ class LiveCapture:
         if self._ring.fd in ready:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
             time.sleep(_GATHER_S)
-            yield from self._drain(_RECORDS_A_POLL)
+            yield from self._drain(_BYTES_A_POLL)
         yield from self._halves.release(time.time_ns())
 
     def finish(self) -> Iterator[wire.Event]:
@@ -208,17 +209,24 @@ class LiveCapture:
             return self._tables.is_watched(mapped.pid)
         return True
 
-    def _drain(self, most: int) -> Iterator[wire.Event]:
+    def _drain(self, most_bytes: int) -> Iterator[wire.Event]:
         """Yield what the ring has; what a lane takes does not become an event."""
         offset_ns = self._clock_offset_ns
         lanes = self.lanes
-        for record in self._ring.read(most):
-            if lanes and wire.hand_over(record, offset_ns, lanes):
-                continue
-            told = wire.parse(record, offset_ns)
-            if not isinstance(told, wire.Data):
-                self._remember(told)
-            yield from self._halves.take(told)
+        holder: Lane | None = None
+        for _ in range(0, most_bytes, _HELD_BYTES):
+            for record in self._ring.read(_HELD_BYTES):
+                if lanes and (taker := wire.hand_over(record, offset_ns, lanes)):
+                    holder = taker
+                    continue
+                told = wire.parse(record, offset_ns)
+                if not isinstance(told, wire.Data):
+                    self._remember(told)
+                yield from self._halves.take(told)
+            if holder is not None:
+                holder.flush()
+            if not self._ring.release():
+                return
 
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""

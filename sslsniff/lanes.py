@@ -17,8 +17,14 @@ class Lane(Protocol):
     last_ns: int
     """When the last bytes passed; 0: none did."""
 
-    def take(self, time_ns: int, tid: int, data: bytes) -> None:
-        """Take the bytes at ``position``, which moves on behind them."""
+    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
+        """Take the bytes at ``position``, which moves on behind them.
+
+        They are valid until ``flush``, so that nobody has to copy them.
+        """
+
+    def flush(self) -> None:
+        """Let go of what was taken: write it."""
 
 
 Lanes = dict[int, Lane]

@@ -99,19 +99,17 @@ class PacketWriter:
 
     def flush(self) -> None:
         """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
-        batch = b"".join(self._parts)
-        self._parts.clear()
+        parts, self._parts = self._parts, []
         self._batch_bytes = 0
-        if self._failed or not batch:
+        if self._failed or not parts:
             return
         before = self._written_bytes
         try:
-            while (written := self._written_bytes - before) < len(batch):
-                # An unbuffered file may take a part only.
-                self._written_bytes += self._file.write(memoryview(batch)[written:])
+            self._write(parts)
         except OSError as error:
             self._failed = True
-            self._written_bytes = before + self._whole_bytes(batch[:written], before)
+            batch = b"".join(parts)[: self._written_bytes - before]
+            self._written_bytes = before + self._whole_bytes(batch, before)
             self._cut_back()
             if isinstance(error, BrokenPipeError):
                 raise
@@ -120,6 +118,14 @@ class PacketWriter:
                 f" (its first {self._written_bytes} bytes are whole and can be read)",
                 "make room or name a file elsewhere",
             ) from error
+
+    def _write(self, parts: list[Piece]) -> None:
+        """Write all ``parts``; raises ``OSError`` with ``_written_bytes`` at what the file took."""
+        batch = memoryview(b"".join(parts))  # os.writev would be slower
+        while batch:  # an unbuffered file may take a part only
+            size = self._file.write(batch)
+            self._written_bytes += size
+            batch = batch[size:]
 
     def _whole_bytes(self, batch: bytes, position: int) -> int:
         """Return how many bytes of the batch, which stands at ``position``, are whole records."""

@@ -62,10 +62,13 @@ class _Lane:
         self._connection = connection
         self._end = end
 
-    def take(self, time_ns: int, tid: int, data: bytes) -> None:
+    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
         self._connection.write(self._end, time_ns, tid, data)
         self.last_ns = time_ns
         self._end.position = self.position = self.position + len(data)
+
+    def flush(self) -> None:
+        self._connection.flush()
 
 
 class SyntheticConnection:
@@ -142,10 +145,14 @@ class SyntheticConnection:
         end = self._end_of(direction)
         return None if end.ended else _Lane(self, end)
 
-    def write(self, end: "_End", time_ns: int, tid: int, data: bytes) -> None:
-        """Write the next bytes of a direction."""
+    def flush(self) -> None:
+        """Let go of all data: write it."""
+        self._writer.flush()
+
+    def write(self, end: _End, time_ns: int, tid: int, data: Piece) -> None:
+        """Write the next bytes of a direction; they must stay as they are until a flush."""
         if not self._settled:
-            self._settle(time_ns, data)
+            self._settle(time_ns, bytes(data))
         options = end.options.get(tid) or self._options(end, tid)
         size = len(data)
         if 0 < size <= _SEGMENT_BYTES:

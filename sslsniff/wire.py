@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
-from sslsniff.lanes import Lanes, lane_key
+from sslsniff.lanes import Lane, Lanes, lane_key
 from sslsniff.model import Address, Direction, LossCause
 
 
@@ -167,20 +167,18 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
     return _PARSERS[kind](record, clock_offset_ns)
 
 
-def hand_over(record: memoryview, clock_offset_ns: int, lanes: Lanes) -> bool:
-    """Give a record's plaintext to its lane; return whether there is one and it continues it."""
+def hand_over(record: memoryview, clock_offset_ns: int, lanes: Lanes) -> Lane | None:
+    """Give a record's plaintext to the lane that it continues, and return that, if there is one."""
     if record[0] != _DATA_KIND:
-        return False
+        return None
     _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
         record
     )
     lane = lanes.get(lane_key(connection, direction))
     if lane is None or cut or not span or captured != span or position != lane.position:
-        return False
-    lane.take(
-        time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + captured].tobytes()
-    )
-    return True
+        return None
+    lane.take(time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + captured])
+    return lane
 
 
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:

@@ -33,29 +33,32 @@ class Ring:
         self._producer = producer[:8].cast("Q")
         self._data = producer[page:]
         self._lengths = self._data.cast("I")
+        self._position = self._consumer[0]
 
-    def read(self, most: int) -> Iterator[memoryview]:
-        """Yield the records that wait, ``most`` at most.
+    def read(self, most_bytes: int) -> Iterator[memoryview]:
+        """Yield the records that wait and were not read, until they have ``most_bytes`` or more.
 
-        A view is valid until the next one is asked for: then its room goes back to the kernel.
+        The views are valid until ``release``.
         """
-        consumer, data, lengths, mask = self._consumer, self._data, self._lengths, self._mask
-        position = consumer[0]
+        data, lengths, mask = self._data, self._lengths, self._mask
         end = self._producer[0]
-        for _ in range(most):
-            if position >= end:
-                end = self._producer[0]
-                if position >= end:
-                    return
+        stop = min(end, self._position + most_bytes)
+        while (position := self._position) < stop:
             start = position & mask
             length = lengths[start >> 2]
             if length & _BUSY:
                 return
             size = length & ~_DISCARDED
+            self._position = position + ((size + _HEADER_BYTES + 7) & ~7)
             if not length & _DISCARDED:
                 yield data[start + _HEADER_BYTES : start + _HEADER_BYTES + size]
-            position += (size + _HEADER_BYTES + 7) & ~7
-            consumer[0] = position
+
+    def release(self) -> bool:
+        """Give the room of what was read back to the kernel; return whether there was any."""
+        if self._consumer[0] == self._position:
+            return False
+        self._consumer[0] = self._position
+        return True
 
     def close(self) -> None:
         """Unmap; no view that ``read`` gave may be alive."""

@@ -1,0 +1,239 @@
+"""What a call costs under sslsniff and under its peers: one program, one run, in alternation.
+
+bcc's tool is Debian's (``bpfcc-tools``). Current kernels refuse it for a length that it does not
+bound for them, so what runs is a copy with the bound. bpftrace runs a script that prints the first
+64 bytes of each call, its default. eCapture runs where there is an ``ecapture`` on the PATH.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.rows import Row
+from bench.sniffer import Running
+from tests.debian import merge_headers
+from tests.servers import self_signed
+
+_PROGRAM = Path(__file__).parent / "programs" / "messages.c"
+_MESSAGES = {64: 60_000, 1024: 60_000, 16384: 15_000}
+_ROUNDS = 5
+_PATIENCE_S = 60
+
+_BCC_TOOL = Path("/usr/sbin/sslsniff-bpfcc")
+_UNBOUNDED = "u32 buf_copy_size = min((size_t)MAX_BUF_SIZE, (size_t)len);"
+_BOUNDED = """
+u64 buf_copy_size = (u32)len;
+asm volatile("" : "+r"(buf_copy_size));
+if (buf_copy_size > MAX_BUF_SIZE)
+    buf_copy_size = MAX_BUF_SIZE;
+"""
+_BPFTRACE = """
+BEGIN { printf("ready\\n"); }
+uprobe:LIBRARY:SSL_read, uprobe:LIBRARY:SSL_write { @buffer[tid] = arg1; }
+uretprobe:LIBRARY:SSL_read, uretprobe:LIBRARY:SSL_write /@buffer[tid]/ {
+    if ((int32)retval > 0) { printf("%d %s\\n", retval, str(@buffer[tid], retval)); }
+    delete(@buffer[tid]);
+}
+"""
+
+
+class Program:
+    """The program under watch, running."""
+
+    def __init__(self, binary: Path, certificate: Path, key: Path) -> None:
+        self._process = subprocess.Popen(
+            [binary, certificate, key], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._line()
+        self.pid = self._process.pid
+        maps = Path(f"/proc/{self.pid}/maps").read_text().split()
+        self.library = next(each for each in maps if "/libssl.so" in each)
+
+    def send(self, count: int, size: int) -> tuple[float, int]:
+        """Send messages of ``size`` bytes; return the seconds, and the calls of OpenSSL."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{count} {size}\n")
+        self._process.stdin.flush()
+        seconds, reads = self._line().split()
+        return float(seconds), count + int(reads)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+class Watch:
+    """Nobody watches: what a tool overrides."""
+
+    name = "nobody"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def on(self, program: Program) -> Iterator[None]:
+        """Watch the program, from ``with`` to its end."""
+        yield
+
+
+class Sslsniff(Watch):
+    """Captures every byte to a file."""
+
+    name = "sslsniff"
+
+    @contextlib.contextmanager
+    def on(self, program: Program) -> Iterator[None]:
+        """See ``Watch``."""
+        capture = self._folder / "capture.pcapng"
+        sniffer = Running("--force", "--pcap", capture, "--pid", str(program.pid))
+        yield
+        sniffer.stop()
+
+
+class _Peer(Watch):
+    """Another tool, which is ready once it has written ``ready``."""
+
+    ready = ""
+
+    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+        """Return how it is run, and the variables that it needs."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def on(self, program: Program) -> Iterator[None]:
+        """See ``Watch``."""
+        command, variables = self.command(program)
+        output = self._folder / "output"
+        with output.open("w") as out:
+            process = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **variables}
+            )
+        try:
+            deadline = time.monotonic() + _PATIENCE_S
+            while self.ready not in output.read_text(errors="replace"):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{self.name} does not start: {output.read_text()[-500:]}")
+                time.sleep(0.05)
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(_PATIENCE_S)
+
+
+class Bcc(_Peer):
+    """Debian's ``sslsniff-bpfcc``."""
+
+    name = "bcc's sslsniff"
+    ready = "FUNC"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        sources = Path("/usr/src")
+        own = max(each.name for each in sources.glob("linux-headers-*-amd64"))
+        self._headers = merge_headers(sources, own, folder / "headers")
+        self._tool = folder / "bcc_sslsniff.py"
+        self._tool.write_text(_BCC_TOOL.read_text().replace(_UNBOUNDED, _BOUNDED))
+
+    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+        """See ``_Peer``."""
+        command = ["/usr/bin/python3", "-u", str(self._tool), "--no-gnutls", "--no-nss"]
+        return [*command, "-p", str(program.pid)], {"BCC_KERNEL_SOURCE": str(self._headers)}
+
+
+class Bpftrace(_Peer):
+    """A script of ten lines."""
+
+    name = "bpftrace"
+    ready = "ready"
+
+    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+        """See ``_Peer``."""
+        script = _BPFTRACE.replace("LIBRARY", program.library)
+        return ["bpftrace", "-p", str(program.pid), "-e", script], {}
+
+
+class Ecapture(_Peer):
+    """Whatever eCapture is on the PATH, in its text mode."""
+
+    name = "eCapture"
+    ready = "started successfully"
+
+    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+        """See ``_Peer``."""
+        library = f"--libssl={program.library}"
+        return ["ecapture", "tls", "-m", "text", library, f"--pid={program.pid}"], {}
+
+
+class _Cost(NamedTuple):
+    rate: float
+    """Messages a second, of those sent while nobody watched."""
+
+    added_us: float
+    """Microseconds that a call of the library took longer."""
+
+
+def measure() -> Iterator[Row]:
+    """Let the program send while nobody, sslsniff and the peers watch; compare."""
+    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
+        folder = Path(name)
+        binary = folder / "messages"
+        subprocess.run(
+            ["gcc", "-O2", "-pthread", "-o", binary, _PROGRAM, "-lssl", "-lcrypto"], check=True
+        )
+        kinds = [Sslsniff, Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
+        watches = [kind(folder) for kind in kinds]
+        certificate = self_signed(folder)
+        program = Program(binary, certificate.certificate, certificate.key)
+        try:
+            costs = _compare(program, watches)
+        finally:
+            program.close()
+    for size in _MESSAGES:
+        ours = costs[Sslsniff.name, size]
+        least = {1024: 40.0, 16384: 60.0}.get(size)
+        note = f"{ours.added_us:.1f} us added to a call"
+        yield Row(f"{size} B: rate left, sslsniff", 100 * ours.rate, "%", least=least, note=note)
+        for watch in watches[1:]:
+            peer = costs[watch.name, size]
+            note = f"{peer.added_us:.1f} us added to a call"
+            yield Row(f"{size} B: rate left, {watch.name}", 100 * peer.rate, "%", note=note)
+            ratio = peer.added_us / ours.added_us
+            least = 5 if size < 16384 else None
+            yield Row(f"{size} B: {watch.name} adds", ratio, "times", least=least)
+
+
+def _compare(program: Program, watches: list[Watch]) -> dict[tuple[str, int], _Cost]:
+    """Return the medians of all rounds, by tool and size."""
+    seen: dict[tuple[str, int], list[_Cost]] = {}
+    _send(program)  # the first run is slower
+    for _ in range(_ROUNDS):
+        for watch in watches:
+            before = _send(program)
+            with watch.on(program):
+                watched = _send(program)
+            after = _send(program)
+            for size, (seconds, calls) in watched.items():
+                alone_s = (before[size][0] + after[size][0]) / 2
+                cost = _Cost(alone_s / seconds, 1e6 * (seconds - alone_s) / calls)
+                seen.setdefault((watch.name, size), []).append(cost)
+    return {
+        key: _Cost(*(statistics.median(each) for each in zip(*costs, strict=True)))
+        for key, costs in seen.items()
+    }
+
+
+def _send(program: Program) -> dict[int, tuple[float, int]]:
+    return {size: program.send(count, size) for size, count in _MESSAGES.items()}
