@@ -87,7 +87,7 @@ def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
 def _no_shape(version: Version, known: set[Version], *, found_any: bool) -> str | None:
     """Return why nothing of a version is found in a file that has these ``known`` ones."""
     if version not in known:
-        able = " and ".join(f"{major}.{minor}" for major, minor in sorted(VERSIONS))
+        able = ", ".join(f"{major}.{minor}" for major, minor in sorted(VERSIONS))
         return f"only those of {able} are found without"
     if len(known) > 1:
         return "without them they cannot be told from another release's"

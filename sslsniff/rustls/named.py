@@ -10,15 +10,22 @@ from sslsniff.rustls.model import Method
 from sslsniff.symbols import Function
 
 # Identifiers are literal in both schemes of mangling, and only what has one is demangled.
-_PARTS = (b"MessageEncrypter", b"MessageDecrypter", b"CommonState23take_received_plaintext")
+# 0.24 renames the traits, from messages to records.
+_PARTS = (
+    b"MessageEncrypter",
+    b"MessageDecrypter",
+    b"RecordEncrypter",
+    b"RecordDecrypter",
+    b"CommonState23take_received_plaintext",
+)
 
 # A cipher is whatever implements the trait; it is called through a vtable, so that no compiler can
 # have put it into its callers. The one that stands there before there are keys is no cipher.
 _CIPHER = re.compile(
     r"<(?P<type>.+) as (?P<module>rustls::(?:crypto::)?cipher)::"
-    r"Message(?:Encrypter>::encrypt|Decrypter>::decrypt)"
+    r"(?:Message|Record)(?:Encrypter>::encrypt|Decrypter>::decrypt)"
 )
-_NO_CIPHER = re.compile(r"rustls::(?:crypto::)?cipher::InvalidMessage(?:En|De)crypter")
+_NO_CIPHER = re.compile(r"rustls::(?:crypto::)?cipher::Invalid(?:Message|Record)(?:En|De)crypter")
 # Not the method of EarlyDataState that has the same name.
 _RECEIVED = re.compile(r"<?rustls::common_state::CommonState>?::take_received_plaintext")
 _TLS = {"tls12": 0x0303, "tls13": 0x0304}

@@ -20,7 +20,7 @@ from sslsniff.rustls.model import Method
 from sslsniff.sites import called_slots, callees, disassemble
 from sslsniff.symbols import Function, places
 
-VERSIONS = frozenset({(0, 22), (0, 23)})
+VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
 """Those of rustls that have this shape."""
 
 # What a record has more than its plaintext: AES-GCM of TLS 1.2 8 bytes of nonce and 16 of tag

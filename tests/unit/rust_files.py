@@ -34,6 +34,10 @@ CLOSURE = (
     "rustls..crypto..cipher..MessageEncrypter$GT$7encrypt28_$u7b$$u7b$closure$u7d$$u7d$"
     "17hf50ea5a5e8fed3dcE"
 )
+RECORD_ENCRYPT = (
+    "_ZN100_$LT$rustls_ring..tls13..Tls13RecordEncrypter$u20$as$u20$"
+    "rustls..crypto..cipher..RecordEncrypter$GT$7encrypt17h61a775e678bf9e05E"
+)
 RECEIVED = "_ZN6rustls12common_state11CommonState23take_received_plaintext17h9cdb5e78c8aa2a2aE"
 EARLY_RECEIVED = (
     "_ZN6rustls6server11server_conn14EarlyDataState23take_received_plaintext17h9cdb5e78c8aa2a2aE"

@@ -49,6 +49,11 @@ def test_the_methods_are_found_by_their_symbols(tmp_path: Path) -> None:
             rust_files.OWN_ENCRYPT,
             "<own_provider::aead::Sealer as rustls::crypto::cipher::MessageEncrypter>::encrypt",
         ),
+        (
+            rust_files.RECORD_ENCRYPT,
+            "<rustls_ring::tls13::Tls13RecordEncrypter"
+            " as rustls::crypto::cipher::RecordEncrypter>::encrypt",
+        ),
         (rust_files.INVALID_ENCRYPT, None),
         (rust_files.CLOSURE, None),
         (rust_files.EARLY_RECEIVED, None),
