@@ -6,12 +6,13 @@ damage the program that it watches.
 
 from collections.abc import Iterator
 
+from sslsniff.calls import arguments, callees, handed_on, stub_slot
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.layout import read_layout
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
 from sslsniff.plans import Alternative, Passing, Plan, Row
-from sslsniff.sites import Cost, arguments, best_site, callees, handed_on, return_sites, stub_slot
+from sslsniff.sites import Cost, best_site, return_sites
 from sslsniff.symbols import Function
 
 _STUB_BYTES = 16

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.elf import Elf
-from sslsniff.sites import disassemble, whole_register
+from sslsniff.instructions import disassemble, whole_register
 
 if TYPE_CHECKING:
     import capstone

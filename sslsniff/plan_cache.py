@@ -16,11 +16,15 @@ from typing import Any
 
 from sslsniff import (
     attachments,
+    calls,
     debug_files,
+    demangling,
     eh_frame,
     elf,
     fitting,
+    instructions,
     layout,
+    relocations,
     rustls,
     rustls_fitting,
     sites,
@@ -36,11 +40,15 @@ from sslsniff.sites import Cost
 _FORMAT = 3
 _DECIDING = (
     attachments,
+    calls,
     debug_files,
+    demangling,
     eh_frame,
     elf,
     fitting,
+    instructions,
     layout,
+    relocations,
     sites,
     symbols,
     rustls_fitting,

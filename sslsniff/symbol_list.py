@@ -15,7 +15,8 @@ from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape
 from sslsniff.inlined import Inlinings, find_inlined
-from sslsniff.sites import ARGUMENTS, best_site
+from sslsniff.instructions import ARGUMENTS
+from sslsniff.sites import best_site
 from sslsniff.symbols import Function, Symbol
 from sslsniff.usdt import find_static_probes
 

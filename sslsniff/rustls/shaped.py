@@ -14,10 +14,11 @@ import struct
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
+from sslsniff.calls import called_slots, callees
 from sslsniff.elf import Elf
+from sslsniff.instructions import disassemble
 from sslsniff.relocations import read_pointers
 from sslsniff.rustls.model import Method
-from sslsniff.sites import called_slots, callees, disassemble
 from sslsniff.symbols import Function, places
 
 VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})

@@ -13,9 +13,9 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sslsniff.calls import stub_slot
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
-from sslsniff.sites import stub_slot
 from sslsniff.symbols import Function
 from tests import libraries
 

@@ -9,19 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import sites
+from sslsniff import calls, instructions, sites
 from sslsniff.elf import Elf
 from sslsniff.sites import Cost, Site
 from sslsniff.symbols import Function
 from tests import libraries
+from tests.unit.encodings import (
+    AT,
+    CALL,
+    ENDBR64,
+    JE_RET,
+    JMP_FAR,
+    JMP_RAX,
+    JMP_SELF,
+    MOV_RBX_RDI,
+    MOV_RDI_RAX,
+    NOP,
+    PUSH_R12,
+    PUSH_RBP,
+    RET,
+    SUB_RSP,
+    TEST_RDI,
+    XOR_CL,
+    XOR_EDX,
+)
 
-AT = 0x1000
-ENDBR64 = b"\xf3\x0f\x1e\xfa"
-PUSH_RBP, PUSH_R12, NOP, RET = b"\x55", b"\x41\x54", b"\x90", b"\xc3"
-SUB_RSP, MOV_RBX_RDI, MOV_RDI_RAX = b"\x48\x83\xec\x18", b"\x48\x89\xfb", b"\x48\x89\xc7"
-XOR_EDX, XOR_CL = b"\x31\xd2", b"\x30\xc9"
-TEST_RDI, JE_RET, JMP_SELF = b"\x48\x85\xff", b"\x74\x00", b"\xeb\xfe"
-CALL, JMP_FAR, JMP_RAX = b"\xe8\x00\x10\x00\x00", b"\xe9\x00\x10\x00\x00", b"\xff\xe0"
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx")
 
 
@@ -96,13 +108,11 @@ def test_registers_that_are_not_needed_may_change() -> None:
 @given(code=st.binary(max_size=64), with_return=st.booleans())
 def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
     found = sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
-    starts = {each.address for each in sites.disassemble(code, AT)}
+    starts = {each.address for each in instructions.disassemble(code, AT)}
     assert found is None or found.address in starts
     assert (
         set(sites.return_sites(code, AT, lambda _, size: code[:size].ljust(size)) or ()) <= starts
     )
-    assert sites.arguments(code, AT) <= set(sites.ARGUMENTS)
-    assert all(kept <= set(sites.ARGUMENTS) for kept in sites.handed_on(code, AT).values())
 
 
 @pytest.mark.parametrize(
@@ -146,27 +156,6 @@ def test_a_switch_does_not_lead_out(code: bytes, case: int, offsets: list[int] |
 
     found = sites.return_sites(code, AT, read)
     assert found == (None if offsets is None else [AT + each for each in offsets])
-
-
-def test_arguments_that_are_handed_on() -> None:
-    everything = frozenset(sites.ARGUMENTS)
-    assert sites.handed_on(SUB_RSP + CALL + RET, AT) == {AT + 4 + 5 + 0x1000: everything}
-    assert sites.handed_on(XOR_EDX + JMP_FAR, AT) == {AT + 2 + 5 + 0x1000: everything - {"rdx"}}
-    # The second call is behind the first, which may have changed them all.
-    assert sites.handed_on(CALL + CALL + RET, AT) == {
-        AT + 5 + 0x1000: everything,
-        AT + 10 + 0x1000: frozenset(),
-    }
-    # In one of two ways rdx is changed.
-    code = TEST_RDI + b"\x74\x02" + XOR_EDX + CALL + RET
-    assert sites.handed_on(code, AT) == {AT + 12 + 0x1000: everything - {"rdx"}}
-
-
-def test_arguments_that_a_function_reads() -> None:
-    assert sites.arguments(MOV_RBX_RDI + RET, AT) == {"rdi"}
-    assert sites.arguments(MOV_RDI_RAX + MOV_RBX_RDI + RET, AT) == frozenset()
-    assert sites.arguments(XOR_EDX + RET, AT) == frozenset()
-    assert sites.arguments(CALL + MOV_RBX_RDI + RET, AT) == frozenset()
 
 
 class Expected(NamedTuple):
@@ -217,12 +206,12 @@ def find(elf: Elf, name: str) -> Function:
     everything = {"rdi", "rsi", "rdx", "rcx"}
     [callee] = [
         address
-        for address, kept in sites.handed_on(elf.code(caller), caller.address).items()
+        for address, kept in calls.handed_on(elf.code(caller), caller.address).items()
         if kept >= everything
     ]
     inner = elf.function_at(callee)
     assert inner is not None
-    assert sites.arguments(elf.code(inner), callee) >= everything
+    assert calls.arguments(elf.code(inner), callee) >= everything
     return inner
 
 
@@ -237,7 +226,7 @@ def test_real_functions(series: str, name: str) -> None:
         )
     assert site is not None
     assert (site.address - function.address, site.cost) == TABLE[series][name]
-    skipped, there = instructions(path, function, site.address)
+    skipped, there = disassembled(path, function, site.address)
     changed = {register for line in skipped for register in changed_by(line)}
     assert changed.isdisjoint(registers)
     assert not (with_return and "rsp" in changed)
@@ -245,7 +234,7 @@ def test_real_functions(series: str, name: str) -> None:
     assert cheap is (site.cost is Cost.EMULATED)
 
 
-def instructions(path: Path, function: Function, site: int) -> tuple[list[str], str]:
+def disassembled(path: Path, function: Function, site: int) -> tuple[list[str], str]:
     """Return what objdump shows before a site in its function, and at it."""
     end = function.address + function.size
     places = (f"--start-address={function.address:#x}", f"--stop-address={end:#x}")

@@ -1,0 +1,123 @@
+"""x86-64 instructions as capstone tells them: where they lead, which registers they use."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import capstone
+
+ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+"""The registers of integer arguments in order (System V ABI, x86-64)."""
+
+_NO_WAY_ON = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
+
+
+@cache
+def _disassembler() -> "capstone.Cs":
+    import capstone  # costs 50 ms, and a warm start does not need it
+
+    machine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    machine.detail = True
+    return machine
+
+
+def disassemble(code: bytes, address: int, most: int = 0) -> list["capstone.CsInsn"]:
+    """Return the instructions of ``code`` up to the first that is none; not 0: so many at most."""
+    return list(_disassembler().disasm(code, address, most))
+
+
+def instruction_lines(code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
+    """Yield address, size, mnemonic and operands: what does not take capstone its time."""
+    yield from _disassembler().disasm_lite(code, address)
+
+
+def ways_on(instruction: "capstone.CsInsn") -> list[int]:
+    """Return where an instruction can lead within its function."""
+    following = []
+    if goes_on(instruction):
+        following.append(instruction.address + instruction.size)
+    if is_jump(instruction) and (target := direct_target(instruction)) is not None:
+        following.append(target)
+    return following
+
+
+def goes_on(instruction: "capstone.CsInsn") -> bool:
+    """Say whether an instruction can lead to the one behind it."""
+    return not (is_return(instruction) or instruction.mnemonic in _NO_WAY_ON)
+
+
+def is_return(instruction: "capstone.CsInsn") -> bool:
+    """Say whether an instruction returns."""
+    import capstone
+
+    return bool(instruction.group(capstone.CS_GRP_RET))
+
+
+def is_jump(instruction: "capstone.CsInsn") -> bool:
+    """Say whether an instruction jumps, always or perhaps."""
+    import capstone
+
+    return bool(instruction.group(capstone.CS_GRP_JUMP))
+
+
+def is_branch(instruction: "capstone.CsInsn") -> bool:
+    """Say whether an instruction jumps, calls or returns."""
+    return instruction.mnemonic == "call" or is_jump(instruction) or is_return(instruction)
+
+
+def jump_targets(code: bytes, address: int, mnemonics: tuple[str, ...]) -> set[int]:
+    """Return where direct jumps or calls lead that have one of these beginnings."""
+    return {
+        int(operand, 16)
+        for _, _, mnemonic, operand in instruction_lines(code, address)
+        if mnemonic.startswith(mnemonics) and operand.startswith("0x")
+    }
+
+
+def direct_target(instruction: "capstone.CsInsn") -> int | None:
+    """Return where a jump or call leads; None where that is indirect, and for all others."""
+    import capstone
+
+    if not (instruction.mnemonic == "call" or is_jump(instruction)):
+        return None
+    operand = instruction.operands[0]
+    return int(operand.imm) if operand.type == capstone.CS_OP_IMM else None
+
+
+def registers_read(instruction: "capstone.CsInsn") -> set[str]:
+    """Return the 64-bit names of the general registers that an instruction reads."""
+    read, _ = instruction.regs_access()
+    operands = instruction.op_str.split(", ")
+    if instruction.mnemonic == "xor" and operands[0] == operands[-1]:
+        return set()  # the way to say zero
+    return {whole_register(instruction.reg_name(each)) for each in read}
+
+
+def registers_written(instruction: "capstone.CsInsn") -> set[str]:
+    """Return the 64-bit names of the general registers that an instruction changes."""
+    _, written = instruction.regs_access()
+    return {whole_register(instruction.reg_name(each)) for each in written}
+
+
+def whole_register(name: str) -> str:
+    """Return the 64-bit name of a general register by that of a part: ``eax`` is of ``rax``."""
+    return _WHOLE.get(name, name)
+
+
+def _parts() -> dict[str, str]:
+    """Return every part of a general register -> the whole register."""
+    whole = {}
+    for letter in "abcd":
+        for part in (f"e{letter}x", f"{letter}x", f"{letter}l", f"{letter}h"):
+            whole[part] = f"r{letter}x"
+    for name in ("si", "di", "sp", "bp"):
+        for part in (f"e{name}", name, f"{name}l"):
+            whole[part] = f"r{name}"
+    for number in range(8, 16):
+        for suffix in "dwb":
+            whole[f"r{number}{suffix}"] = f"r{number}"
+    return whole
+
+
+_WHOLE = _parts()
