@@ -1,0 +1,15 @@
+"""The grammar of the command line."""
+
+from sslsniff.options import live_parser, read_parser
+
+OF_LIVE = {
+    "--pid", "-p", "--comm", "--uid", "--lib",
+    "--version", "--loader", "--ring-size", "--max-call-bytes", "--returns",
+}  # fmt: skip
+
+
+def test_read_has_the_options_of_live() -> None:
+    """But those that say what to watch, and how."""
+    live, read = ({*parser._option_string_actions} for parser in (live_parser(), read_parser()))
+    assert live - read == OF_LIVE
+    assert read - live == set()
