@@ -8,7 +8,7 @@ from sslsniff.decoders.content import ContentDecoder, codings, window_bytes
 from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import Header, Message
 
-WINDOWS_BYTES = 32 << 20
+WINDOWS_BYTES = 48 << 20
 """What undoing the codings of bodies that are under way may take on a connection."""
 
 

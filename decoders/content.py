@@ -133,13 +133,13 @@ class _Coding(NamedTuple):
     bytes: int
 
 
-_GZIP = _Coding(lambda: _Zlib(gzip=True), 64 << 10)
+_GZIP = _Coding(lambda: _Zlib(gzip=True), 128 << 10)
 _CODINGS = {
     "gzip": _GZIP,
     "x-gzip": _GZIP,
-    "deflate": _Coding(lambda: _Zlib(gzip=False), 64 << 10),
-    "br": _Coding(_Brotli, 16 << 20),  # its largest window (RFC 7932 section 9.1)
-    "zstd": _Coding(_Zstd, _ZSTD_WINDOW),
+    "deflate": _Coding(lambda: _Zlib(gzip=False), 128 << 10),
+    "br": _Coding(_Brotli, 24 << 20),  # its largest window is 16 MiB (RFC 7932 section 9.1)
+    "zstd": _Coding(_Zstd, _ZSTD_WINDOW + (4 << 20)),
 }
 
 _NO_CODING = frozenset(("", "identity", "chunked"))

@@ -32,6 +32,10 @@ _EVENTS = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"1a\r\n:c\nid: 1\nevent: e\ndata: a\n\n\r\n6\r\ndata:b\r\n"
 )
+_CODED_EVENTS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x49\x2c\x49\xb4\x4a\xe4\xe2\x02\0\0\0\xff\xff"
+)
 _GRPC_WEB = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc-web-text\r\nContent-Length: 24\r\n\r\n"
     b"AAAAAAMKAWGAAAAAA2E6Yg=="
@@ -50,6 +54,7 @@ SEEDS: dict[str, list[bytes]] = {
     "carried": [
         b"\0" + _PREFACE + _CALLS,
         b"\3" + _REQUEST + _EVENTS,
+        b"\1" + _REQUEST + _CODED_EVENTS,
         b"\1" + _REQUEST + _GRPC_WEB,
         b"\7" + _UPGRADE.replace(b"h2c", b"websocket") + _WEBSOCKET,
     ],

@@ -2,6 +2,8 @@
 
 import gzip
 import re
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -120,7 +122,7 @@ def response(at: int, coding: str) -> ResponseHead:
     return ResponseHead(at, "HTTP/2", 200, "", fields)
 
 
-@pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("gzip", 512)])
+@pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("gzip", 384)])
 def test_windows_share_one_room(coding: str, most: int) -> None:
     decoder = Carried(Detector("h2"))
     heads: list[Message] = [response(at, coding) for at in range(most + 1)]
@@ -138,6 +140,14 @@ def test_windows_share_one_room(coding: str, most: int) -> None:
     assert events(most) == ["no room to undo the content coding; the rest is not read"]
     decoder._read([MessageEnd(at, S) for at in range(most + 1)])
     assert decoder._windows.left == WINDOWS_BYTES
+
+
+@pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("deflate", 384)])
+def test_windows_take_no_more_than_is_stated(coding: str, most: int) -> None:
+    """The largest windows there are, all in use; docs/decoders.md states 64 MiB."""
+    command = [sys.executable, "-m", "tests.unit.decoders.coded_memory", coding, str(most)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    assert 16 << 20 < int(done.stdout) < 64 << 20
 
 
 @pytest.mark.parametrize("size", [1 << 20, 1])
