@@ -63,8 +63,6 @@ static __always_inline int has_layout(const struct layout *layout, u64 object)
 /* What the library's own object says of the connection, as far as its layout is known. */
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
-	event->library = layout->library;
-	event->tls_version = layout->tls_version;
 	if (!has_layout(layout, object))
 		return;
 	if (layout->server >= 0)
@@ -119,7 +117,10 @@ static __always_inline int announce(void *ctx, const struct thread *thread, cons
 	struct comm comm = {};
 	get_process_comm(&comm);
 	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
-	describe(event, key->object, layout);
+	event->library = layout->library;
+	event->tls_version = layout->tls_version;
+	if (!connection->half)
+		describe(event, key->object, layout);
 	ring_submit(events, event);
 	connection->announced = 1;
 	announce_addresses(thread, connection);
