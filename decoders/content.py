@@ -80,7 +80,14 @@ class _Zlib:
     @staticmethod
     def _inflate(inflater: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
         while data and not inflater.eof:
-            piece = inflater.decompress(data, _OUT_PIECE)
+            before = inflater.copy()
+            try:
+                piece = inflater.decompress(data, _OUT_PIECE)
+            except zlib.error:
+                # It kept back what stands before the damage: that should not depend on chunks.
+                for at in range(len(data)):
+                    yield before.decompress(data[at : at + 1])
+                raise
             data = inflater.unconsumed_tail
             yield piece
         if not inflater.eof:  # the last bytes may wait for room

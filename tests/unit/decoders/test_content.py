@@ -111,3 +111,14 @@ def test_in_pieces(name: str, size: int) -> None:
 @pytest.mark.parametrize("tail", [b"\0", b"\0" * 600, b"\x1f", b"\x1fx"])
 def test_padding_is_no_member(tail: bytes) -> None:
     assert decode(gzip.compress(TEXT) + tail, coded("gzip")) == Decoded(TEXT)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_what_stands_before_damage_is_given_in_any_pieces(coding: str) -> None:
+    whole = bytearray(ENCODERS[coding][1](TEXT))
+    whole[len(whole) // 2 : -200] = b"\xff" * 50
+    at_once, in_pieces = ContentDecoder(coded(coding)), ContentDecoder(coded(coding))
+    given = b"".join(at_once.feed(bytes(whole)))
+    assert given == b"".join(out for byte in whole for out in in_pieces.feed(bytes([byte])))
+    assert at_once.error == in_pieces.error is not None
+    assert len(given) > 1000
