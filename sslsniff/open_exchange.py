@@ -28,8 +28,8 @@ class OpenExchange:
     ended: set[Side] = field(default_factory=set)
     in_doubt: set[Side] = field(default_factory=set)
     error: str | None = None
-    _parts: dict[Side, list[bytes]] = field(default_factory=lambda: {side: [] for side in Side})
-    _kept_bytes: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
+    _parts: dict[Side, list[bytes]] = field(default_factory=dict)
+    _kept_bytes: dict[Side, int] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
@@ -47,19 +47,20 @@ class OpenExchange:
             return
         body.size += size + message.missing
         body.missing += message.missing
-        left = min(room.limit_bytes - self._kept_bytes[side], room.left_bytes)
+        kept = self._kept_bytes.get(side, 0)
+        left = min(room.limit_bytes - kept, room.left_bytes)
         # What follows a gap does not join what came before it.
         if left > 0 and size and not body.missing and side not in self.in_doubt:
             part = message.data[:left]
-            self._parts[side].append(part)
-            self._kept_bytes[side] += len(part)
+            self._parts.setdefault(side, []).append(part)
+            self._kept_bytes[side] = kept + len(part)
             room.left_bytes -= len(part)
 
     def join(self, room: BodyRoom) -> None:
         """Put what was kept together, and give its room back."""
         for side, parts in self._parts.items():
             body = self.body(side)
-            if body is not None and parts:
+            if body is not None:
                 body.data = b"".join(parts)
                 room.left_bytes += len(body.data)
 
