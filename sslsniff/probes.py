@@ -129,9 +129,10 @@ class Probes:
         index = self._add_layout(part)
         if isinstance(part.layout, RustlsLayout):
             self._follow_sockets()
-            self._doubted[index] = f"{planned.path}: {part}"
-            if part.read_as is not None:
-                self._note(f"{planned.path}: {part}, as its own layout is not known")
+            name = f"{planned.path}: {part}"
+            if part.read_as is not None and name not in self._doubted.values():
+                self._note(f"{name}, as its own layout is not known")
+            self._doubted[index] = name
         for (program, is_return), offsets in part.places().items():
             detach = self._loader.attach_uprobes(
                 program, _handle(planned.file), offsets, is_return=is_return, cookie=index
@@ -146,8 +147,8 @@ class Probes:
 
     def tell_misfits(self) -> None:
         """Say which parts were not as their layouts say, once; the programs drop them."""
-        for index in [each for each in self._doubted if self._tables.is_misfit(each)]:
-            name = self._doubted.pop(index)
+        misfits = [each for each in self._doubted if self._tables.is_misfit(each)]
+        for name in {self._doubted.pop(index) for index in misfits}:
             self._note(f"{name} keeps its data otherwise than is known: it is not shown")
 
     def detach(self) -> None:

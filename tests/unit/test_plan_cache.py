@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from sslsniff import plan_cache, targets
 from sslsniff.attachments import Attachment, Refusal
-from sslsniff.parts import ReturnStyle
+from sslsniff.parts import Probe, ReturnStyle
+from sslsniff.rustls_fitting import make_part
+from sslsniff.sites import Cost
 from tests import libraries
 
 TRAMPOLINE = ReturnStyle.TRAMPOLINE
@@ -183,3 +185,21 @@ def test_a_warm_look_is_fast() -> None:
     start = time.perf_counter()
     targets.plan_file(path)
     assert time.perf_counter() - start < 0.02
+
+
+@pytest.mark.parametrize("tls_version", [0x0303, None])
+def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None) -> None:
+    file = tmp_path / "service"
+    file.write_bytes(bytes(64))
+    probe = Probe("rustls_encrypt_enter", 16, False, Cost.EMULATED)
+    parts = [make_part(version, tls_version, [probe]) for version in ((0, 22), (0, 99))]
+    found = Attachment(str(file), None, tuple(parts), ("a reason",))
+    plan_cache.store(found, file.stat(), TRAMPOLINE)
+    assert plan_cache.load(str(file), file.stat(), TRAMPOLINE) == found
+    [entry] = entries(tmp_path / "cache")
+    for change in ({"version": "new"}, {"tls_version": "1.3"}, {"library": "openssl"}):
+        told = json.loads(entry.read_text())
+        told["parts"][0] |= change
+        entry.write_text(json.dumps(told))
+        assert plan_cache.load(str(file), file.stat(), TRAMPOLINE) is None
+        plan_cache.store(found, file.stat(), TRAMPOLINE)

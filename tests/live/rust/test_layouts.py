@@ -1,0 +1,59 @@
+"""A rustls that keeps its data otherwise than is known is dropped, and the user told."""
+
+import pytest
+
+from sslsniff import targets, wire
+from sslsniff.attachments import Attachment
+from sslsniff.capture import LiveCapture
+from sslsniff.kernel.libbpf import LibbpfLoader
+from sslsniff.parts import Part
+from sslsniff.plans.rustls import LAYOUTS
+from sslsniff.rustls import Version
+from tests.live.checks import run
+from tests.live.rust.fixtures import fixtures
+from tests.servers import Certificate, Server
+
+RING_BYTES = 4 << 20
+[PROGRAM] = [
+    each.path
+    for each in fixtures("blocking")
+    if (each.tls, each.profile) == ("rustls-0-23-ring", "release")
+]
+CONNECTIONS, REQUESTS = 2, 10
+
+
+def as_of(part: Part, version: Version) -> Part:
+    return part._replace(layout=LAYOUTS[version], read_as=".".join(map(str, version)))
+
+
+@pytest.mark.parametrize("version", [(0, 23), (0, 21), (0, 24)])
+def test_what_does_not_hold_is_dropped(
+    version: Version, server: Server, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is of 0.23; read as any other version nothing of it makes sense."""
+    plan = targets.plan_file(str(PROGRAM))
+    assert isinstance(plan, Attachment)
+    parts = tuple(as_of(part, version) for part in plan.parts)
+    monkeypatch.setattr(targets, "plan_file", lambda *_: plan._replace(parts=parts))
+    notes: list[str] = []
+    capture = LiveCapture(
+        targets.Scope(libraries=(str(PROGRAM),)),
+        lambda: LibbpfLoader(RING_BYTES),
+        ring_bytes=RING_BYTES,
+        call_limit_bytes=1 << 20,
+        note=notes.append,
+    )
+    with capture:
+        [note] = notes
+        assert note.startswith(f"{PROGRAM}: rustls 0.23 (read as {parts[0].read_as})")
+        notes.clear()
+        counts = [str(REQUESTS)] * CONNECTIONS
+        run(PROGRAM, str(server.port), str(certificate.certificate), *counts)
+        events = list(capture.finish())
+    connections = sum(isinstance(each, wire.Opened) for each in events)
+    if version == (0, 23):
+        assert (connections, notes) == (CONNECTIONS, [])
+    else:
+        assert connections == 0
+        [note] = notes
+        assert note.endswith("keeps its data otherwise than is known: it is not shown")
