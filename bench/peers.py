@@ -129,8 +129,16 @@ class _Peer(Watch):
                 time.sleep(0.05)
             yield
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(_PATIENCE_S)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a tool as Ctrl-C does, or else by force: bcc's loses the signal in its callback."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(3)
+            return
 
 
 class Bcc(_Peer):
