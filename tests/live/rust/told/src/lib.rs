@@ -1,5 +1,6 @@
 //! The requests that the clients make, and what they tell of them: a JSON object a line.
 
+use std::env;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::process;
@@ -19,13 +20,16 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns the next one: a GET of a size, or a POST of a body of that size.
+    /// Returns the next one: a GET of a size, or a POST of a body of that size. With
+    /// `PANIC_EVERY` in the environment so many of them have one that makes the server panic.
     pub fn next() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let size = SIZES[count / 2 % SIZES.len()];
         let nonce = format!("{}-{count}", process::id());
-        if count % 2 == 0 {
+        if panic_every().is_some_and(|every| count % every == 0) {
+            Self { nonce, method: "GET", target: "/panic".into(), body: vec![] }
+        } else if count % 2 == 0 {
             Self { nonce, method: "GET", target: format!("/bytes/{size}"), body: vec![] }
         } else {
             let body = bytes(size, &nonce);
@@ -61,6 +65,10 @@ impl Request {
             sha256(answer),
         );
     }
+}
+
+fn panic_every() -> Option<usize> {
+    env::var("PANIC_EVERY").ok()?.parse().ok()
 }
 
 /// Returns `size` bytes that depend on `seed` and do not repeat.
