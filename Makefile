@@ -46,7 +46,7 @@ unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/imp
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer rust
+live: .cache/test-packages .cache/developer .cache/wheels rust
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer
@@ -55,7 +55,7 @@ test-kernels: .cache/kernel-packages .cache/developer
 rust: .cache/test-packages .cache/cargo
 	$(PYTHON) -m tests.live.rust.fixtures
 
-test-rust: .cache/test-packages .cache/developer .cache/cargo
+test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(PYTHON) -m tests.live.rust.fixtures all
 	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest tests/live/rust
 
@@ -80,6 +80,12 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 .cache/mitmproxy: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
+	@touch $@
+
+# Programs in Rust that others built; tests/programs/server.py needs h2.
+.cache/wheels: Makefile | .cache/run-packages
+	$(PYTHON) -m venv --clear $@
+	$@/bin/pip install -q --disable-pip-version-check granian==2.8.7 pyreqwest==0.15.1 h2==4.3.0
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.

@@ -8,15 +8,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tests.live.checks import Passed
+import pytest
+
+from tests.live.checks import Passed, assert_passed, assert_whole, connections
 from tests.live.curl import Request, curl, results
-from tests.live.sniffer import PATIENCE_S
+from tests.live.sniffer import PATIENCE_S, Captured
 from tests.programs.server import pattern
 from tests.servers import Certificate, Server
 
 SIZES = (0, 1 << 10, 1 << 20)
 CONNECTIONS = (("1", 9), ("1", 8), ("1", 8), ("2", 13), ("2", 12))
 """Protocol and count of requests: 50 over 5 connections, half of them HTTP/2, all at once."""
+ALL_AT_ONCE = [f"{protocol}:{count}" for protocol, count in CONNECTIONS]
+"""The same as arguments of our clients."""
+TLS_VERSIONS = pytest.mark.parametrize("tls_version", ["1.2", "1.3"])
 _OPTIONS = {
     "1": ("--http1.1",),
     "2": ("--http2", "--parallel", "--parallel-max", "20"),
@@ -77,3 +82,15 @@ def ask(
         passed += results(stdout, asked)
     assert len({each.client for each in passed}) == len(connections)
     return passed
+
+
+def assert_captured(
+    captured: Captured, passed: list[Passed], role: str, library: str, tls_version: str
+) -> None:
+    """The 50 requests over 5 connections are what was captured, and nothing else is."""
+    assert len(passed) == 50
+    assert_passed(captured, passed, role=role, library=library)
+    assert_whole(captured)
+    assert len({(each.client, each.server) for each in passed}) == 5
+    assert connections(captured, tls_version=f"TLS {tls_version}") == 5
+    assert connections(captured, "closed") == 5

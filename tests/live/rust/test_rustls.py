@@ -4,36 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    run_under,
-    told,
-)
+from tests.live.checks import Sniff, run_under, told
 from tests.live.rust.fixtures import Fixture, fixtures
-from tests.live.rust.running import CONNECTIONS, ask, rust_server
-from tests.live.sniffer import Captured
+from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured, rust_server
 from tests.servers import Certificate, Server
 
 CLIENTS = fixtures("blocking", "reqwest-client")
-TLS_VERSIONS = pytest.mark.parametrize("tls_version", ["1.2", "1.3"])
 
 
 def each(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
-
-
-def assert_captured(
-    captured: Captured, passed: list[Passed], role: str, fixture: Fixture, tls_version: str
-) -> None:
-    assert len(passed) == 50
-    assert_passed(captured, passed, role=role, library=fixture.library)
-    assert_whole(captured)
-    assert connections(captured, tls_version=f"TLS {tls_version}") == 5
-    assert connections(captured, "closed") == 5
 
 
 @TLS_VERSIONS
@@ -49,7 +29,7 @@ def test_server(
         sniffer.until(50)
         sniffer.until(2 * 5, "connection")
         captured = sniffer.stop()
-    assert_captured(captured, passed, "server", fixture, tls_version)
+    assert_captured(captured, passed, "server", fixture.library, tls_version)
 
 
 @TLS_VERSIONS
@@ -63,11 +43,7 @@ def test_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TLS_VERSION", tls_version)
-    how = (
-        [f"{protocol}:{count}" for protocol, count in CONNECTIONS]
-        if fixture.program == "reqwest-client"
-        else ["10"] * 5
-    )
+    how = ALL_AT_ONCE if fixture.program == "reqwest-client" else ["10"] * 5
     ran = run_under(tmp_path, fixture.path, str(server.port), str(certificate.certificate), *how)
     passed = told(ran.stdout.decode())
-    assert_captured(ran.captured, passed, "client", fixture, tls_version)
+    assert_captured(ran.captured, passed, "client", fixture.library, tls_version)
