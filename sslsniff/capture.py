@@ -23,7 +23,7 @@ from sslsniff.tables import Tables
 
 _GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
-_HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them
+_HELD_BYTES = 128 << 10  # of the ring's room, while lanes take them
 
 
 class LiveCapture:
