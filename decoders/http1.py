@@ -67,7 +67,7 @@ class Http1:
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
-        (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
+        self.reader(side).feed(data, out)
         if self._next is not None:
             self._hand_over()
         return out
@@ -76,18 +76,22 @@ class Http1:
         """Note lost bytes; a gap of no bytes is none."""
         out: list[Message] = []
         if missing > 0 and self.switch is None:
-            (self._requests if side is Side.CLIENT else self._responses).gap(missing, out)
+            self.reader(side).gap(missing, out)
         return out
 
     def end(self, side: Side) -> list[Message]:
         """End a side; a server that ends leaves the waiting requests without a response."""
         out: list[Message] = []
-        (self._requests if side is Side.CLIENT else self._responses).end(out)
+        self.reader(side).end(out)
         if side is Side.SERVER:
             for waiting in self._waiting:
                 out.append(Aborted(waiting.stream, side, "connection closed"))
             self._waiting.clear()
         return out
+
+    def reader(self, side: Side) -> Reader:
+        """Return the reader of a side, which tells what its next bytes are."""
+        return self._requests if side is Side.CLIENT else self._responses
 
     def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
         """Report a head and decide about its body (RFC 9112 section 6.3)."""

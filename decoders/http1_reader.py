@@ -61,6 +61,11 @@ class Reader:
         """Tell whether a message has begun and not ended."""
         return self.state in _IN_MESSAGE
 
+    @property
+    def body_left(self) -> int:
+        """How many bytes belong to the body, or the chunk of it, at hand."""
+        return self._left
+
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to ``out``."""
         if self.held or self.state is State.WAIT:

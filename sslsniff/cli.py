@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sslsniff.filters import Filter
     from sslsniff.flows import Flows
     from sslsniff.model import Exchange
+    from sslsniff.redaction.rules import Rules
     from sslsniff.sinks.base import Sink
     from sslsniff.source import Source
 
@@ -235,7 +236,13 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
         streams=options.stream,
         body_limit_bytes=options.max_body,
     )
-    flows = Flows(source.libraries, tracer, source.lanes)
+    rules = _rules(options)
+    redactor = None
+    if rules is not None:
+        from sslsniff.redaction.redactor import Redactor
+
+        redactor = Redactor(tracer, rules)
+    flows = Flows(source.libraries, redactor or tracer, source.lanes)
     try:
         while not asked.to_stop and not source.ended:
             _move(source, flows, sinks)
@@ -247,13 +254,26 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
         for event in source.finish():
             flows.take(event)
         flows.recall()
+        if redactor is not None:
+            redactor.finish()
         for sink in sinks:  # a disk that is full should be told before the figures
             sink.flush()
         tracer.finish(source.counted_losses())
         for sink in sinks:
             sink.flush()
+        if rules is not None:
+            _note(rules.describe())
     except BrokenPipeError:
         pass  # whoever read a capture from a pipe is gone; other files are whole up to here
+
+
+def _rules(options: argparse.Namespace) -> "Rules | None":
+    """Return what is to be blanked, None where nothing is."""
+    if not (options.redact or options.redact_pattern):
+        return None
+    from sslsniff.redaction.rules import Rules
+
+    return Rules(defaults=options.redact, patterns=options.redact_pattern)
 
 
 def _move(source: "Source", flows: "Flows", sinks: "list[Sink]") -> None:

@@ -1,12 +1,16 @@
 """The command line's grammar."""
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sslsniff import __version__
 from sslsniff.escaping import escape
+
+if TYPE_CHECKING:
+    import regex
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 
@@ -141,6 +145,19 @@ def pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
+
+
+def bytes_pattern(text: str) -> "regex.Pattern[bytes]":
+    """Return the regular expression over bytes that ``text`` says; it must not match nothing."""
+    import regex  # for who redacts: it knows where a match may begin that goes on in the next bytes
+
+    try:
+        compiled = regex.compile(os.fsencode(text))
+    except regex.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
+    if compiled.match(b""):
+        raise argparse.ArgumentTypeError(f"{text!r} matches nothing at all, too")
+    return compiled
 
 
 def live_parser() -> Parser:
@@ -357,6 +374,19 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default="null-tls",
         metavar="LAYOUT",
         help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
+    )
+    output.add_argument(
+        "--redact",
+        action="store_true",
+        help="blank credentials in all output, with what cannot be looked into (docs/redact.md)",
+    )
+    output.add_argument(
+        "--redact-pattern",
+        type=bytes_pattern,
+        action="append",
+        default=[],
+        metavar="RE",
+        help="blank, likewise, what this regular expression matches (may be repeated)",
     )
     output.add_argument("--force", action="store_true", help="overwrite output files")
     output.add_argument(

@@ -35,11 +35,11 @@ _MEMO_STRINGS = 8192
 _MEMO_STRING_BYTES = 128
 _MAX_INTEGER = 1 << 28
 
-_STATIC: tuple[Header, ...] = (
+STATIC: tuple[Header, ...] = (
     (None, None),
     *((name.decode(), value.decode()) for name, value in HeaderTable.STATIC_TABLE),
 )
-_DYNAMIC = len(_STATIC)
+_DYNAMIC = len(STATIC)
 _UNKNOWN: Header = (None, None)
 
 _huffman_memo: dict[bytes, str | None] = {}
@@ -108,12 +108,12 @@ class HpackDecoder:
             if octet >= 0x80:  # indexed field, section 6.1
                 index = octet & 0x7F
                 if index == 0x7F:
-                    index, pos = _integer(block, pos, 0x7F)
+                    index, pos = read_integer(block, pos, 0x7F)
                 if index >= _DYNAMIC:
                     index -= _DYNAMIC
                     append(entries[index][0] if index < len(entries) else _UNKNOWN)
                 elif index:
-                    append(_STATIC[index])
+                    append(STATIC[index])
                 else:
                     raise HpackError("index 0 in a header block")
                 continue
@@ -122,27 +122,27 @@ class HpackDecoder:
             elif octet >= 0x20:  # size update, section 6.3
                 size = octet & 0x1F
                 if size == 0x1F:
-                    size, pos = _integer(block, pos, 0x1F)
+                    size, pos = read_integer(block, pos, 0x1F)
                 self._limit = min(size, MAX_TABLE)
                 self._evict()
                 continue
             else:  # literal without indexing or never indexed, sections 6.2.2 and 6.2.3
                 index, mask = octet & 0x0F, 0x0F
             if index == mask:
-                index, pos = _integer(block, pos, mask)
+                index, pos = read_integer(block, pos, mask)
             if not index:
-                name, pos = _string(block, pos, end)
+                name, pos = read_string(block, pos, end)
             elif index < _DYNAMIC:
-                name = _STATIC[index][0]
+                name = STATIC[index][0]
             else:
                 index -= _DYNAMIC
                 name = entries[index][0][0] if index < len(entries) else None
-            # As _string does it, in place for the usual case: a string that is remembered.
+            # As read_string does it, in place for the usual case: a string that is remembered.
             octet = block[pos]
             stop = pos + 1 + (octet & 0x7F)
             value = known(block[pos + 1 : stop]) if 0x80 <= octet < 0xFF else None
             if value is None or stop > end:
-                value, pos = _string(block, pos, end)
+                value, pos = read_string(block, pos, end)
             else:
                 pos = stop
             entry = (name, value)
@@ -174,7 +174,7 @@ def _cut(fields: list[Header]) -> None:
             return
 
 
-def _integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
+def read_integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
     """Read the octets behind a full prefix of ``value`` (section 5.1)."""
     shift = 0
     while True:
@@ -188,13 +188,13 @@ def _integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
             raise HpackError("integer too large in a header block")
 
 
-def _string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
+def read_string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
     """Read a string (section 5.2); one whose Huffman code is invalid is None."""
     octet = block[pos]
     pos += 1
     length = octet & 0x7F
     if length == 0x7F:
-        length, pos = _integer(block, pos, 0x7F)
+        length, pos = read_integer(block, pos, 0x7F)
     stop = pos + length
     if stop > end:
         raise HpackError("header block cut short")

@@ -1,0 +1,153 @@
+"""Secrets blanked inside HPACK header blocks (RFC 7541) whose every length stays.
+
+A value is blanked where it stands as a literal; whoever names its table entry later gets the
+blanked one. Entries count by their decoded lengths (section 4.1), so these must stay, too: a
+Huffman-coded value is replaced by as many symbols whose codes fill as many octets.
+"""
+
+from collections import deque
+
+from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
+
+from sslsniff.decoders.http2.hpack import STATIC, HpackError, read_integer, read_string
+from sslsniff.decoders.messages import Header
+from sslsniff.redaction.rules import Rules, Span
+from sslsniff.redaction.tape import BLANK
+
+_MOST_NAMES = 2048  # entries of the largest table that is followed, 32 bytes each at least
+_SYMBOLS = {5: b"0", 6: b"-", 7: b"x", 8: BLANK}
+"""What stands for a symbol, by the bits of its code."""
+_KINDS = ((0x80, 0x7F), (0x40, 0x3F), (0x20, 0x1F), (0x00, 0x0F))
+"""The least first octet of a field's representation, and the mask of its index (section 6)."""
+_INDEXED, _ADDED, _SIZE_UPDATE, _NOT_ADDED = _KINDS
+
+
+class HeaderBlocks:
+    """Blanks in the header blocks of one direction, in order.
+
+    Only the names of the table's entries are kept: none is asked for that was evicted.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._entries: deque[Header] = deque(maxlen=_MOST_NAMES)  # the newest first
+
+    def forget(self) -> None:
+        """Forget the table: blocks were lost."""
+        self._entries.clear()
+
+    def redact(self, block: bytes) -> tuple[bytes, list[Header]]:
+        """Return the block with its secrets blanked, and its fields as they were.
+
+        Fields that cannot be known are None. What cannot be read is blanked.
+        """
+        out = bytearray(block)
+        fields: list[Header] = []
+        at = 0
+        try:
+            while at < len(block):
+                at = self._field(block, at, out, fields)
+        except (HpackError, IndexError):
+            self.forget()
+            fields.append((None, None))
+            out[at:] = BLANK * (len(out) - at)
+            self._rules.blanked.unread_bytes += len(out) - at
+        return bytes(out), fields
+
+    def _field(self, block: bytes, at: int, out: bytearray, fields: list[Header]) -> int:
+        """Blank in the field at ``at``; return where the next one begins."""
+        kind = next(each for each in _KINDS if block[at] >= each[0])
+        mask = kind[1]
+        index, at = block[at] & mask, at + 1
+        if index == mask:
+            index, at = read_integer(block, at, mask)
+        if kind is _SIZE_UPDATE:
+            return at
+        if kind is _INDEXED:
+            fields.append(self._entry(index))
+            return at
+        name = self._entry(index)[0]
+        if not index:
+            name, at = read_string(block, at, len(block))
+        value, stop = read_string(block, at, len(block))
+        spans = [(0, 0)] if value is None else _joined(self._rules.find_in_header(name, value))
+        if spans:
+            self._rules.blanked.secrets += len(spans)
+            _blank_string(out, block, at, stop, value, spans)
+        fields.append((name, value))
+        if kind is _ADDED:
+            self._entries.appendleft((name, value))
+        return stop
+
+    def _entry(self, index: int) -> Header:
+        if index < len(STATIC):
+            return STATIC[index]
+        index -= len(STATIC)
+        return self._entries[index] if index < len(self._entries) else (None, None)
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Return the spans in order, those that overlap as one."""
+    out: list[Span] = []
+    for start, stop in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = out[-1][0], max(stop, out[-1][1])
+        else:
+            out.append((start, stop))
+    return out
+
+
+def _blank_string(
+    out: bytearray, block: bytes, at: int, stop: int, value: str | None, spans: list[Span]
+) -> None:
+    """Blank in the string (section 5.2) that stands from ``at``; all of it, if it is no other way.
+
+    Only a Huffman code that is longer than what it says, which is of no use, is not replaced by
+    another such code.
+    """
+    coded = bool(block[at] & 0x80)
+    length, start = block[at] & 0x7F, at + 1
+    if length == 0x7F:
+        length, start = read_integer(block, start, 0x7F)
+    code = None
+    if not coded:
+        code = bytearray(block[start:stop])
+        for first, last in spans:
+            code[first:last] = BLANK * (last - first)
+    elif value is not None:
+        code = _filled(value.encode("latin-1", "replace"), spans, length)
+    if code is None:
+        out[at] &= 0x7F
+        code = bytearray(BLANK * length)
+    out[start:stop] = code
+
+
+def _filled(value: bytes, spans: list[Span], length: int) -> bytearray | None:
+    """Return a Huffman code of ``length`` octets for a value of the same size, blanked in spans.
+
+    None if there is none.
+    """
+    kept = bytearray(value)
+    for first, last in reversed(spans):
+        del kept[first:last]
+    count = sum(last - first for first, last in spans)
+    # The code is padded with less than an octet (section 5.2).
+    room = 8 * length - sum(REQUEST_CODES_LENGTH[octet] for octet in kept)
+    bits, longer = divmod(min(room, 8 * count), count)
+    if room - 8 * count > 7 or bits not in _SYMBOLS:
+        return None
+    blanks = iter((_SYMBOLS[bits] * (count - longer)) + _SYMBOLS.get(bits + 1, b"") * longer)
+    filled = bytearray(value)
+    for first, last in spans:
+        filled[first:last] = bytes(next(blanks) for _ in range(last - first))
+    return _huffman(filled, length)
+
+
+def _huffman(text: bytes | bytearray, length: int) -> bytearray:
+    """Return the Huffman code of ``text``, padded with ones to ``length`` octets."""
+    code = bits = 0
+    for octet in text:
+        code = code << REQUEST_CODES_LENGTH[octet] | REQUEST_CODES[octet]
+        bits += REQUEST_CODES_LENGTH[octet]
+    padding = 8 * length - bits
+    return bytearray((code << padding | (1 << padding) - 1).to_bytes(length, "big"))

@@ -1,0 +1,253 @@
+"""The stage between ``flows`` and the tracer that blanks secrets in all connections."""
+
+from typing import Protocol
+
+from sslsniff.decoders.detect import Detector, guess_sender
+from sslsniff.decoders.messages import Side
+from sslsniff.flows import Listener
+from sslsniff.lanes import Lane
+from sslsniff.model import Chunk, Connection, Direction
+from sslsniff.redaction.http1 import Http1
+from sslsniff.redaction.http2 import Http2
+from sslsniff.redaction.rules import Rules
+from sslsniff.redaction.tape import Tape
+from sslsniff.redaction.websocket import WebSocket
+
+_UNDECIDED_BYTES = 64 << 10
+"""What waits for a protocol to be recognised; the detector's search is bounded likewise."""
+_CHUNKS_WITHOUT_ROLE = 16
+_MOST_TUNNELS = 8
+
+
+class _Walker(Protocol):
+    """Redacts one protocol; ``feed`` may return how many bytes were its own."""
+
+    def feed(self, side: Side, data: bytes, at: int) -> int | None:
+        """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
+
+    def gap(self, side: Side, missing: int) -> None:
+        """Take note of lost bytes."""
+
+    def end(self, side: Side) -> None:
+        """Take the end of a direction."""
+
+
+class _Opaque:
+    """Blanks all: a protocol that cannot be looked into."""
+
+    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+        self._tapes = tapes
+        self._rules = rules
+
+    def feed(self, side: Side, data: bytes, at: int) -> None:
+        self._tapes[side].blank(at, at + len(data))
+        self._rules.blanked.unread_bytes += len(data)
+
+    def gap(self, side: Side, missing: int) -> None:
+        pass
+
+    def end(self, side: Side) -> None:
+        pass
+
+
+class _Undecided:
+    """Waits until the first bytes tell the protocol; blanks those that wait too long."""
+
+    def __init__(self, tapes: dict[Side, Tape], rules: Rules, detector: Detector) -> None:
+        self._tapes = tapes
+        self._rules = rules
+        self._detector = detector
+        self.held: list[tuple[Side, bytes, int]] = []
+        self._size = 0
+
+    @property
+    def protocol(self) -> str:
+        return self._detector.protocol
+
+    def feed(self, side: Side, data: bytes, at: int) -> None:
+        self._detector.feed(side, data)
+        self.held.append((side, data, at))
+        self._size += len(data)
+        while self._size > _UNDECIDED_BYTES and self.protocol == "unknown":
+            self._blank_oldest()
+        self._hold()
+
+    def gap(self, side: Side, missing: int) -> None:
+        while self.held:
+            self._blank_oldest()
+        self._hold()
+        self._detector.gap(side, missing)
+
+    def end(self, side: Side) -> None:
+        self.gap(side, 0)
+
+    def give_up(self) -> None:
+        """See ``tape.Holder``."""
+        self.end(Side.CLIENT)
+
+    def release(self) -> list[tuple[Side, bytes, int]]:
+        """Return what waits, which is no longer held."""
+        for tape in self._tapes.values():
+            tape.holds.pop(self, None)
+        return self.held
+
+    def _blank_oldest(self) -> None:
+        side, data, at = self.held.pop(0)
+        self._size -= len(data)
+        self._tapes[side].blank(at, at + len(data))
+        self._rules.blanked.unread_bytes += len(data)
+
+    def _hold(self) -> None:
+        self.release()
+        for side, _, at in self.held:
+            self._tapes[side].holds.setdefault(self, at)
+
+
+class _Redaction:
+    """One connection."""
+
+    def __init__(self, connection: Connection, rules: Rules, listener: Listener) -> None:
+        self._connection = connection
+        self._rules = rules
+        self._tapes = {direction: Tape(listener.chunk) for direction in Direction}
+        self._waiting: list[Chunk] = []  # for a role
+        self._ended: set[Direction] = set()
+        self._walker: _Walker | None = None
+        self._tunnels = 0
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Take the next bytes. Where the library does not tell the role, they do."""
+        connection = self._connection
+        if connection.role is None:
+            self._waiting.append(chunk)
+            sender = guess_sender(chunk.data)
+            if sender is not None or len(self._waiting) >= _CHUNKS_WITHOUT_ROLE:
+                self._settle(sender or Side.CLIENT, chunk.direction)
+        else:
+            self._settle()
+            self._take(chunk)
+
+    def end(self, direction: Direction) -> None:
+        """Take the end of a direction: all that waits passes."""
+        self._settle()
+        if direction not in self._ended:
+            self._ended.add(direction)
+            side = self._connection.sender(direction)
+            if self._walker is not None and side is not None:
+                self._walker.end(side)
+            for tape in self._tapes.values():
+                tape.release()
+
+    def _settle(self, sender: Side = Side.CLIENT, direction: Direction = Direction.WRITE) -> None:
+        if self._waiting and self._connection.role is None:
+            self._connection.role = sender if direction is Direction.WRITE else sender.other
+        waiting, self._waiting = self._waiting, []
+        for chunk in waiting:
+            self._take(chunk)
+
+    def _take(self, chunk: Chunk) -> None:
+        side = self._connection.sender(chunk.direction)
+        assert side is not None
+        at = self._tapes[chunk.direction].add(chunk)
+        walker = self._walker or self._begin(self._connection.alpn)
+        if chunk.missing:
+            walker.gap(side, chunk.missing)
+        else:
+            self._feed(side, chunk.data, at)
+        for tape in self._tapes.values():
+            tape.release()
+
+    def _by_side(self) -> dict[Side, Tape]:
+        ends = {self._connection.sender(direction): tape for direction, tape in self._tapes.items()}
+        return {side: ends[side] for side in Side}
+
+    def _begin(self, alpn: str | None) -> _Walker:
+        self._walker = _Undecided(self._by_side(), self._rules, Detector(alpn))
+        return self._walker
+
+    def _feed(self, side: Side, data: bytes, at: int) -> None:
+        walker = self._walker
+        assert walker is not None
+        count = walker.feed(side, data, at)
+        if isinstance(walker, _Undecided):
+            make = _WALKERS.get(walker.protocol)
+            if make is not None:
+                held = walker.release()
+                self._walker = make(self._by_side(), self._rules)
+                for each in held:
+                    self._feed(*each)
+        elif isinstance(walker, Http1) and walker.switch is not None and count is not None:
+            self._follow(walker)
+            if count < len(data):
+                self._feed(side, data[count:], at + count)
+
+    def _follow(self, walker: Http1) -> None:
+        """Go on with the protocol that the connection switched to."""
+        switch = walker.switch
+        assert switch is not None
+        for side in Side:
+            walker.end(side)
+        if any(switch.pending.values()):  # blanked: it came before it was known whose it is
+            self._walker = _Opaque(self._by_side(), self._rules)
+        elif switch.token == "connect" and self._tunnels < _MOST_TUNNELS:
+            self._tunnels += 1
+            self._begin(None)
+        else:
+            make = _SWITCHES.get(switch.token, _Opaque)
+            self._walker = make(self._by_side(), self._rules)
+
+
+_WALKERS: dict[str, type[Http1 | Http2 | _Opaque]] = {
+    "http/1.1": Http1,
+    "http/2": Http2,
+    "websocket": _Opaque,  # joined in its middle: what was agreed on is not known
+}
+_SWITCHES: dict[str, type[Http2 | WebSocket | _Opaque]] = {"h2c": Http2, "websocket": WebSocket}
+
+
+class Redactor:
+    """A ``flows.Listener`` that tells ``listener`` the same, with secrets blanked.
+
+    Nothing passes that could not be looked into. Bytes wait while it is open what they are:
+    a head, a header block, a secret of at most 64 KiB; ``tape.HELD_BYTES`` in a direction.
+    """
+
+    def __init__(self, listener: Listener, rules: Rules) -> None:
+        self._listener = listener
+        self._rules = rules
+        self._open: dict[str, _Redaction] = {}
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self._open[connection.id] = _Redaction(connection, self._rules, self._listener)
+        self._listener.opened(connection, time_ns)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``flows.Listener``."""
+        self._open[chunk.connection.id].chunk(chunk)
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self._open[connection.id].end(direction)
+        self._listener.ended(connection, direction, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self._finish(self._open.pop(connection.id))
+        self._listener.closed(connection, time_ns)
+
+    def finish(self) -> None:
+        """Pass on what waits: no more comes."""
+        for redaction in self._open.values():
+            self._finish(redaction)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``flows.Listener``: none, as every byte is looked at."""
+        return None
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """See ``flows.Listener``: there are no lanes."""
+
+    def _finish(self, redaction: _Redaction) -> None:
+        for direction in Direction:
+            redaction.end(direction)
