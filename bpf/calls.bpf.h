@@ -70,17 +70,20 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 		bind_received(thread, &key, connection);
 	else
 		thread->written = call->object;
+	u64 position = connection->positions[direction];
+	connection->positions[direction] += size;
+	if (leave_out(thread->tid, connection))
+		return;
 	thread->piece = (struct piece){
 	    .connection = connection->id,
 	    .buffer = call->buffer,
 	    .size = size < limit ? size : limit,
 	    .span = size,
-	    .position = connection->positions[direction],
+	    .position = position,
 	    .call_bytes = size,
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
-	connection->positions[direction] += size;
 	if (announce(ctx, thread, &key, connection))
 		emit_piece(thread);
 	else

@@ -24,9 +24,11 @@ static __always_inline void fill_header(struct event_header *header, u16 kind, u
 	header->connection = connection;
 }
 
-static __always_inline struct connection *make_connection(const struct connection_key *key, u8 from_start)
+static __always_inline struct connection *make_connection(const struct connection_key *key, u8 from_start, u8 half)
 {
-	struct connection fresh = {.id = new_connection_id(), .from_start = from_start};
+	struct connection fresh = {.id = new_connection_id(), .from_start = from_start, .half = half};
+	if (!half)
+		fresh.left_out = choose(fresh.id);
 	map_update(connections, key, &fresh);
 	struct connection *connection = map_lookup(connections, key);
 	if (!connection)
@@ -37,7 +39,7 @@ static __always_inline struct connection *make_connection(const struct connectio
 static __always_inline struct connection *get_connection(const struct connection_key *key)
 {
 	struct connection *connection = map_lookup(connections, key);
-	return connection ? connection : make_connection(key, 0);
+	return connection ? connection : make_connection(key, 0, HALF_NONE);
 }
 
 static __always_inline u64 read_pointer(u64 address)

@@ -16,6 +16,7 @@ enum event_kind {
 	EVENT_ENDED = 6,
 	EVENT_PAIRED = 7,
 	EVENT_SOCKET_GONE = 8,
+	EVENT_LEFT_OUT = 9,
 };
 
 enum direction {
@@ -114,6 +115,11 @@ struct event_socket_gone {
 	__u64 socket;
 };
 
+/* A half was found to be of a connection that is left out: what was told of it does not count. */
+struct event_left_out {
+	struct event_header header;
+};
+
 /* A side sent its close_notify: nothing follows in this direction. */
 struct event_ended {
 	struct event_header header;
@@ -140,6 +146,7 @@ _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 48, "event_addresses");
 _Static_assert(sizeof(struct event_paired) == 24 + 8, "event_paired");
 _Static_assert(sizeof(struct event_socket_gone) == 24 + 8, "event_socket_gone");
+_Static_assert(sizeof(struct event_left_out) == 24, "event_left_out");
 _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");

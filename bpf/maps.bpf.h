@@ -12,12 +12,12 @@
 #define MOST_LAYOUTS 1024
 
 struct config {
-	u32 own_pid; /* sslsniff itself: never watched */
-	u32 by_pid;  /* 1: only processes in `pids`, and their later children */
-	u32 by_uid;  /* 1: only users in `uids` */
-	u32 by_comm; /* 1: only processes named as in `comms`, or whose program is */
-	u32 stopped; /* 1: nothing counts any more, though probes may still stand */
-	u32 pad;
+	u32 own_pid;	 /* sslsniff itself: never watched */
+	u32 by_pid;	 /* 1: only processes in `pids`, and their later children */
+	u32 by_uid;	 /* 1: only users in `uids` */
+	u32 by_comm;	 /* 1: only processes named as in `comms`, or whose program is */
+	u32 stopped;	 /* 1: nothing counts any more, though probes may still stand */
+	u32 sample_most; /* connections whose hash is above are left out */
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;
@@ -77,15 +77,18 @@ struct connection {
 	u64 partner;  /* id of the other half, where user space was told of the pair */
 	u8 announced; /* user space has the EVENT_OPENED */
 	u8 from_start;
-	u8 ended;   /* 1 << direction: nothing follows there, and user space knows */
-	u8 half;    /* enum half */
-	u8 is_sure; /* of a half's socket: what was sent had the length of its records */
+	u8 ended;    /* 1 << direction: nothing follows there, and user space knows */
+	u8 half;     /* enum half */
+	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
+	u8 left_out; /* enum left_out */
 };
 
 /* The cipher objects whose records a socket carries. */
 struct carrier {
 	u64 objects[DIRECTIONS];
 	u64 pid;
+	u8 left_out; /* enum left_out */
+	u8 pad[7];
 };
 
 /* A TLS call between its entry and its return. The stack pointer tells calls of one thread apart. */
@@ -159,6 +162,7 @@ enum counter {
 	COUNTER_NOT_READ_BYTES,
 	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
+	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
 	COUNTERS,
 };
 

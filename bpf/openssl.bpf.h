@@ -16,7 +16,7 @@ int openssl_new_return(struct pt_regs *ctx)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	close_connection(thread->tid, &key);
-	make_connection(&key, 1);
+	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
 
@@ -52,7 +52,7 @@ int openssl_clear_enter(struct pt_regs *ctx)
 	if (!connection || !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE]))
 		return 0;
 	close_connection(thread->tid, &key);
-	make_connection(&key, 1);
+	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
 

@@ -53,10 +53,9 @@ static __always_inline struct connection *take_record(const struct thread *threa
 		connection = 0;
 	}
 	if (!connection) {
-		connection = make_connection(key, sequence == 0);
+		connection = make_connection(key, sequence == 0, half);
 		if (!connection)
 			return 0;
-		connection->half = half;
 		connection->sequence = sequence;
 	}
 	connection->missed += sequence - connection->sequence;
@@ -112,7 +111,7 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 {
 	struct plaintext *plaintext = &thread->plaintext;
 	const struct config *config = get_config();
-	if (!config || config->stopped || !plaintext->left)
+	if (!config || config->stopped || !plaintext->left || leave_out(thread->tid, connection))
 		return;
 	u32 direction = connection->half == HALF_WRITE;
 	thread->piece = (struct piece){

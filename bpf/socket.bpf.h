@@ -59,15 +59,18 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 	ring_submit(events, event);
 }
 
-/* Remember whose records the socket carries, for its end. */
-static __always_inline void carry(u64 socket, const struct connection_key *key, u8 half)
+/* Remember whose records the socket carries, for its end. Returns whether they are left out. */
+static __always_inline u8 carry(u64 socket, const struct connection_key *key, u8 half)
 {
 	struct carrier *known = map_lookup(carriers, &socket);
 	struct carrier carrier = {.pid = key->pid};
 	if (known && known->pid == key->pid)
 		carrier = *known;
+	else
+		carrier.left_out = choose(new_connection_id());
 	carrier.objects[half == HALF_WRITE] = key->object;
 	map_update(carriers, &socket, &carrier);
+	return carrier.left_out;
 }
 
 static __always_inline void bind(const struct thread *thread, const struct connection_key *key,
@@ -88,7 +91,7 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 	connection->socket = socket;
 	connection->rival = 0;
 	if (connection->half)
-		carry(socket, key, connection->half);
+		follow_socket(thread->tid, connection, carry(socket, key, connection->half));
 	if (connection->announced)
 		announce_addresses(thread, connection);
 }

@@ -18,6 +18,7 @@
 #include "maps.bpf.h"
 #include "stack.bpf.h"
 #include "process.bpf.h"
+#include "sample.bpf.h"
 #include "connection.bpf.h"
 #include "data.bpf.h"
 #include "socket.bpf.h"
@@ -34,5 +35,6 @@ KEEP_TYPE(event_closed);
 KEEP_TYPE(event_exited);
 KEEP_TYPE(event_paired);
 KEEP_TYPE(event_socket_gone);
+KEEP_TYPE(event_left_out);
 
 LICENSE("Dual MIT/GPL");

@@ -31,7 +31,8 @@ class LiveCapture:
 
     ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
     lines that the user should see though nothing failed. ``style`` is how returns are seen, None:
-    as is safe on this kernel.
+    as is safe on this kernel. ``sample`` is the share of all connections that is captured, each one
+    as a whole.
     """
 
     is_live = True
@@ -49,6 +50,7 @@ class LiveCapture:
         *,
         ring_bytes: int,
         call_limit_bytes: int,
+        sample: float = 1,
         note: Callable[[str], None],
         style: ReturnStyle | None = None,
     ) -> None:
@@ -58,6 +60,7 @@ class LiveCapture:
         self._load = load
         self._ring_bytes = ring_bytes
         self._call_limit_bytes = call_limit_bytes
+        self._sample = sample
         self._note = note
         self._planner = Planner(note, style)
         self._closing = contextlib.ExitStack()
@@ -72,7 +75,7 @@ class LiveCapture:
             with contextlib.ExitStack() as opened:
                 files, loader = self._plan_and_load(opened)
                 self._tables = Tables(loader)
-                self._tables.configure(self._scope, self._call_limit_bytes)
+                self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
                 self._open_ring(loader)
                 self._probes = Probes(loader, self._tables, self.libraries, self._note)
                 self._closing.callback(self._probes.detach)
@@ -172,6 +175,10 @@ class LiveCapture:
         """See ``Source``: of connections that came and went while the ring was full, too."""
         return self._tables.losses()
 
+    def left_out(self) -> int | None:
+        """See ``Source``."""
+        return None if self._sample == 1 else self._tables.left_out()
+
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
         self._probes.tell_misfits()
@@ -232,7 +239,7 @@ class LiveCapture:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
         if isinstance(event, wire.Opened):
             self._open[event.connection] = (event.pid, event.object_address)
-        elif isinstance(event, wire.Closed):
+        elif isinstance(event, wire.Closed | wire.LeftOut):
             self._open.pop(event.connection, None)
         elif isinstance(event, wire.Exited):
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]

@@ -128,6 +128,7 @@ def _live(given: list[str]) -> int:
             loading.result,
             ring_bytes=options.ring_size,
             call_limit_bytes=options.max_call_bytes,
+            sample=options.sample,
             note=_note,
             style=None if options.returns == "auto" else ReturnStyle(options.returns),
         )
@@ -258,7 +259,7 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
             redactor.finish()
         for sink in sinks:  # a disk that is full should be told before the figures
             sink.flush()
-        tracer.finish(source.counted_losses())
+        tracer.finish(source.counted_losses(), source.left_out())
         for sink in sinks:
             sink.flush()
         if rules is not None:

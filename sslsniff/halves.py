@@ -23,6 +23,7 @@ from sslsniff.wire import (
     Ended,
     Event,
     Exited,
+    LeftOut,
     Opened,
     Paired,
     Record,
@@ -115,6 +116,7 @@ class Halves:
             Checked: self._checked,
             Ended: self._ended,
             SocketGone: self._socket_gone,
+            LeftOut: self._left_out,
             Exited: self._exited,
         }
 
@@ -204,6 +206,15 @@ class Halves:
         whole = self._by_socket.get(event.socket)
         if whole is not None:
             yield from self._close(whole, event.time_ns)
+
+    def _left_out(self, event: LeftOut) -> Iterator[Event]:
+        half = self._halves.get(event.connection)
+        if half is None:
+            return
+        self._forget(half)
+        whole = half.whole
+        if whole is not None and not whole.halves and whole.addresses is None:
+            yield whole.closed(event.time_ns)
 
     def _exited(self, event: Exited) -> Iterator[Event]:
         for half in [each for each in self._halves.values() if each.opened.pid == event.pid]:

@@ -273,7 +273,8 @@ class Summary:
     ``shown`` is how many of the exchanges a filter let through, None without a filter.
     ``joined`` of the connections were joined in the middle: what passed before is not counted.
     ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
-    while nothing could be told of them.
+    while nothing could be told of them. ``left_out`` is how many connections sampling did not take,
+    which count nowhere else; None without sampling.
     """
 
     exchanges: int | None = None
@@ -285,3 +286,4 @@ class Summary:
     unplaced_bytes: int = 0
     shown: int | None = None
     joined: int = 0
+    left_out: int | None = None

@@ -124,6 +124,16 @@ def call_limit(text: str) -> int:
     return number
 
 
+def share(text: str) -> float:
+    """Return the share of connections that ``text`` says, such as 1/10."""
+    if not re.fullmatch(r"[0-9]{1,7}/[0-9]{1,7}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 1/10")
+    part, whole = map(int, text.split("/"))
+    if not 0 < part <= whole:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of more than 0, and 1 at most")
+    return part / whole
+
+
 def expression(text: str) -> str:
     """Return ``text``, a filter expression with an operator in it.
 
@@ -204,6 +214,13 @@ def live_parser() -> Parser:
         default=[],
         metavar="LIBRARY",
         help="only this TLS library: a name such as libssl.so.3, or a path",
+    )
+    what.add_argument(
+        "--sample",
+        type=share,
+        default=1,
+        metavar="SHARE",
+        help="only a share of connections such as 1/10, each of them whole",
     )
     _add_filter(parser)
     _add_output(parser)

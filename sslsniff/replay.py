@@ -92,6 +92,10 @@ class ReplaySource:
         """See ``source.Source``: a capture tells of all in their places."""
         return []
 
+    def left_out(self) -> int | None:
+        """See ``source.Source``: nothing is."""
+        return None
+
     def finish(self) -> Iterator[Event]:
         """See ``source.Source``: reads no further, yields what was read."""
         self._stopping = True

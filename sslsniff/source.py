@@ -31,5 +31,8 @@ class Source(Protocol):
     def counted_losses(self) -> list[Loss]:
         """Return all that is known as lost once ``finish`` is over, told by events or not."""
 
+    def left_out(self) -> int | None:
+        """Return how many connections sampling left out; None where it was not asked for."""
+
     def finish(self) -> Iterator[Event]:
         """Stop, and yield what is left. The source is not used again."""

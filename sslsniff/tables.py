@@ -1,5 +1,6 @@
 """The maps of the BPF programs as user space writes and reads them (bpf/maps.bpf.h)."""
 
+import math
 import os
 import struct
 from collections.abc import Iterable
@@ -17,11 +18,11 @@ MOST_LAYOUTS = 1024
 
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
-_CONFIG = struct.Struct("<IIIII4xQQQ")
+_CONFIG = struct.Struct("<IIIIIIQQQ")
 _LAYOUT = struct.Struct("<I14iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQQQQBBBBB3x")
+_CONNECTION = struct.Struct("<QQQQQQQQBBBBBB2x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
@@ -41,6 +42,7 @@ _COUNTED = (
 )
 _UNTRACKED_CALLS = 10
 _UNRELIABLE_TYPES = 11
+_LEFT_OUT = 12
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -59,8 +61,12 @@ class Tables:
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def configure(self, scope: Scope, call_limit_bytes: int) -> None:
-        """Tell the programs whom to watch, and how much of a call to copy."""
+    def configure(self, scope: Scope, call_limit_bytes: int, sample: float = 1) -> None:
+        """Tell the programs whom to watch, how much of a call to copy, and of how many connections.
+
+        ``sample`` is the share of all connections, above 0, 1 at most.
+        """
+        self._sample_most = math.ceil(sample * (1 << 32)) - 1
         self._scope = scope
         self._call_limit_bytes = call_limit_bytes
         self._write_config(stopped=False)
@@ -86,6 +92,7 @@ class Tables:
             bool(scope.uids),
             bool(scope.comms),
             stopped,
+            self._sample_most,
             self._call_limit_bytes,
             namespace.st_dev if inside else 0,
             namespace.st_ino if inside else 0,
@@ -147,6 +154,10 @@ class Tables:
     def untracked_calls(self) -> int:
         """Return how many calls passed unseen because a table was full."""
         return self._counter(_UNTRACKED_CALLS)
+
+    def left_out(self) -> int:
+        """Return how many connections on which something passed were left out."""
+        return self._counter(_LEFT_OUT)
 
     def unreliable_types(self) -> int:
         """Return how often bcc's headers were found not to be this kernel's."""

@@ -113,15 +113,17 @@ class Tracer:
         self._audience.closed(connection, time_ns)
         self._conversations.pop(connection.id, None)
 
-    def finish(self, counted: Sequence[Loss] = ()) -> None:
+    def finish(self, counted: Sequence[Loss] = (), left_out: int | None = None) -> None:
         """End what is still open, though its connection is not; tell the sinks the figures.
 
-        ``counted`` is what the source knows as lost: of connections that were never told of, too.
+        ``counted`` is what the source knows as lost: of connections that were never told of, too;
+        ``left_out`` how many connections it left out.
         """
         for conversation in self._conversations.values():
             conversation.break_off(self.last_ns)
         totals = self.totals
         totals.exchanges = self._audience.exchanges if self._decodes else None
+        totals.left_out = left_out
         totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
         totals.lossy_connections = list(self._lossy.values())
         placed = {

@@ -122,10 +122,17 @@ class SocketGone(NamedTuple):
     socket: int
 
 
+class LeftOut(NamedTuple):
+    """A half is of a connection that sampling leaves out: what it told does not count."""
+
+    time_ns: int
+    connection: int
+
+
 Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 """What is told of connections."""
 
-Record = Event | Paired | SocketGone
+Record = Event | Paired | SocketGone | LeftOut
 """What the kernel tells, also of halves of connections."""
 
 _DATA_KIND = 2
@@ -139,6 +146,7 @@ ENDED = struct.Struct("<HBBIQQQ")
 EXITED = struct.Struct("<HBBIQQI4x")
 PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
+LEFT_OUT = HEADER
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """By their numbers in ``bpf/event.h``."""
@@ -275,6 +283,11 @@ def _parse_socket_gone(record: memoryview, clock_offset_ns: int) -> SocketGone:
     return SocketGone(time_ns + clock_offset_ns, sock)
 
 
+def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
+    _, _, _, _, time_ns, connection = LEFT_OUT.unpack_from(record)
+    return LeftOut(time_ns + clock_offset_ns, connection)
+
+
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     1: _parse_opened,
     _DATA_KIND: _parse_data,
@@ -284,6 +297,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     6: _parse_ended,
     7: _parse_paired,
     8: _parse_socket_gone,
+    9: _parse_left_out,
 }
 
 

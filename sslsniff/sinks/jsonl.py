@@ -186,6 +186,7 @@ class JsonSink(Sink):
                 "duration_s": round(summary.duration_ns / 1e9, 6),
             }
             | ({} if summary.shown is None else {"shown": summary.shown})
+            | ({} if summary.left_out is None else {"left_out_connections": summary.left_out})
         )
 
     def flush(self) -> None:

@@ -38,6 +38,8 @@ def summary_lines(summary: Summary) -> list[str]:
         of = "" if summary.shown is None else f"{summary.shown} shown of "
         figures.insert(0, f"{of}{text.counted(summary.exchanges, 'exchange')}")
     lines = [", ".join(figures)]
+    if summary.left_out is not None:
+        lines.append(f"{text.counted(summary.left_out, 'more connection')} left out by --sample")
     lines += [
         f"lost for {loss.cause.value}: {text.counted(loss.events, 'time')}, {loss.bytes} bytes"
         for loss in summary.losses

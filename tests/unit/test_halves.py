@@ -125,6 +125,29 @@ def test_new_keys_go_on_in_the_same_connection() -> None:
     assert not seen.closed_ones
 
 
+def test_what_a_half_told_is_forgotten_where_it_is_left_out() -> None:
+    seen = Seen(*WRITES[:2], wire.LeftOut(2, W), wire.Closed(5, W, 0, 4))
+    seen.tell(seen.halves.release())
+    assert not seen.connections
+    seen.take(*WRITES[:2])  # its next socket is one that is not left out
+    seen.take(*WRITES[2:], *READS)
+    assert_one(seen)
+
+
+def test_a_half_that_was_shown_already_ends_where_it_is_left_out() -> None:
+    seen = Seen(*WRITES[:2])
+    seen.tell(seen.halves.release())
+    seen.take(wire.LeftOut(2, W))
+    assert seen.closed_ones == [seen.only]
+    assert seen.passed(seen.only, WRITE) == b"GET "
+
+
+def test_a_half_that_is_left_out_leaves_its_connection_as_it_was() -> None:
+    seen = Seen(*WRITES, *READS, wire.LeftOut(2, W), data(R, READ, 6, b"!"))
+    assert seen.passed(seen.only, READ) == b"200 OK!"
+    assert not seen.closed_ones
+
+
 def test_a_loss_behind_the_last_event_is_told() -> None:
     seen = Seen(*WRITES, *READS, wire.Closed(5, W, 0, 8), wire.Closed(5, R, 6, 0))
     assert seen.only.missing_bytes == 3

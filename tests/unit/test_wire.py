@@ -59,6 +59,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_exited", wire.EXITED),
         ("event_paired", wire.PAIRED),
         ("event_socket_gone", wire.SOCKET_GONE),
+        ("event_left_out", wire.LEFT_OUT),
         ("config", tables._CONFIG),
         ("layout", tables._LAYOUT),
         ("rustls_layout", tables._RUSTLS_LAYOUT),
@@ -132,5 +133,7 @@ def test_ends_and_pairs_are_parsed() -> None:
     assert wire.parse(memoryview(paired), 0) == wire.Paired(1000, 42, 43)
     gone = wire.SOCKET_GONE.pack(8, 0, 0, 0, 1000, 0, 0xBEEF)
     assert wire.parse(memoryview(gone), 0) == wire.SocketGone(1000, 0xBEEF)
+    left_out = wire.LEFT_OUT.pack(9, 0, 0, 77, 1000, 42)
+    assert wire.parse(memoryview(left_out), 0) == wire.LeftOut(1000, 42)
     exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)
     assert wire.parse(memoryview(exited), 0) == wire.Exited(1000, 70)

@@ -192,6 +192,9 @@ def test_json_tells_losses_and_the_summary() -> None:
         "lost_bytes": 5,
         "duration_s": 2.0,
     }
+    summary.left_out = 9
+    *_, last = shown(JsonSink, lambda sink: sink.summary(summary)).splitlines()
+    assert json.loads(last)["left_out_connections"] == 9
 
 
 def test_warnings_are_shown_where_there_are_some() -> None:
@@ -241,3 +244,9 @@ def test_summary_lists_lossy_connections() -> None:
         "lost for ring full: 2 times, 5 bytes",
         "  7-1  demo\\x1b[31m[7]  127.0.0.1:443  bytes lost: 5 (ring full)",
     ]
+
+
+def test_summary_tells_what_sampling_left_out() -> None:
+    summary = Summary(3, 1, 10, 2_000_000_000, left_out=9)
+    text = shown(SummarySink, lambda sink: sink.summary(summary))
+    assert text.splitlines()[1:] == ["9 more connections left out by --sample"]
