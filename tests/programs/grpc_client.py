@@ -2,8 +2,8 @@
 
     python grpc_client.py PORT CERTIFICATE COUNT...
 
-Makes COUNT calls at once on each connection, every other one a stream of ``STREAMED`` messages, and
-tells of them as the other clients do; its bodies are messages with their prefixes.
+Makes COUNT calls at once on each connection, every other one a stream of messages, and tells of
+them as the other clients do; its bodies are messages with their prefixes.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from server import pattern
 
 SERVICE = "test.Echo"
 SIZES = (0, 1 << 10, 1 << 20)
-STREAMED = 5
+STREAMED_SIZES = (0, 1, 1 << 10, 1 << 14, 1 << 16)
 
 
-def message(number: int) -> bytes:
-    """Return the message that is the ``number``th of a call."""
-    return BytesValue(value=pattern(SIZES[number % len(SIZES)])).SerializeToString()
+def message(size: int) -> bytes:
+    """Return a message with a field of so many bytes."""
+    return BytesValue(value=pattern(size)).SerializeToString()
 
 
 def framed(messages: Iterable[bytes]) -> bytes:
@@ -39,12 +39,12 @@ def call(channel: grpc.Channel, port: int, number: int) -> str:
     metadata = (("x-nonce", nonce),)
     if number % 2:
         method = f"/{SERVICE}/Streaming"
-        asked = [message(each) for each in range(STREAMED)]
+        asked = [message(size) for size in STREAMED_SIZES]
         made = channel.stream_stream(method)(iter(asked), metadata=metadata)
         answered = list(made)
     else:
         method = f"/{SERVICE}/Unary"
-        asked = [message(number // 2)]
+        asked = [message(SIZES[number // 2 % len(SIZES)])]
         answer, made = channel.unary_unary(method).with_call(asked[0], metadata=metadata)
         answered = [answer]
     host, client_port = dict(made.initial_metadata())["x-client"].split(":")
@@ -67,7 +67,7 @@ def connect(port: int, certificate: str) -> grpc.Channel:
     """Return a channel with a connection of its own."""
     credentials = grpc.ssl_channel_credentials(Path(certificate).read_bytes())
     options = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
-    return grpc.secure_channel(f"localhost:{port}", credentials, options)
+    return grpc.secure_channel(f"127.0.0.1:{port}", credentials, options)
 
 
 def main() -> None:

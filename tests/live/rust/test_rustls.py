@@ -1,5 +1,6 @@
 """Rust programs, as server and as client: every request, each byte, both addresses."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,21 @@ def test_client(
     ran = run_under(tmp_path, fixture.path, str(server.port), str(certificate.certificate), *how)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", fixture.library, tls_version)
+
+
+@each("server")
+def test_without_probes(
+    fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """What these tests assert does not hold where the probes stand in another file."""
+    other = shutil.copy(fixture.path, tmp_path / "server")
+    with (
+        rust_server(fixture.path, certificate) as server,
+        sniff("--pid", str(server.pid), "--lib", str(other)) as sniffer,
+    ):
+        passed = ask(server, certificate, tmp_path)
+        captured = sniffer.stop()
+    assert len(passed) == 50
+    with pytest.raises(AssertionError):
+        assert_captured(captured, passed, "server", fixture.library, "1.3")
+    assert (captured.code, captured.exchanges) == (0, [])

@@ -1,0 +1,94 @@
+"""rustls connections: from before, and one after the other."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live.checks import (
+    Sniff,
+    address,
+    assert_passed,
+    assert_whole,
+    connections,
+    content,
+    run,
+    sha256,
+    started,
+)
+from tests.live.curl import Request, curl, results
+from tests.live.rust.fixtures import Fixture, fixtures
+from tests.live.rust.running import rust_server
+from tests.live.sniffer import PATIENCE_S
+from tests.live.test_http2_joined import ask, assert_request, find_nonce
+from tests.servers import PROGRAMS, Certificate
+
+AFTER_EACH_OTHER = 200
+
+
+def each(*programs: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
+
+
+@each("server")
+def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
+    with rust_server(fixture.path, certificate) as server:
+        command = (PROGRAMS / "python_client.py", "http.client", str(server.port))
+        with started(sys.executable, *command, certificate.certificate) as client:
+            ask(client, 5)
+            with sniff("--pid", str(server.pid)) as sniffer:
+                passed = ask(client, 9) + ask(client, 8)
+                client.communicate(timeout=PATIENCE_S)
+                sniffer.until(2, "connection")
+                captured = sniffer.stop()
+    assert_passed(captured, passed, role="server", library="rustls")
+    assert_whole(captured)
+    assert connections(captured, joined=True) == connections(captured, "closed") == 1
+    assert captured.summary["joined_connections"] == 1
+
+
+@each("server")
+def test_joined_http2(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
+    """The HPACK tables of before are unknown: what they tell is left out, none of it is wrong."""
+    with rust_server(fixture.path, certificate) as server:
+        command = (PROGRAMS / "h2_client.py", str(server.port), certificate.certificate)
+        with started(sys.executable, *command) as client:
+            ask(client, 5)
+            with sniff("--pid", str(server.pid)) as sniffer:
+                passed = {each.nonce: each for each in ask(client, 9) + ask(client, 8)}
+                client.communicate(timeout=PATIENCE_S)
+                sniffer.until(2, "connection")
+                captured = sniffer.stop()
+    for exchange in captured.exchanges:
+        response = exchange["response"]
+        true = passed.pop(find_nonce(response, passed))
+        assert (exchange["protocol"], exchange["error"]) == ("http/2", None)
+        assert address(exchange["client"]) == true.client
+        assert address(exchange["server"]) == true.server
+        assert response["status"] in {true.status, None}
+        assert sha256(content(response["body"])) == true.response_sha256
+        assert_request(exchange["request"], true)
+    assert passed == {}
+    assert_whole(captured)
+    assert connections(captured, joined=True) == connections(captured, "closed") == 1
+
+
+@each("server")
+def test_one_after_the_other(
+    fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """Each has its ciphers where those of one before it were."""
+    asked = [Request(f"/bytes/{number}") for number in range(AFTER_EACH_OTHER)]
+    with (
+        rust_server(fixture.path, certificate) as server,
+        sniff("--pid", str(server.pid)) as sniffer,
+    ):
+        command = curl(
+            server.url, asked, certificate, tmp_path, "--http1.1", "-H", "connection: close"
+        )
+        passed = results(run(*command), asked)
+        sniffer.until(2 * AFTER_EACH_OTHER, "connection")
+        captured = sniffer.stop()
+    assert_passed(captured, passed, role="server", library="rustls")
+    assert_whole(captured)
+    assert connections(captured) == connections(captured, "closed") == AFTER_EACH_OTHER
