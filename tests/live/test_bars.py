@@ -17,7 +17,7 @@ from sslsniff.replay import ReplaySource
 from tests.live import checks
 from tests.live.checks import Sniff
 from tests.live.load import Load, Passed, Receiver, held, told
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured, Sniffer
 from tests.servers import Certificate
 
 MIB = 1 << 20
@@ -164,6 +164,26 @@ def test_large_calls(load: Load, receiver: Receiver, tmp_path: Path) -> None:
     assert assert_accounted(captured, sent) == (100_000, {"call limit": MIB - 100_000})
 
 
+def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) -> list[Passed]:
+    """Let one after the other of ``markers`` send until one is shown; return what they sent.
+
+    The ring is read in order: when that one is shown, all before it was read.
+    """
+    sent: list[Passed] = []
+    deadline = time.monotonic() + PATIENCE_S
+    for number, marker in enumerate(markers, start=1):
+        sent.append(told(marker.communicate("go\n", PATIENCE_S)[0]))
+        next_at = min(deadline, time.monotonic() + PATIENCE_S / len(markers))
+        while time.monotonic() < next_at:
+            if f'"pid":{sent[-1].pid},' in sniffer.output.read_text("utf-8"):
+                for unused in markers[number:]:
+                    unused.kill()
+                    unused.communicate()
+                return sent
+            time.sleep(0.05)
+    raise TimeoutError("the reader has not caught up")
+
+
 def test_stopped_reader(
     load: Load, receiver: Receiver, certificate: Certificate, sniff: Sniff
 ) -> None:
@@ -173,8 +193,9 @@ def test_stopped_reader(
         # One that has its connection all the time, others that come and go meanwhile.
         long = held(load.sender(receiver.port, 1, (20, 1000), (9_000, 4_000)))
         short = [held(load.sender(quick.port, seed, (30, 700))) for seed in range(2, 7)]
+        markers = [held(load.sender(quick.port, seed, (1, 700))) for seed in range(10, 40)]
         after = held(load.sender(quick.port, 99, (30, 700)))
-        senders = [long, *short, after]
+        senders = [long, *short, *markers, after]
         pids = [part for each in senders for part in ("--pid", str(each.pid))]
         with sniff("--chunks", "--ring-size", "4M", *pids) as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)
@@ -182,7 +203,7 @@ def test_stopped_reader(
             sent = [told(each.communicate("go\n", PATIENCE_S)[0]) for each in (long, *short)]
             time.sleep(max(0.0, 2 - (time.monotonic() - stopped)))
             sniffer.process.send_signal(signal.SIGCONT)
-            time.sleep(0.5)
+            sent += until_caught_up(sniffer, markers)
             sent.append(told(after.communicate("go\n", PATIENCE_S)[0]))
             captured = sniffer.wait()
 
