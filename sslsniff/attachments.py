@@ -8,6 +8,8 @@ from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
 from sslsniff.plans import PLANS, Plan
 from sslsniff.rustls_fitting import fit_rustls
 
+_WITH_SYMBOLS = "build it with symbols, or install its debug file"
+
 
 class Attachment(NamedTuple):
     """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why.
@@ -56,7 +58,9 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     if parts:
         return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file)
     if left_out:
-        return Refusal("; ".join(left_out), is_tls=True)
+        is_named = elf.section(".symtab") is not None or elf.debug_file is not None
+        remedy = "" if is_named else _WITH_SYMBOLS
+        return Refusal("; ".join(left_out), is_tls=True, remedy=remedy)
     return Refusal("there is no TLS library in it that sslsniff knows")
 
 

@@ -62,7 +62,7 @@ class LiveCapture:
         self._call_limit_bytes = call_limit_bytes
         self._sample = sample
         self._note = note
-        self._planner = Planner(note, style)
+        self._planner = Planner(style)
         self._closing = contextlib.ExitStack()
         self._halves = Halves()
         self._open: dict[int, tuple[int, int]] = {}
@@ -85,6 +85,7 @@ class LiveCapture:
                     self._probes.attach(each)
             if not self._probes.files:
                 self._nothing_yet()
+            self._tell_refused()
         except BaseException:
             self.close()
             raise
@@ -116,6 +117,12 @@ class LiveCapture:
             if not procfs.exists(pid):
                 raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
 
+    def _tell_refused(self) -> None:
+        """Say of each file with a TLS library that is not probed why it is not, once."""
+        for line in self._planner.untold:
+            self._note(line)
+        self._planner.untold.clear()
+
     def _nothing_yet(self) -> None:
         """No file to probe was found: an error where none can come, a note where one may."""
         if self._scope.libraries:
@@ -123,7 +130,8 @@ class LiveCapture:
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
             raise self._planner.refusal or gone
-        self._note("no TLS library is in use yet; waiting for one")
+        self._tell_refused()
+        self._note("no TLS library that can be probed is in use yet; waiting for one")
 
     def describe(self) -> str:
         """Return a line that says what is watched by now."""
@@ -206,6 +214,7 @@ class LiveCapture:
                 self._note(
                     f"{mapped.path} came into use by process {mapped.pid}: watched from now on"
                 )
+        self._tell_refused()
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
         if not mapped.is_visible:

@@ -49,7 +49,8 @@ def _rows(usage: Usage) -> Iterator[tuple[str, ...]]:
 def _columns(plan: Attachment | Refusal) -> tuple[str, str, str]:
     """Return a plan's library, probes and cost, or why there are none."""
     if isinstance(plan, Refusal):
-        return "?", f"none: {plan.reason}", "-"
+        remedy = f" ({plan.remedy})" if plan.remedy else ""
+        return "?", f"none: {plan.reason}{remedy}", "-"
     costs = {
         cost: sum(probe.cost is cost for probe in plan.probes if not probe.is_return)
         for cost in Cost

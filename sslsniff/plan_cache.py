@@ -37,7 +37,7 @@ from sslsniff.plans import PLANS
 from sslsniff.plans.rustls import LAYOUTS, METHODS
 from sslsniff.sites import Cost
 
-_FORMAT = 3
+_FORMAT = 4
 _DECIDING = (
     attachments,
     calls,
@@ -144,7 +144,7 @@ def _check_private(status: os.stat_result, is_kind: Any) -> None:
 
 def _entry(found: Attachment | Refusal) -> dict[str, Any]:
     if isinstance(found, Refusal):
-        return {"refusal": found.reason, "is_tls": found.is_tls}
+        return {"refusal": found.reason, "is_tls": found.is_tls, "remedy": found.remedy}
     return {
         "build_id": found.build_id,
         "parts": [_part_entry(each) for each in found.parts],
@@ -167,7 +167,7 @@ def _part_entry(part: Part) -> dict[str, Any]:
 def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
     """Return what an entry says; raises where it says nothing sensible."""
     if "refusal" in entry:
-        return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]))
+        return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]), _text(entry["remedy"]))
     parts = tuple(_parse_part(each, size) for each in entry["parts"])
     if not parts:
         raise ValueError

@@ -35,13 +35,14 @@ class Planned(NamedTuple):
 class Planner:
     """Decides what belongs into a file; each file is looked at once.
 
-    ``refusal`` is why the first file was not taken that could not be. ``note`` takes lines that
-    the user should see; ``style`` is how returns are seen, None: as is safe on this kernel.
+    ``refusal`` is why the first file was not taken that could not be; ``untold`` are lines about
+    those with a TLS library, for who has told them to take out. ``style`` is how returns are seen,
+    None: as is safe on this kernel.
     """
 
-    def __init__(self, note: Callable[[str], None], style: ReturnStyle | None) -> None:
+    def __init__(self, style: ReturnStyle | None) -> None:
         self.refusal: TargetError | None = None
-        self._note = note
+        self.untold: list[str] = []
         self._style = style
         self._seen: set[tuple[int, int]] = set()
 
@@ -74,12 +75,12 @@ class Planner:
 
     def _refuse(self, path: str, refusal: Refusal) -> None:
         reason = refusal.reason
+        remedy = refusal.remedy or "name a TLS library (sslsniff list shows those in use)"
         fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
-        self.refusal = self.refusal or TargetError(
-            fact, refusal.remedy or "name a TLS library (sslsniff list shows those in use)"
-        )
+        self.refusal = self.refusal or TargetError(fact, remedy)
         if refusal.is_tls:
-            self._note(f"{path} is not probed: {reason}")
+            also = f": {refusal.remedy}" if refusal.remedy else ""
+            self.untold.append(f"{path} is not probed, {reason}{also}")
 
 
 class Probes:

@@ -81,7 +81,7 @@ class _Listing:
     def doubts(self) -> Iterator[str]:
         """Yield what may be missing, when the objects were told."""
         if not self._functions:
-            yield "it has no symbols, nor a debug file that is installed here"
+            yield "it has no symbols: build it with symbols, or install its debug file"
         if self._pattern is None:
             return
         if self._inlinings is None:

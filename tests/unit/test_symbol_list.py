@@ -125,7 +125,7 @@ def test_debug_info_is_read_from_its_own_file(program: Path, tmp_path: Path) -> 
     debug.unlink()
     done = symbols(stripped)
     assert done.returncode == 1
-    assert "it has no symbols, nor a debug file that is installed here" in done.stderr
+    assert "it has no symbols: build it with symbols, or install its debug file" in done.stderr
 
 
 def test_reading_debug_info_ends_in_time(program: Path) -> None:
