@@ -57,7 +57,8 @@ rust: .cache/test-packages .cache/cargo
 
 test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(PYTHON) -m tests.live.rust.fixtures all
-	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest tests/live/rust
+	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest --junitxml=.cache/rust/results.xml tests/live/rust; \
+	code=$$?; $(BIN)/python -m tests.live.rust.table .cache/rust/results.xml && exit $$code
 
 bench: .cache/bench-packages .cache/developer .cache/mitmproxy
 	$(SUDO) $(BIN)/python -m bench

@@ -17,12 +17,19 @@ SOURCES = Path(__file__).parent
 CACHE = SOURCES.parents[2] / ".cache" / "rust"
 ALL = os.environ.get("SSLSNIFF_RUST") == "all"
 _FLAGS = {"v0-mangling": "-C symbol-mangling-version=v0"}
+# What Cargo's strip = "debuginfo" and "symbols" have the linker do, to what is built already.
+_STRIPPED = {
+    "strip-debuginfo": ("release", "--strip-debug"),
+    "strip-symbols": ("release", "--strip-all"),
+    "dev-stripped": ("dev", "--strip-all"),
+}
 _EVERY = ("server", "blocking", "reqwest-client", "grpc")
 
 
 class Build(NamedTuple):
     """One run of cargo: programs with one TLS library (a feature) and one profile of Cargo.toml.
 
+    A stripped one is a copy of what another profile made, which stands before it.
     ``few``: those of the programs that ``make test`` builds.
     """
 
@@ -48,6 +55,11 @@ class Fixture(NamedTuple):
         """What sslsniff calls the library."""
         return self.tls.split("-")[0]
 
+    @property
+    def catches_panics(self) -> bool:
+        """Whether a panic of a handler ends in an answer; else it ends the program."""
+        return self.profile != "fat-lto-abort"
+
 
 BUILDS = (
     Build("rustls-0-20"),
@@ -63,16 +75,27 @@ BUILDS = (
     Build("rustls-0-23-ring", "v0-mangling"),
     Build("rustls-0-23-ring", "strip-debuginfo"),
     Build("rustls-0-23-ring", "strip-symbols", few=("blocking",)),
+    Build("rustls-0-23-aws-lc-rs", "strip-symbols"),
+    Build("rustls-0-22-ring", "strip-symbols"),
+    Build("rustls-0-22-aws-lc-rs", "strip-symbols"),
     Build("openssl", "release", ("blocking",), few=("blocking",)),
     Build("openssl-static", "release", ("blocking",)),
 )
 
 
-def fixtures(*programs: str) -> list[Fixture]:
+REFUSED = (
+    Build("rustls-0-20", "strip-symbols"),
+    Build("rustls-0-21", "strip-symbols", few=("server",)),
+    Build("rustls-0-23-ring", "dev-stripped"),
+)
+"""What sslsniff cannot show, and says so."""
+
+
+def fixtures(*programs: str, builds: Iterable[Build] = BUILDS) -> list[Fixture]:
     """Return what is tested now of ``programs``: with SSLSNIFF_RUST=all everything."""
     return [
         Fixture(program, build.tls, build.profile)
-        for build in BUILDS
+        for build in builds
         for program in (build.programs if ALL else build.few)
         if program in programs
     ]
@@ -85,18 +108,25 @@ def build_all(builds: Iterable[Build]) -> None:
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     for build in builds:
-        subprocess.run(_command(build), cwd=SOURCES, env=_environment(build), check=True)
-        folder = "debug" if build.profile == "dev" else build.profile
+        unstripped, option = _STRIPPED.get(build.profile, (None, ""))
+        if unstripped is None:
+            subprocess.run(_command(build), cwd=SOURCES, env=_environment(build), check=True)
         for program in build.programs:
-            _put(
-                CACHE / "target" / folder / program,
-                Fixture(program, build.tls, build.profile).path,
-            )
+            kept = Fixture(program, build.tls, build.profile).path
+            if unstripped is None:
+                _put(CACHE / "target" / _folder(build.profile) / program, kept)
+            else:
+                source = Fixture(program, build.tls, unstripped).path
+                subprocess.run(["strip", option, source, "-o", kept], check=True)
 
 
 def few() -> Iterator[Build]:
     """Yield the builds that ``make test`` needs, with no more than it needs."""
-    return (build._replace(programs=build.few) for build in BUILDS if build.few)
+    return (build._replace(programs=build.few) for build in (*BUILDS, *REFUSED) if build.few)
+
+
+def _folder(profile: str) -> str:
+    return "debug" if profile == "dev" else profile
 
 
 def _command(build: Build) -> list[str]:
@@ -125,4 +155,4 @@ def _put(built: Path, kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    build_all(BUILDS if sys.argv[1:] == ["all"] else few())
+    build_all((*BUILDS, *REFUSED) if sys.argv[1:] == ["all"] else few())

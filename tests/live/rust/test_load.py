@@ -15,9 +15,7 @@ CONNECTIONS = ("1:60", "1:60", "1:60", "2:100", "2:100")
 [CLIENT] = [
     each for each in fixtures("reqwest-client") if each[1:] == ("rustls-0-23-ring", "release")
 ]
-
-# With panic=abort a panic ends a program, watched or not.
-SERVERS = [each for each in fixtures("server") if each.profile != "fat-lto-abort"]
+SERVERS = [each for each in fixtures("server") if each.catches_panics]
 
 
 def load(server: Server, certificate: Certificate) -> tuple[Counter[tuple[str, int]], set[str]]:
