@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff import plan_cache, procfs
+from sslsniff import debug_files, plan_cache, procfs
 from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError, TargetError
@@ -83,7 +83,7 @@ def plan_file(
     try:
         with Elf(path, handle) as elf:
             known = plan_cache.load(path, elf.status, style)
-            if known is not None:
+            if known is not None and not _is_outdated(known, elf):
                 return known
             found = make_attachment(elf, style)
             # Of other files nothing is kept: they are many, and found out as fast as remembered.
@@ -92,6 +92,11 @@ def plan_file(
             return found
     except ElfError as error:
         return Refusal(error.fact, remedy=error.remedy)
+
+
+def _is_outdated(known: Attachment | Refusal, elf: Elf) -> bool:
+    """Say whether symbols have come that were missing: with a debug file."""
+    return isinstance(known, Refusal) and bool(known.remedy) and debug_files.find(elf) is not None
 
 
 def candidates(scope: Scope) -> Iterator[str]:

@@ -13,6 +13,7 @@ from sslsniff import debug_files, plan_cache, targets
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.elf import Elf
 from tests import libraries
+from tests.unit import rust_files
 
 SOURCE = """
 #include <openssl/ssl.h>
@@ -66,6 +67,19 @@ def program(unstripped: Path, tmp_path: Path) -> Program:
         assert elf.section(".symtab") is None
         assert elf.function("SSL_read") is None
     return made
+
+
+def test_one_that_comes_later_is_noticed(tmp_path: Path) -> None:
+    functions, texts = [rust_files.OLD_ENCRYPT], [rust_files.source_path("0.21.12")]
+    unstripped = rust_files.made(tmp_path / "unstripped", functions, texts, body="nop\nret")
+    program = Program(tmp_path, unstripped)
+    aside = program.debug.rename(tmp_path / "aside")
+    for _ in range(2):
+        found = program.plan()
+        assert isinstance(found, Refusal)
+        assert found.remedy == "build it with symbols, or install its debug file"
+    aside.rename(program.debug)
+    assert isinstance(program.plan(), Attachment)
 
 
 def test_the_probes_are_those_of_the_unstripped_program(program: Program, unstripped: Path) -> None:

@@ -174,9 +174,9 @@ def test_the_cache_does_not_grow_without_end(
     for index in range(40):
         os.utime(tmp_path / "file", ns=(index, index))
         status = (tmp_path / "file").stat()
-        plan_cache.store(Refusal("no", is_tls=True), status, TRAMPOLINE)
+        plan_cache.store(Refusal("no", True, "a remedy"), status, TRAMPOLINE)
     assert len(entries(tmp_path / "cache")) <= 8
-    assert plan_cache.load("file", status, TRAMPOLINE) == Refusal("no", is_tls=True)
+    assert plan_cache.load("file", status, TRAMPOLINE) == Refusal("no", True, "a remedy")
 
 
 def test_a_warm_look_is_fast() -> None:

@@ -123,11 +123,11 @@ def test_running(
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         started(program, str(listener.getsockname()[1]), certificate.certificate, "1") as process,
+        listener.accept()[0],  # the program waits for a server's part of the handshake
+        sniff("--pid", str(process.pid)) as sniffer,
     ):
-        # It waits for the server's part of the handshake from now on.
-        with listener.accept()[0], sniff("--pid", str(process.pid)) as sniffer:
-            captured = sniffer.stop()
-            done = sslsniff("list", "--pid", str(process.pid))
+        captured = sniffer.stop()
+        done = sslsniff("list", "--pid", str(process.pid))
     assert re.match(f"sslsniff: .*program is not probed, {fact}: {remedy}\n", captured.stderr)
     assert re.search(rf" none: {fact} \({remedy}\) ", done.stdout)
     assert (done.returncode, done.stderr) == (1, "")
