@@ -89,22 +89,23 @@ def rows(results: Results) -> list[Row]:
         for build in BUILDS
     ]
     refused = [
-        Row(*_library(build, releases), build.profile, (_refused(build, results),) * len(COLUMNS))
+        Row(*_library(build, releases), build.profile, _refused(build, results))
         for build in REFUSED
     ]
     return shown + refused
 
 
-def _refused(build: Build, results: Results) -> str:
+def _refused(build: Build, results: Results) -> tuple[str, ...]:
+    """Return what each column says of a build that should be refused: in the first one, why."""
     names = [
         f"test_refused[{'-'.join(Fixture(each, build.tls, build.profile))}]"
         for each in build.programs
     ]
     states = {results.get(each, NOT_RUN) for each in names}
     if unexpected := {WORKS, FAILED, NOT_RUN} & states:
-        return min(unexpected)
+        return (min(unexpected),) * len(COLUMNS)
     [why] = states
-    return f"no: {why}"
+    return (f"no: {why}", *("no",) * (len(COLUMNS) - 1))
 
 
 def _releases() -> dict[str, str]:
@@ -133,15 +134,15 @@ def short(found: list[Row]) -> list[str]:
     """Return the table with a line for each library and provider."""
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for row in found:
-        states = {*row.cells} - {NONE}
-        state = next((each for each in (FAILED, NOT_RUN) if each in states), states.pop())
+        states = [each for each in row.cells if each != NONE]
+        state = next((each for each in (FAILED, NOT_RUN) if each in states), states[0])
         groups.setdefault(row[:2], {}).setdefault(state, []).append(row.profile)
     body = []
-    for key, states in groups.items():
-        works = ", ".join(states.pop(WORKS, [])) or NONE
-        others = "; ".join(f"{', '.join(each)}: {state}" for state, each in states.items())
+    for key, profiles in groups.items():
+        works = ", ".join(profiles.pop(WORKS, [])) or NONE
+        others = "; ".join(f"{', '.join(each)}: {state}" for state, each in profiles.items())
         body.append((*key, works, others or NONE))
-    return _lines(("library", "provider", "works", "does not"), body)
+    return _lines(("library", "provider", "works", "else"), body)
 
 
 def _lines(headings: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> list[str]:
