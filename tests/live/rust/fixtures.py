@@ -23,7 +23,7 @@ _STRIPPED = {
     "strip-symbols": ("release", "--strip-all"),
     "dev-stripped": ("dev", "--strip-all"),
 }
-_EVERY = ("server", "blocking", "reqwest-client", "grpc")
+_EVERY = ("server", "blocking", "reqwest-client", "grpc", "early-data")
 
 
 class Build(NamedTuple):

@@ -1,4 +1,4 @@
-"""rustls connections: from before, and one after the other."""
+"""rustls connections: from before, one after the other, with new keys, with early data."""
 
 import sys
 from pathlib import Path
@@ -13,17 +13,22 @@ from tests.live.checks import (
     connections,
     content,
     run,
+    run_under,
     sha256,
     started,
+    told,
 )
 from tests.live.curl import Request, curl, results
 from tests.live.rust.fixtures import Fixture, fixtures
-from tests.live.rust.running import rust_server
+from tests.live.rust.running import assert_captured, rust_server
 from tests.live.sniffer import PATIENCE_S
 from tests.live.test_http2_joined import ask, assert_request, find_nonce
-from tests.servers import PROGRAMS, Certificate
+from tests.servers import PROGRAMS, Certificate, Server
 
 AFTER_EACH_OTHER = 200
+[SERVER] = [each for each in fixtures("server") if each[1:] == ("rustls-0-23-ring", "release")]
+FIFTY = ["10"] * 5
+WITH_KEY_UPDATES = [each for each in fixtures("blocking") if each.tls.startswith("rustls-0-23")]
 
 
 def each(*programs: str) -> pytest.MarkDecorator:
@@ -92,3 +97,44 @@ def test_one_after_the_other(
     assert_passed(captured, passed, role="server", library="rustls")
     assert_whole(captured)
     assert connections(captured) == connections(captured, "closed") == AFTER_EACH_OTHER
+
+
+@pytest.mark.parametrize("fixture", WITH_KEY_UPDATES, ids="-".join)
+def test_client_with_key_updates(
+    fixture: Fixture,
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each request and answer has keys of its own."""
+    monkeypatch.setenv("KEY_UPDATES", "1")
+    ran = run_under(tmp_path, fixture.path, str(server.port), certificate.certificate, *FIFTY)
+    assert_captured(ran.captured, told(ran.stdout.decode()), "client", "rustls", "1.3")
+    assert connections(ran.captured, joined=False) == 5
+
+
+@pytest.mark.parametrize("fixture", WITH_KEY_UPDATES, ids="-".join)
+def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
+    with (
+        rust_server(SERVER.path, certificate) as server,
+        sniff("--pid", str(server.pid)) as sniffer,
+    ):
+        client = (fixture.path, str(server.port), certificate.certificate, *FIFTY)
+        passed = told(run(*client, KEY_UPDATES="1"))
+        sniffer.until(2 * 5, "connection")
+        captured = sniffer.stop()
+    assert_captured(captured, passed, "server", "rustls", "1.3")
+    assert connections(captured, joined=False) == 5
+
+
+@each("early-data")
+def test_early_data(fixture: Fixture, certificate: Certificate, tmp_path: Path) -> None:
+    """What the client sends before the handshake ends has keys of its own; of both ends."""
+    ran = run_under(tmp_path, fixture.path, certificate.certificate, certificate.key, "12")
+    passed = told(ran.stdout.decode())
+    assert len(passed) == 12
+    for role in ("client", "server"):
+        assert_passed(ran.captured, passed, role=role, library="rustls")
+    assert_whole(ran.captured)
+    assert connections(ran.captured, joined=False) == connections(ran.captured, "closed") == 2 * 12
