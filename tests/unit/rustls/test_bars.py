@@ -3,10 +3,13 @@
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from sslsniff import plan_cache, targets
+from sslsniff.attachments import Attachment
 from tests.unit.rust_files import source_path
 from tests.unit.rustls.shape import Shape
 
@@ -73,3 +76,19 @@ def test_a_stripped_program_is_searched_in_two_seconds(large: Path, tmp_path: Pa
     taken = seconds(stripped, "shape")
     print(f"{stripped.stat().st_size >> 20} MiB, {POINTERS} pointers: {taken:.2f} s")
     assert taken < 2
+
+
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_a_second_look_is_no_search(
+    is_stripped: bool, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    path = tmp_path / "program"
+    subprocess.run(["strip", "-s" if is_stripped else "-g", large, "-o", path], check=True)
+    taken = []
+    for _ in range(2):
+        start = time.process_time()
+        assert isinstance(targets.plan_file(str(path)), Attachment)
+        taken.append(time.process_time() - start)
+    print(f"{path.stat().st_size >> 20} MiB: {taken[0]:.2f} s, then {taken[1] * 1000:.1f} ms")
+    assert taken[1] < 0.02
