@@ -23,7 +23,7 @@ help:
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
-	@echo "make test-rust     run live tests on all Rust programs (half an hour)"
+	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make bench   measure start-up, memory, loss and decoding"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
