@@ -18,6 +18,7 @@ from tests.live.rust.fixtures import BUILDS, REFUSED, SOURCES, Build, Fixture
 ROOT = SOURCES.parents[2]
 BEGIN, END = "<!-- table: written by make test-rust -->", "<!-- end of table -->"
 WORKS, FAILED, NOT_RUN, NONE = "works", "fails", "not run", "-"
+PARTLY = "works as far as it was run"
 Results = dict[str, str]
 """Name of a test -> WORKS, FAILED, or where it worked out that nothing can be shown, why."""
 
@@ -134,15 +135,20 @@ def short(found: list[Row]) -> list[str]:
     """Return the table with a line for each library and provider."""
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for row in found:
-        states = [each for each in row.cells if each != NONE]
-        state = next((each for each in (FAILED, NOT_RUN) if each in states), states[0])
-        groups.setdefault(row[:2], {}).setdefault(state, []).append(row.profile)
+        groups.setdefault(row[:2], {}).setdefault(_in_all(row.cells), []).append(row.profile)
     body = []
     for key, profiles in groups.items():
         works = ", ".join(profiles.pop(WORKS, [])) or NONE
         others = "; ".join(f"{', '.join(each)}: {state}" for state, each in profiles.items())
         body.append((*key, works, others or NONE))
     return _lines(("library", "provider", "works", "else"), body)
+
+
+def _in_all(cells: tuple[str, ...]) -> str:
+    states = [each for each in cells if each != NONE]
+    if FAILED in states:
+        return FAILED
+    return PARTLY if {WORKS, NOT_RUN} <= {*states} else states[0]
 
 
 def _lines(headings: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> list[str]:
