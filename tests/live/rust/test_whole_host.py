@@ -1,52 +1,58 @@
 """Watching everything, in namespaces of its own: Rust programs from before and from later."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.live.checks import assert_passed, assert_whole, run, told
-from tests.live.enclosure import enclosure, inner_pid, outer_pid
+from tests.live.enclosure import Enclosure, enclosure, inner_pid, outer_pid
 from tests.live.rust.fixtures import fixtures
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import Certificate
+from tests.servers import Certificate, Server
 
 [SERVER, CLIENT] = [
     each for each in fixtures("server", "blocking") if each[1:] == ("rustls-0-23-ring", "release")
 ]
 
 
+@contextlib.contextmanager
+def server_inside(inside: Enclosure, file: Path, certificate: Certificate) -> Iterator[Server]:
+    """Run a server in a file that nothing outside has mapped: no probe is to stand in another."""
+    shutil.copy(SERVER.path, file)
+    with inside.started(file, certificate.certificate, certificate.key) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield Server(inner_pid(outer_pid(process.pid)), port)
+
+
 def test_everything(certificate: Certificate, tmp_path: Path) -> None:
-    """The files are copies that nothing outside has mapped, so that no probe stands elsewhere."""
-    server_file, client_file = (
-        shutil.copy(each.path, tmp_path / each.program) for each in (SERVER, CLIENT)
-    )
+    """What a client outside asks of both servers inside; nothing of the client."""
     output = tmp_path / "captured.jsonl"
-    files = (str(certificate.certificate), str(certificate.key))
-    with (
-        enclosure(tmp_path) as inside,
-        inside.started(server_file, *files) as server,
-    ):
-        assert server.stdout is not None
-        options = (server.stdout.readline().strip(), files[0], "10", "10")
-        server_pid = inner_pid(outer_pid(server.pid))
-        with inside.started(SSLSNIFF, "--json", "-o", output) as sniffer:
-            assert sniffer.stderr is not None
-            assert sniffer.stderr.readline().startswith(READY)
-            outside = told(run(CLIENT.path, *options))
-            inside.run(client_file, *options[:2])  # which connects to nothing
-            came = sniffer.stderr.readline()
-            within = told(inside.run(client_file, *options).stdout)
-            os.kill(outer_pid(sniffer.pid), signal.SIGINT)
-            _, stderr = sniffer.communicate(timeout=PATIENCE_S)
+    later_file = tmp_path / "later"
+    with enclosure(tmp_path) as inside, contextlib.ExitStack() as ending:
+        before = ending.enter_context(server_inside(inside, tmp_path / "before", certificate))
+        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--json", "-o", output))
+        assert sniffer.stderr is not None
+        assert sniffer.stderr.readline().startswith(READY)
+        later = ending.enter_context(server_inside(inside, later_file, certificate))
+        news = sniffer.stderr.readline()
+        passed = {
+            server.pid: told(run(CLIENT.path, str(server.port), certificate.certificate, *counts))
+            for server, counts in ((before, ("10", "10")), (later, ("5", "5", "5")))
+        }
+        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        _, stderr = sniffer.communicate(timeout=PATIENCE_S)
     lines = output.read_text("utf-8").splitlines()
     captured = Captured([json.loads(line) for line in lines], stderr, sniffer.returncode)
 
-    assert came.startswith(f"sslsniff: {client_file} came into use by process ")
+    line = f"{later_file} came into use by process {later.pid}: watched from now on"
+    assert news == f"sslsniff: {line}\n"
     assert (captured.code, captured.stderr) == (0, "")
-    assert (len(outside), len(within)) == (20, 20)
-    passed = [*outside, *within]
-    assert_passed(captured, passed, role="server", pid=server_pid, library="rustls")
-    assert_passed(captured, within, role="client", library="rustls")
+    for pid, each in passed.items():
+        assert_passed(captured, each, role="server", pid=pid, library="rustls")
     assert_whole(captured)
+    assert len(captured.exchanges) == 20 + 15
