@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from sslsniff import options as grammar
+from sslsniff import privileges
 from sslsniff.errors import FilterError, SslsniffError
 from sslsniff.escaping import escape
 from sslsniff.output import no_standard_output, open_standard
@@ -104,6 +105,7 @@ def _live(given: list[str]) -> int:
         parser.error("there is no command behind --")
     chosen = _filter(options.filter)
     asked = _handle_signals(ignore_interrupt=bool(command))
+    privileges.require()
     held = _hold(command) if command else None
     from sslsniff.kernel.loading import Loading
 
@@ -138,6 +140,7 @@ def _live(given: list[str]) -> int:
                 held.release()
             # Not before: an error up to here should leave no file behind, and none overwritten.
             sinks = open_sinks(options, standard, closing, asked.stop, chosen)
+            privileges.drop()
             if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, asked)
@@ -206,11 +209,11 @@ def _symbols(given: list[str]) -> int:
 
 
 def _doctor(given: list[str]) -> int:
-    grammar.doctor_parser().parse(given)
+    options = grammar.doctor_parser().parse(given)
     _require_standard_output()
     from sslsniff.doctor import print_report
 
-    return print_report()
+    return print_report(as_json=options.json)
 
 
 def _require_standard_output() -> None:

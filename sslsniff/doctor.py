@@ -1,11 +1,14 @@
 """``sslsniff doctor``: what this kernel and user can do, and the remedy for each no."""
 
+import json
 import os
+import platform
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff import __version__, privileges
 from sslsniff.columns import print_table
 from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import release, sockets, uprobe_multi
@@ -13,6 +16,9 @@ from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
 from sslsniff.options import SMALLEST_RING_BYTES
+
+_PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
+"""A path that may tell of its user."""
 
 
 class Finding(NamedTuple):
@@ -23,15 +29,6 @@ class Finding(NamedTuple):
     fact: str
     remedy: str = ""
     needed: bool = True
-
-
-_CAPABILITIES = {  # include/uapi/linux/capability.h
-    "CAP_BPF": 39,
-    "CAP_PERFMON": 38,
-    "CAP_SYS_PTRACE": 19,
-    "CAP_DAC_READ_SEARCH": 2,
-}
-_CAP_SYS_ADMIN = 21
 
 
 def find() -> Iterator[Finding]:
@@ -78,12 +75,7 @@ def _links() -> Finding:
 
 
 def _privileges() -> Iterator[Finding]:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    match = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    held = int(match[1], 16) if match else 0
-    missing = [name for name, bit in _CAPABILITIES.items() if not held >> bit & 1]
-    if held >> _CAP_SYS_ADMIN & 1:
-        missing = []
+    missing = privileges.missing()
     yield Finding(
         "privileges",
         not missing,
@@ -145,15 +137,41 @@ def _attempt(action: Callable[[], object]) -> SslsniffError | None:
     return None
 
 
-def print_report() -> int:
+def print_report(*, as_json: bool = False) -> int:
     """Print the findings; return 0 where sslsniff can capture, else 1."""
+    findings = list(find())
+    able = all(finding.ok for finding in findings if finding.needed)
+    if as_json:
+        print(json.dumps(_report(findings, able)))
+    else:
+        _print_table(findings)
+        print("sslsniff can capture here." if able else "sslsniff cannot capture here.")
+    return 0 if able else 1
+
+
+def _report(findings: list[Finding], able: bool) -> dict[str, object]:
+    """Return what a bug report needs: no names of hosts and users, no paths but the system's."""
+    shown = [finding._asdict() for finding in findings]
+    for each in shown:
+        each["fact"] = _PRIVATE_PATH.sub("(path)", each["fact"])
+        each["remedy"] = None if each["ok"] else _PRIVATE_PATH.sub("(path)", each["remedy"])
+    return {
+        "type": "doctor",
+        "sslsniff": __version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "able": able,
+        "findings": shown,
+    }
+
+
+def _print_table(findings: list[Finding]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for heading in ("", "what", "found", "remedy"):
         table.add_column(heading)
-    findings = list(find())
     for finding in findings:
         mark = (
             "[green]yes[/]" if finding.ok else "[red]no[/]" if finding.needed else "[yellow]no[/]"
@@ -161,6 +179,3 @@ def print_report() -> int:
         remedy = "" if finding.ok else finding.remedy
         table.add_row(mark, finding.what, escape(finding.fact), escape(remedy))
     print_table(table)
-    able = all(finding.ok for finding in findings if finding.needed)
-    print("sslsniff can capture here." if able else "sslsniff cannot capture here.")
-    return 0 if able else 1

@@ -319,11 +319,17 @@ def symbols_parser() -> Parser:
 
 def doctor_parser() -> Parser:
     """Return the parser of ``sslsniff doctor``."""
-    return Parser(
+    parser = Parser(
         prog="sslsniff doctor",
         description="Show what this kernel and user can do, and the remedy for each no.",
         allow_abbrev=False,
     )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="an object for bug reports, without names of hosts and users (docs/json.md)",
+    )
+    return parser
 
 
 def _add_filter(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from sslsniff import privileges
 from sslsniff.errors import OutputError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,7 +94,7 @@ def _file(fd: int, name: str) -> BinaryIO:
 
 def _create(name: str) -> int:
     fd = os.open(name, _NEW, 0o600)
-    owner = _caller()
+    owner = privileges.caller()
     if owner is not None:
         with contextlib.suppress(OSError):  # some file systems have no owners to give
             os.fchown(fd, *owner)
@@ -118,7 +119,7 @@ def _open_pipe(name: str) -> int:
     """Open a named pipe that only the user, their sudo identity or root can have put there."""
     fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     found = os.fstat(fd)
-    caller = _caller()
+    caller = privileges.caller()
     if stat.S_ISFIFO(found.st_mode) and found.st_uid in {
         0,
         os.geteuid(),
@@ -127,16 +128,6 @@ def _open_pipe(name: str) -> int:
         return fd
     os.close(fd)
     raise OutputError(f"{name} is a pipe of another user", "make your own with mkfifo")
-
-
-def _caller() -> tuple[int, int] | None:
-    """Return user and group id of who called sudo; None without sudo."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-    except (KeyError, ValueError):
-        return None
 
 
 class LineFile(io.RawIOBase):

@@ -1,0 +1,117 @@
+"""The capabilities that sslsniff needs, and letting go of all others (capabilities(7)).
+
+Root is not asked for: a capture works with the four of ``NEEDED``, measured on Linux 6.18.
+They are kept while it runs, as files that come into use later must be opened and probed.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import re
+from pathlib import Path
+
+from sslsniff.errors import PrivilegeError
+
+NEEDED = {  # include/uapi/linux/capability.h
+    "CAP_BPF": 39,  # loads programs, makes and reads maps
+    "CAP_PERFMON": 38,  # attaches uprobes and tracepoints, reads the memory of processes in them
+    "CAP_SYS_PTRACE": 19,  # looks into /proc/PID: what it maps, and its files as it sees them
+    "CAP_DAC_READ_SEARCH": 2,  # opens libraries that not everyone may read
+}
+_SYS_ADMIN = 21
+_IMPLIED = ("CAP_BPF", "CAP_PERFMON")  # by CAP_SYS_ADMIN (bpf_capable, perfmon_capable)
+
+_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Data(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+def missing() -> list[str]:
+    """Return the names of the capabilities that are needed and not in effect."""
+    held = _effective()
+    implied = _IMPLIED if held >> _SYS_ADMIN & 1 else ()
+    return [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
+
+
+def require() -> None:
+    """Raise ``PrivilegeError`` where a capability is missing."""
+    names = missing()
+    if names:
+        raise PrivilegeError(
+            f"user {os.geteuid()} runs sslsniff without {', '.join(names)}",
+            "run it as root, or see sslsniff doctor",
+        )
+
+
+def drop() -> None:
+    """Keep only what is ``NEEDED``, for good: no program started from here on gets any.
+
+    Under sudo the process becomes its caller's. CAP_SYS_ADMIN stays where it stands for others.
+    Threads that were started before keep theirs: there should be none. Raises ``PrivilegeError``.
+    """
+    held = _effective()
+    kept = sum(1 << bit for bit in NEEDED.values() if held >> bit & 1)
+    if any(not held >> NEEDED[name] & 1 for name in _IMPLIED):
+        kept |= held & 1 << _SYS_ADMIN
+    for bit in range(64):
+        # Refused to who has no CAP_SETPCAP, and beyond the last capability.
+        if not kept >> bit & 1:
+            _libc.prctl(_PR_CAPBSET_DROP, bit, 0, 0, 0)
+    owner = caller()
+    if owner is not None:
+        _become(*owner)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    words = (_Data * 2)(*(_Data(part, part, 0) for part in (kept & 0xFFFFFFFF, kept >> 32)))
+    if _libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), words):
+        raise _refused("capset")
+
+
+def caller() -> tuple[int, int] | None:
+    """Return user and group id of who called sudo; None without sudo."""
+    if os.geteuid() != 0:
+        return None
+    with contextlib.suppress(KeyError, ValueError):
+        return int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+    return None
+
+
+def _become(user: int, group: int) -> None:
+    _prctl(_PR_SET_KEEPCAPS, 1)
+    try:
+        os.setgroups([])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        raise _refused(f"becoming user {user}") from error
+
+
+def _effective() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0):
+        raise _refused(f"prctl {option}")
+
+
+def _refused(what: str) -> PrivilegeError:
+    reason = os.strerror(ctypes.get_errno() or errno.EPERM)
+    return PrivilegeError(f"cannot drop privileges ({what}: {reason})", "run sslsniff as root")

@@ -1,0 +1,109 @@
+"""What right sslsniff needs, and what is left of it once the probes stand."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sslsniff.privileges import NEEDED
+from tests.live.checks import Sniff, assert_passed, assert_whole
+from tests.live.memory import wait_probed
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.live.test_processes import ask, late_python_client, load_library
+from tests.servers import Certificate, Server
+
+MASK = sum(1 << bit for bit in NEEDED.values())
+CALLER = 4321  # a user that exists nowhere else
+
+
+def rights(pid: int) -> list[dict[str, str]]:
+    """Return what /proc says of each thread of a process."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        lines = (task / "status").read_text().splitlines()
+        found.append({name: value.strip() for name, _, value in (x.partition(":") for x in lines)})
+    return found
+
+
+@pytest.mark.parametrize("sudo", [False, True], ids=["root", "sudo"])
+def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
+    sudo: bool,
+    server: Server,
+    certificate: Certificate,
+    own_library: Path,
+    sniff: Sniff,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if sudo:
+        monkeypatch.setenv("SUDO_UID", str(CALLER))
+        monkeypatch.setenv("SUDO_GID", str(CALLER))
+    with (
+        late_python_client(server, certificate, own_library) as client,
+        sniff("--pid", str(client.pid)) as sniffer,
+    ):
+        threads = rights(sniffer.process.pid)
+        load_library(client)
+        wait_probed(client.pid, own_library)
+        passed = ask(client, 6)
+        sniffer.until(6)
+        captured = sniffer.stop()
+
+    assert_passed(captured, passed, role="client", pid=client.pid)
+    assert_whole(captured)
+    assert threads
+    for each in threads:
+        kept = {name: int(each[name], 16) for name in ("CapEff", "CapPrm", "CapBnd")}
+        assert set(kept.values()) == {MASK}, kept
+        assert {int(each[name], 16) for name in ("CapInh", "CapAmb")} == {0}
+        assert each["NoNewPrivs"] == "1"
+        user = str(CALLER if sudo else os.getuid())
+        assert each["Uid"].split() == [user] * 4
+        assert each["Gid"].split() == [user] * 4
+
+
+def limited(capabilities: list[str]) -> list[str]:
+    """Return how to start a program as root with these capabilities alone."""
+    names = "".join(f",+{name.lower().removeprefix('cap_')}" for name in capabilities)
+    return ["setpriv", f"--bounding-set=-all{names}", "--inh-caps=-all"]
+
+
+def test_four_capabilities_are_enough(
+    server: Server, certificate: Certificate, own_library: Path, tmp_path: Path
+) -> None:
+    """Even as root it begins with these four and no others; also a library to come is seen."""
+    output = tmp_path / "four.jsonl"
+    with late_python_client(server, certificate, own_library) as client:
+        process = subprocess.Popen(
+            [*limited(list(NEEDED)), SSLSNIFF, "--pid", str(client.pid), "--json", "-o", output],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stderr is not None
+            while "watching" not in (line := process.stderr.readline()):
+                assert line, "sslsniff ended"
+            load_library(client)
+            wait_probed(client.pid, own_library)
+            ask(client, 3)
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+    assert output.read_text().count('{"type":"exchange"') == 3
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_capability_that_is_missing_is_named(name: str, own_library: Path) -> None:
+    others = [each for each in NEEDED if each != name]
+    done = subprocess.run(
+        [*limited(others), SSLSNIFF, "--lib", own_library],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"sslsniff: user 0 runs sslsniff without {name}")
+    assert done.stderr.count("\n") == 1
