@@ -174,6 +174,8 @@ static __always_inline void close_connection(u32 tid, const struct connection_ke
 			event->positions[DIRECTION_READ] = connection->positions[DIRECTION_READ];
 			event->positions[DIRECTION_WRITE] = connection->positions[DIRECTION_WRITE];
 			ring_submit(events, event);
+		} else {
+			count(COUNTER_LOST_CLOSES, 1);
 		}
 	}
 	map_delete(connections, key);

@@ -163,6 +163,8 @@ enum counter {
 	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
 	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
+	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room, */
+	COUNTER_LOST_CLOSES,	  /* and of connections */
 	COUNTERS,
 };
 

@@ -142,6 +142,8 @@ static __always_inline void forget_process(u32 tgid)
 		event->pid = *pid;
 		event->pad = 0;
 		ring_submit(events, event);
+	} else {
+		count(COUNTER_LOST_EXITS, 1);
 	}
 	map_delete(watched, &tgid);
 }

@@ -66,6 +66,7 @@ class LiveCapture:
         self._closing = contextlib.ExitStack()
         self._halves = Halves()
         self._open: dict[int, tuple[int, int]] = {}
+        self._gone = 0  # open connections that the kernel's table did not have any more
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -177,6 +178,8 @@ class LiveCapture:
             positions = self._tables.positions(connection, pid, object_address)
             if positions is not None:
                 yield from self._halves.take(wire.Checked(now_ns, connection, *positions))
+            else:
+                self._gone += 1
         self._tell_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
@@ -196,6 +199,17 @@ class LiveCapture:
             )
         if untracked := self._tables.untracked_calls():
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
+        exits, closes = self._tables.lost_exits(), self._tables.lost_closes()
+        if exits or closes:
+            self._note(
+                f"the ends of {exits} processes and {closes} connections were lost, as the ring was"
+                " full: they count as open"
+            )
+        if self._gone > closes:
+            self._note(
+                f"{self._gone - closes} connections were forgotten, as the kernel's table was full:"
+                " what passed on them later counts as another connection's"
+            )
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
                 "the kernel headers are not this kernel's: children of processes were not followed"
@@ -253,4 +267,6 @@ class LiveCapture:
         elif isinstance(event, wire.Exited):
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
             for connection in gone:
-                self._tables.forget(*self._open.pop(connection))
+                where = self._open.pop(connection)
+                self._gone += self._tables.positions(connection, *where) is None
+                self._tables.forget(*where)

@@ -43,6 +43,8 @@ _COUNTED = (
 _UNTRACKED_CALLS = 10
 _UNRELIABLE_TYPES = 11
 _LEFT_OUT = 12
+_LOST_EXITS = 13
+_LOST_CLOSES = 14
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -158,6 +160,14 @@ class Tables:
     def left_out(self) -> int:
         """Return how many connections on which something passed were left out."""
         return self._counter(_LEFT_OUT)
+
+    def lost_exits(self) -> int:
+        """Return how many ends of processes the ring had no room for."""
+        return self._counter(_LOST_EXITS)
+
+    def lost_closes(self) -> int:
+        """Return how many ends of connections the ring had no room for."""
+        return self._counter(_LOST_CLOSES)
 
     def unreliable_types(self) -> int:
         """Return how often bcc's headers were found not to be this kernel's."""

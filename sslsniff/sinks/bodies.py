@@ -4,7 +4,7 @@ import re
 
 from sslsniff.decoders import charsets, content
 from sslsniff.decoders.messages import Header
-from sslsniff.escaping import escape_lines
+from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body
 from sslsniff.sinks import text
 
@@ -28,7 +28,7 @@ def body_lines(body: Body, headers: list[Header]) -> list[str]:
         return [f"({text.size(body.size)}, not text)"]
     lines = escape_lines(indent_json(shown) or shown).split("\n")
     if decoded.error:
-        lines.append(f"({decoded.error})")
+        lines.append(f"({escape(decoded.error)})")  # it may name a coding from the wire
     if cut:
         lines.append(f"(cut; {text.size(body.size)} on the wire)")
     return lines

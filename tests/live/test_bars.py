@@ -208,6 +208,14 @@ def test_stopped_reader(
             captured = sniffer.wait()
 
     assert captured.code == 0
+    # The short ones ended while the ring was full: each a process with a connection, its only one.
+    told_ends = re.search(r"the ends of (\d+) processes and (\d+) connections", captured.stderr)
+    assert told_ends is not None, captured.stderr
+    assert 0 < int(told_ends[1]) <= len(short)
+    closed = sum(each["event"] == "closed" for each in captured.of("connection"))
+    opened = sum(each["event"] == "opened" for each in captured.of("connection"))
+    assert opened - closed <= int(told_ends[2])
+    assert "were forgotten" not in captured.stderr
     summary = captured.summary
     total = sum(each.bytes for each in sent)
     assert summary["bytes"] + summary["lost_bytes"] == total

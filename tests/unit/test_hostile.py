@@ -1,0 +1,108 @@
+"""Hostile words in every place that the wire and the host have, through every sink of text."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from sslsniff.cli import main
+from sslsniff.decoders.http2.frames import PREFACE
+from sslsniff.escaping import escape_lines
+from sslsniff.model import Process
+from tests.unit.captures import READ, WRITE, Step, Taker
+
+WORD = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\u200b\x7f\x85\u2028"
+FORGED = "\n10:00:00.000  curl[1]  1.2.3.4:443  http/1.1  GET  https://forged/"
+RAW = WORD.encode()
+
+
+def _literal(name: bytes, value: bytes) -> bytes:
+    return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def http1() -> list[Step]:
+    body = b'{"k' + RAW + b'": "' + RAW + FORGED.encode() + b'"}'
+    event = b"event: " + RAW + b"\nid: " + RAW + b"\ndata: " + RAW + b"\n\n"
+    return [
+        (WRITE, b"GET /" + RAW + b" HTTP/1.1\r\nHost: " + RAW + b"\r\nX-" + RAW + b": " + RAW),
+        (WRITE, b"\rx\r\nContent-Length: %d\r\n\r\n" % len(body) + body),
+        (READ, b"HTTP/1.1 200 " + RAW + b"\r\nContent-Type: text/" + RAW + b"\r\n"),
+        (READ, b"Content-Encoding: " + RAW + b"\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (READ, b"%x;%s\r\n" % (len(body), RAW) + body + b"\r\n0\r\nT: " + RAW + b"\r\n\r\n"),
+        (WRITE, b"GET /events HTTP/1.1\r\nHost: h\r\n\r\n"),
+        (READ, b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"),
+        (READ, b"Content-Length: %d\r\n\r\n" % len(event) + event),
+        (WRITE, b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n"),
+        (READ, b"HTTP/1.1 101 OK\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"),
+        (READ, bytes((0x81, len(RAW))) + RAW + bytes((0x88, len(RAW) + 2)) + b"\x03\xe8" + RAW),
+    ]
+
+
+def http2() -> list[Step]:
+    request = _literal(b":method", RAW) + _literal(b":path", b"/" + RAW) + _literal(b":scheme", RAW)
+    call = request + _literal(b":authority", RAW) + _literal(b"content-type", b"application/grpc")
+    answer = _literal(b":status", b"200") + _literal(b"content-type", b"application/grpc")
+    trailers = _literal(b"grpc-status", b"7") + _literal(b"grpc-message", RAW)
+    message = b"\0" + (len(RAW) + 2).to_bytes(4, "big") + b"\x0a" + bytes((len(RAW),)) + RAW
+    goaway = _frame(7, 0, 0, bytes(8) + RAW)
+    return [
+        (WRITE, PREFACE + _frame(4, 0, 0, b"") + _frame(1, 4, 1, call) + _frame(0, 1, 1, message)),
+        (READ, _frame(4, 0, 0, b"") + _frame(1, 4, 1, answer) + _frame(0, 0, 1, message)),
+        (READ, _frame(1, 5, 1, trailers) + goaway + _frame(0x10, 0, 0, bytes(4) + RAW)),
+        (READ, _frame(0xEE, 0, 0, RAW)),
+    ]
+
+
+def unknown() -> list[Step]:
+    return [(WRITE, b"\x01" + RAW + FORGED.encode()), (READ, RAW)]
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "hostile.pcapng"
+    taker = Taker(path)
+    for steps in (http1, http2, unknown):
+        process = Process(7, WORD[:12], 0)
+        connection = taker.open(process=process, alpn=None)
+        connection.sni = connection.alpn = connection.library = connection.cipher = WORD
+        taker.pass_steps(connection, steps())
+        taker.end(connection)
+    taker.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-v", "-vv", "--frames", "--hexdump", "--pcap out.pcapng", "--har out.har"]
+)
+@pytest.mark.parametrize("redact", [False, True])
+def test_no_text_acts_on_a_terminal_or_forges_a_line(
+    options: str,
+    redact: bool,
+    capture: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(capture.parent)
+    extra = ["--redact"] if redact else []
+    assert main(["read", str(capture), *options.split(), *extra]) == 0
+    shown, told = capfd.readouterr()
+    assert shown + told == escape_lines(shown + told)
+    assert [line for line in shown.splitlines() if line.startswith("10:00:00")] == []
+    if options in ("", "-v", "-vv") and not redact:
+        assert "\\x1b]0;owned\\x07" in shown
+
+
+@pytest.mark.parametrize("options", ["--json", "--chunks", "--frames --json"])
+def test_each_line_of_json_is_one_object(
+    options: str, capture: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["read", str(capture), *options.split()]) == 0
+    shown, told = capfd.readouterr()
+    assert told == ""
+    assert all(json.loads(line)["type"] for line in shown.rstrip("\n").split("\n"))
+    assert not any(char < " " for char in shown.replace("\n", ""))
