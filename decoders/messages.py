@@ -18,6 +18,8 @@ class Side(Enum):
     CLIENT = "client"
     SERVER = "server"
 
+    __hash__ = object.__hash__  # Enum's own is a call of Python for each look-up
+
     @property
     def other(self) -> "Side":
         """The opposite end."""

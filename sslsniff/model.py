@@ -21,6 +21,8 @@ class Direction(Enum):
     READ = "read"
     WRITE = "write"
 
+    __hash__ = object.__hash__  # Enum's own is a call of Python for each look-up
+
 
 class LossCause(Enum):
     """Why plaintext that passed is not in the capture."""

@@ -21,7 +21,6 @@ from sslsniff.output import (
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
-from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.lines import STYLES, Paint, plain
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.summary import SummarySink
@@ -105,6 +104,8 @@ def open_sinks(
 def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
     schema = _schema(options.proto_set)
     if options.json or options.chunks:
+        from sslsniff.sinks.jsonl import JsonSink  # with orjson
+
         return [JsonSink(stream, chunks=options.chunks, schema=schema)]
     paint = _painter(options.color, stream)
     sinks: list[Sink] = []

@@ -1,8 +1,9 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
 import json
-from collections.abc import Callable
 from typing import Any, TextIO
+
+import orjson
 
 from sslsniff.decoders import content
 from sslsniff.decoders.messages import (
@@ -32,6 +33,8 @@ from sslsniff.sinks.proto_fields import Schema, no_schema
 
 Object = dict[str, Any]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 class JsonSink(Sink):
     """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too."""
@@ -43,9 +46,6 @@ class JsonSink(Sink):
         self._chunks = chunks
         self._schema = schema
         self.wants_plaintext = chunks
-        self._encode: Callable[[Object], str] = json.JSONEncoder(
-            ensure_ascii=False, separators=(",", ":")
-        ).encode
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -57,6 +57,8 @@ class JsonSink(Sink):
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
+        if not self._chunks and not chunk.missing:
+            return
         common = _common(chunk.connection, chunk.time_ns, chunk.tid)
         if chunk.missing and chunk.cause is not None:
             self._write(
@@ -210,7 +212,14 @@ class JsonSink(Sink):
         )
 
     def _write(self, line: Object) -> None:
-        self._stream.write(self._encode(line) + "\n")
+        self._stream.write(_line(line))
+
+
+def _line(line: Object) -> str:
+    try:
+        return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
+    except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
+        return _ENCODER.encode(line) + "\n"
 
 
 def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:

@@ -1,6 +1,7 @@
 """Pieces that more than one sink shows."""
 
 import base64
+import functools
 from datetime import UTC, datetime
 
 from sslsniff.escaping import escape
@@ -19,8 +20,12 @@ def local_time(time_ns: int) -> str:
 def utc_time(time_ns: int) -> str:
     """Return the UTC date and time with microseconds, RFC 3339."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    return f"{_utc_second(seconds)}.{rest // 1000:06d}Z"
+
+
+@functools.lru_cache(maxsize=16)  # events of one second come together
+def _utc_second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -169,6 +169,18 @@ def test_json_bodies() -> None:
     assert line["response"]["body"] == {"size": 10, "text": "abc", "truncated": True}
 
 
+def test_json_of_what_utf8_and_64_bits_do_not_hold() -> None:
+    odd = exchange()
+    assert odd.request is not None
+    odd.request.headers.append(("x", "\udcff"))
+    odd.request.body.size = 1 << 70
+    lines = shown(JsonSink, lambda sink: sink.exchange(odd))
+    assert lines.endswith("\n")
+    request = json.loads(lines)["request"]
+    assert request["headers"][-1] == ["x", "\udcff"]
+    assert request["body"]["size"] == 1 << 70
+
+
 def test_json_chunks_only_where_asked() -> None:
     chunk = Chunk(connection(), Direction.WRITE, START, 70, 5, b"\xff")
     assert shown(JsonSink, lambda sink: sink.chunk(chunk)) == ""
