@@ -15,7 +15,7 @@ RUST_VERSION := 1.85
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench format clean
+.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench bench-long format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,7 +24,7 @@ help:
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
-	@echo "make bench   measure start-up, memory, loss and decoding"
+	@echo "make bench   measure all, beside other tools (half an hour); bench-long: memory for longer"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
@@ -60,8 +60,9 @@ test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest --junitxml=.cache/rust/results.xml tests/live/rust; \
 	code=$$?; $(BIN)/python -m tests.live.rust.table .cache/rust/results.xml && exit $$code
 
-bench: .cache/bench-packages .cache/developer .cache/mitmproxy
-	$(SUDO) $(BIN)/python -m bench
+bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy rust
+	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
+	missed=$$?; $(BIN)/python -m bench.report && exit $$missed
 
 format: .cache/developer
 	$(BIN)/ruff check --fix .

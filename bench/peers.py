@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.loads import Messages
 from bench.rows import Row
 from bench.sniffer import Running
 from tests.debian import merge_headers
 from tests.servers import self_signed
 
-_PROGRAM = Path(__file__).parent / "programs" / "messages.c"
 _MESSAGES = {64: 60_000, 1024: 60_000, 16384: 15_000}
 _ROUNDS = 5
 _PATIENCE_S = 60
@@ -45,36 +45,6 @@ uretprobe:LIBRARY:SSL_read, uretprobe:LIBRARY:SSL_write /@buffer[tid]/ {
 """
 
 
-class Program:
-    """The program under watch, running."""
-
-    def __init__(self, binary: Path, certificate: Path, key: Path) -> None:
-        self._process = subprocess.Popen(
-            [binary, certificate, key], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._line()
-        self.pid = self._process.pid
-        maps = Path(f"/proc/{self.pid}/maps").read_text().split()
-        self.library = next(each for each in maps if "/libssl.so" in each)
-
-    def send(self, count: int, size: int) -> tuple[float, int]:
-        """Send messages of ``size`` bytes; return the seconds, and the calls of OpenSSL."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{count} {size}\n")
-        self._process.stdin.flush()
-        seconds, reads = self._line().split()
-        return float(seconds), count + int(reads)
-
-    def close(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline()
-
-
 class Watch:
     """Nobody watches: what a tool overrides."""
 
@@ -84,7 +54,7 @@ class Watch:
         self._folder = folder
 
     @contextlib.contextmanager
-    def on(self, program: Program) -> Iterator[None]:
+    def on(self, program: Messages) -> Iterator[None]:
         """Watch the program, from ``with`` to its end."""
         yield
 
@@ -95,7 +65,7 @@ class Sslsniff(Watch):
     name = "sslsniff"
 
     @contextlib.contextmanager
-    def on(self, program: Program) -> Iterator[None]:
+    def on(self, program: Messages) -> Iterator[None]:
         """See ``Watch``."""
         capture = self._folder / "capture.pcapng"
         sniffer = Running("--force", "--pcap", capture, "--pid", str(program.pid))
@@ -108,12 +78,12 @@ class _Peer(Watch):
 
     ready = ""
 
-    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
         """Return how it is run, and the variables that it needs."""
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def on(self, program: Program) -> Iterator[None]:
+    def on(self, program: Messages) -> Iterator[None]:
         """See ``Watch``."""
         command, variables = self.command(program)
         output = self._folder / "output"
@@ -155,7 +125,7 @@ class Bcc(_Peer):
         self._tool = folder / "bcc_sslsniff.py"
         self._tool.write_text(_BCC_TOOL.read_text().replace(_UNBOUNDED, _BOUNDED))
 
-    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         command = ["/usr/bin/python3", "-u", str(self._tool), "--no-gnutls", "--no-nss"]
         return [*command, "-p", str(program.pid)], {"BCC_KERNEL_SOURCE": str(self._headers)}
@@ -167,7 +137,7 @@ class Bpftrace(_Peer):
     name = "bpftrace"
     ready = "ready"
 
-    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         script = _BPFTRACE.replace("LIBRARY", program.library)
         return ["bpftrace", "-p", str(program.pid), "-e", script], {}
@@ -179,7 +149,7 @@ class Ecapture(_Peer):
     name = "eCapture"
     ready = "started successfully"
 
-    def command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         library = f"--libssl={program.library}"
         return ["ecapture", "tls", "-m", "text", library, f"--pid={program.pid}"], {}
@@ -197,33 +167,24 @@ def measure() -> Iterator[Row]:
     """Let the program send while nobody, sslsniff and the peers watch; compare."""
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
         folder = Path(name)
-        binary = folder / "messages"
-        subprocess.run(
-            ["gcc", "-O2", "-pthread", "-o", binary, _PROGRAM, "-lssl", "-lcrypto"], check=True
-        )
         kinds = [Sslsniff, Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
         watches = [kind(folder) for kind in kinds]
-        certificate = self_signed(folder)
-        program = Program(binary, certificate.certificate, certificate.key)
-        try:
+        with Messages(folder, self_signed(folder)) as program:
             costs = _compare(program, watches)
-        finally:
-            program.close()
     for size in _MESSAGES:
         ours = costs[Sslsniff.name, size]
-        least = {1024: 40.0, 16384: 60.0}.get(size)
-        note = f"{ours.added_us:.1f} us added to a call"
-        yield Row(f"{size} B: rate left, sslsniff", 100 * ours.rate, "%", least=least, note=note)
+        for watch in watches:
+            cost = costs[watch.name, size]
+            least = {1024: 40.0, 16384: 60.0}.get(size) if cost is ours else None
+            yield Row(f"{size} B: rate left, {watch.name}", 100 * cost.rate, "%", least=least)
+            yield Row(f"{size} B: added to a call, {watch.name}", cost.added_us, "us")
         for watch in watches[1:]:
-            peer = costs[watch.name, size]
-            note = f"{peer.added_us:.1f} us added to a call"
-            yield Row(f"{size} B: rate left, {watch.name}", 100 * peer.rate, "%", note=note)
-            ratio = peer.added_us / ours.added_us
+            ratio = costs[watch.name, size].added_us / ours.added_us
             least = 5 if size < 16384 else None
             yield Row(f"{size} B: {watch.name} adds", ratio, "times", least=least)
 
 
-def _compare(program: Program, watches: list[Watch]) -> dict[tuple[str, int], _Cost]:
+def _compare(program: Messages, watches: list[Watch]) -> dict[tuple[str, int], _Cost]:
     """Return the medians of all rounds, by tool and size."""
     seen: dict[tuple[str, int], list[_Cost]] = {}
     _send(program)  # the first run is slower
@@ -243,5 +204,5 @@ def _compare(program: Program, watches: list[Watch]) -> dict[tuple[str, int], _C
     }
 
 
-def _send(program: Program) -> dict[int, tuple[float, int]]:
+def _send(program: Messages) -> dict[int, tuple[float, int]]:
     return {size: program.send(count, size) for size, count in _MESSAGES.items()}

@@ -2,21 +2,23 @@
  *
  *     messages CERTIFICATE KEY
  *
- * For each line "COUNT SIZE" on standard input the one thread makes COUNT calls of SSL_write with SIZE bytes,
- * the other reads them in calls of SIZE bytes at most; the answer is the seconds that it took, and how many calls of SSL_read.
+ * For each line "COUNT SIZE RATE" on standard input the one thread makes COUNT calls of SSL_write with SIZE bytes, RATE
+ * a second, or 0 for as fast as they go; the other reads them in calls of SIZE bytes at most. The answer is the seconds
+ * that it took, and how many calls of SSL_read.
  */
+#include "pace.h"
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 
 struct end {
 	SSL *ssl;
 	long count;
 	int size;
+	double rate;
 	long calls;
 };
 
@@ -24,9 +26,12 @@ static void *writer(void *argument)
 {
 	struct end *end = argument;
 	char *data = calloc(1, end->size);
-	for (end->calls = 0; end->calls < end->count; end->calls++)
+	double started = seconds();
+	for (; end->calls < end->count; end->calls++) {
+		await_turn(started, end->rate, end->calls);
 		if (SSL_write(end->ssl, data, end->size) != end->size)
 			exit(3);
+	}
 	free(data);
 	return NULL;
 }
@@ -53,13 +58,6 @@ static void *accept_one(void *argument)
 	return NULL;
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
 int main(int count, char **arguments)
 {
 	int sockets[2];
@@ -83,9 +81,11 @@ int main(int count, char **arguments)
 	fflush(stdout);
 	long messages;
 	int size;
-	while (scanf("%ld %d", &messages, &size) == 2) {
+	double rate;
+	while (scanf("%ld %d %lf", &messages, &size, &rate) == 3) {
 		writes.count = reads.count = messages;
 		writes.size = reads.size = size;
+		writes.rate = rate;
 		writes.calls = reads.calls = 0;
 		double started = seconds();
 		pthread_create(&other, NULL, reader, &reads);

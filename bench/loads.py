@@ -1,0 +1,82 @@
+"""The programs in ``programs/`` that make traffic as they are told to."""
+
+import subprocess
+from pathlib import Path
+from typing import Self
+
+from tests.servers import Certificate
+
+_SOURCES = Path(__file__).parent / "programs"
+
+
+class _Load:
+    """A program, compiled into ``folder`` and running: it answers each line with one."""
+
+    source = ""
+
+    def __init__(self, folder: Path, certificate: Certificate) -> None:
+        binary = folder / self.source
+        source = _SOURCES / f"{self.source}.c"
+        libraries = ("-lssl", "-lcrypto")
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, source, *libraries], check=True)
+        self._process = subprocess.Popen(
+            [binary, certificate.certificate, certificate.key],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._line()
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    @property
+    def library(self) -> str:
+        """The path of its OpenSSL."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text().split()
+        return next(each for each in maps if "/libssl.so" in each)
+
+    def _ask(self, *numbers: float) -> list[str]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, numbers)) + "\n")
+        self._process.stdin.flush()
+        return self._line().split()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.source} ended with {self._process.wait()}")
+        return line
+
+
+class Messages(_Load):
+    """Messages between two threads of one process."""
+
+    source = "messages"
+
+    def send(self, count: int, size: int, rate: float = 0) -> tuple[float, int]:
+        """Send messages of ``size`` bytes, ``rate`` a second, or as fast as they go.
+
+        Returns the seconds, and the calls of OpenSSL.
+        """
+        seconds, reads = self._ask(count, size, rate)
+        return float(seconds), count + int(reads)
+
+
+class Exchanges(_Load):
+    """Small exchanges of HTTP/1.1; the process is the server's, the client has its own."""
+
+    source = "exchanges"
+
+    def make(self, connections: int, exchanges: int, at_a_time: int, rate: float = 0) -> float:
+        """Make ``exchanges`` on each connection, ``rate`` a second, or as fast as they go.
+
+        So many connections ``at_a_time`` are open. Returns the seconds.
+        """
+        return float(*self._ask(connections, exchanges, at_a_time, rate))

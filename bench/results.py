@@ -1,0 +1,48 @@
+"""The figures of all parts, in ``results.json``: those of a part stay until it is run again."""
+
+import json
+import platform
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.rows import Row
+
+PATH = Path(__file__).with_name("results.json")
+
+
+class Results(NamedTuple):
+    """On what ``machine`` the rows of each part were measured."""
+
+    machine: str
+    parts: dict[str, list[Row]]
+
+
+def this_machine() -> str:
+    """Return a line that tells what was measured on."""
+    cpus = Path("/proc/cpuinfo").read_text().count("processor\t")
+    return f"Linux {platform.release()}, {cpus} CPUs, Python {platform.python_version()}"
+
+
+def load() -> Results:
+    """Return what was measured before; nothing if nothing was."""
+    if not PATH.exists():
+        return Results(this_machine(), {})
+    told = json.loads(PATH.read_text())
+    parts = {part: [_row(row) for row in rows] for part, rows in told["parts"].items()}
+    return Results(told["machine"], parts)
+
+
+def save(results: Results) -> None:
+    """Keep ``results``, a row a line."""
+    parts = ",\n".join(
+        f"  {json.dumps(part)}: [\n"
+        + ",\n".join(f"    {json.dumps(row._asdict())}" for row in rows)
+        + "\n  ]"
+        for part, rows in results.parts.items()
+    )
+    machine = json.dumps(results.machine)
+    PATH.write_text(f'{{"machine": {machine},\n "parts": {{\n{parts}\n}}}}\n')
+
+
+def _row(told: dict[str, Any]) -> Row:
+    return Row(**told | {"course": tuple(map(tuple, told["course"]))})

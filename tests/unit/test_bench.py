@@ -1,0 +1,51 @@
+"""What the benchmark keeps and shows of its figures."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import plots, report, results
+from bench.rows import Row
+
+ROWS = [
+    Row("64 B: added to a call, sslsniff", 3.21, "us"),
+    Row("64 B: added to a call, other", 32.1, "us", note="so it is"),
+    Row("nginx: requests/s left", 63.25, "%", least=60),
+    Row("most memory", 90, "MB", 80, course=((0.5, 60.0), (1.0, 90.0))),
+]
+
+
+def test_results_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(results, "PATH", tmp_path / "results.json")
+    assert results.load().parts == {}
+    kept = results.Results("a machine", {"one": ROWS, "two": ROWS[:1]})
+    results.save(kept)
+    assert results.load() == kept
+
+
+def test_table_tells_bars_kept_and_missed() -> None:
+    assert report.table(ROWS).splitlines()[2:] == [
+        "| nginx: requests/s left | 63.2 % | at least 60 |  |",
+        "| most memory | **90.0 MB**, missed | 80 |  |",
+    ]
+
+
+def test_page_is_changed_between_its_marks_only() -> None:
+    page = "above\n<!-- from bench/results.json -->\nold\n<!-- end -->\nbelow\n"
+    once = report.put(page, "new\n")
+    assert once == page.replace("old", "\nnew\n")
+    assert report.put(once, "new\n") == once
+    with pytest.raises(ValueError, match="end"):
+        report.put("above\n", "new\n")
+
+
+def test_plots_are_drawn_of_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plots, "FOLDER", tmp_path)
+    names = [path.name for _, path in plots.draw(ROWS)]
+    assert names == ["cost.png", "left.png", "memory.png"]
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names)
+    first = (tmp_path / "cost.png").read_bytes()
+    assert [path.name for _, path in plots.draw(ROWS[:2])] == ["cost.png"]
+    assert (tmp_path / "cost.png").read_bytes() == first
