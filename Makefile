@@ -24,7 +24,7 @@ help:
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
-	@echo "make bench   measure all, beside other tools (half an hour); bench-long: memory for longer"
+	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
