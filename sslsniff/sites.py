@@ -79,7 +79,7 @@ def best_site(
     if not instructions or address in targets:
         return None  # a loop to the entry would count as calls
     for instruction in instructions:
-        if instruction.address in targets:
+        if any(address < target <= instruction.address for target in targets):
             break  # also reached from within the function: not once a call
         if is_emulated(instruction.bytes):
             return Site(instruction.address, Cost.EMULATED)

@@ -83,6 +83,8 @@ def test_what_the_kernel_emulates(encoded: bytes, emulated: bool) -> None:
         (JMP_RAX + PUSH_RBP, True, 0, Cost.STEPPED),
         # A jump back to the push: it is not once a call.
         (TEST_RDI + PUSH_RBP + b"\x75\xfd" + RET, True, 0, Cost.STEPPED),
+        # A jump back into the instruction before it, which ends as another one.
+        (ENDBR64 + PUSH_RBP + b"\x74\xfc" + RET, True, 0, Cost.STEPPED),
         (TEST_RDI * 20 + PUSH_RBP + RET, True, 0, Cost.STEPPED),
     ],
 )
