@@ -5,9 +5,9 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sslsniff import procfs, targets, wire
 from sslsniff.errors import TargetError
@@ -21,6 +21,9 @@ from sslsniff.parts import ReturnStyle
 from sslsniff.probes import Planned, Planner, Probes, allow_open_files
 from sslsniff.tables import Tables
 
+if TYPE_CHECKING:
+    from sslsniff.kernel.spill import Spill
+
 _GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 128 << 10  # of the ring's room, while lanes take them
@@ -31,8 +34,8 @@ class LiveCapture:
 
     ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
     lines that the user should see though nothing failed. ``style`` is how returns are seen, None:
-    as is safe on this kernel. ``sample`` is the share of all connections that is captured, each one
-    as a whole.
+    as is safe on this kernel. ``spill_bytes`` is the room beyond the ring's, in a temporary
+    file. ``sample`` is the share of all connections that is captured, each one as a whole.
     """
 
     is_live = True
@@ -40,7 +43,7 @@ class LiveCapture:
     _mappings: Mappings
     _tables: Tables
     _probes: Probes
-    _ring: Ring
+    _records: "Ring | Spill"
     _epoll: select.epoll
 
     def __init__(
@@ -50,6 +53,7 @@ class LiveCapture:
         *,
         ring_bytes: int,
         call_limit_bytes: int,
+        spill_bytes: int = 0,
         sample: float = 1,
         note: Callable[[str], None],
         style: ReturnStyle | None = None,
@@ -59,6 +63,7 @@ class LiveCapture:
         self._scope = scope
         self._load = load
         self._ring_bytes = ring_bytes
+        self._spill_bytes = spill_bytes
         self._call_limit_bytes = call_limit_bytes
         self._sample = sample
         self._note = note
@@ -106,10 +111,16 @@ class LiveCapture:
         return [each for each in planned if each is not None], loader
 
     def _open_ring(self, loader: Loader) -> None:
-        self._ring = Ring(loader.map_fd("events"), self._ring_bytes)
-        self._closing.callback(self._ring.close)
+        ring = Ring(loader.map_fd("events"), self._ring_bytes)
+        self._closing.callback(ring.close)
+        self._records = ring
+        if self._spill_bytes:
+            from sslsniff.kernel.spill import Spill  # with tempfile: 10 ms that few need
+
+            self._records = Spill(ring, self._spill_bytes)
+            self._closing.callback(self._records.close)
         self._epoll = self._closing.enter_context(select.epoll())
-        for fd in (self._ring.fd, *self._mappings.fds):
+        for fd in (self._records.fd, *self._mappings.fds):
             self._epoll.register(fd, select.EPOLLIN)
 
     def _find_processes(self) -> None:
@@ -161,16 +172,18 @@ class LiveCapture:
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         if not ready.isdisjoint(self._mappings.fds):
             self._take_mappings()
-        if self._ring.fd in ready:
+        if self._records.fd in ready:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
             time.sleep(_GATHER_S)
-            yield from self._drain(_BYTES_A_POLL)
+            if not (yield from self._drain(_BYTES_A_POLL)):
+                return  # what halves wait for may have come long ago
         yield from self._halves.release(time.time_ns())
 
     def finish(self) -> Iterator[wire.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
         self._tables.stop()
         self._probes.detach()
+        self._records.stop()
         yield from self._drain(sys.maxsize)
         yield from self._halves.release()
         now_ns = time.time_ns()
@@ -239,13 +252,16 @@ class LiveCapture:
             return self._tables.is_watched(mapped.pid)
         return True
 
-    def _drain(self, most_bytes: int) -> Iterator[wire.Event]:
-        """Yield what the ring has; what a lane takes does not become an event."""
+    def _drain(self, most_bytes: int) -> Generator[wire.Event, None, bool]:
+        """Yield what the ring has; what a lane takes does not become an event.
+
+        Returns whether that was all.
+        """
         offset_ns = self._clock_offset_ns
         lanes = self.lanes
         holder: Lane | None = None
         for _ in range(0, most_bytes, _HELD_BYTES):
-            for record in self._ring.read(_HELD_BYTES):
+            for record in self._records.read(_HELD_BYTES):
                 if lanes and (taker := wire.hand_over(record, offset_ns, lanes)):
                     holder = taker
                     continue
@@ -255,8 +271,9 @@ class LiveCapture:
                 yield from self._halves.take(told)
             if holder is not None:
                 holder.flush()
-            if not self._ring.release():
-                return
+            if not self._records.release():
+                return True
+        return False
 
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""

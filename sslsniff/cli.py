@@ -129,6 +129,7 @@ def _live(given: list[str]) -> int:
             scope,
             loading.result,
             ring_bytes=options.ring_size,
+            spill_bytes=options.spill,
             call_limit_bytes=options.max_call_bytes,
             sample=options.sample,
             note=_note,

@@ -17,6 +17,7 @@ _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 SMALLEST_RING_BYTES = 4 << 20
 """A ring has room for some of the largest records."""
 _LARGEST_RING_BYTES = 1 << 30
+_LARGEST_SPILL_BYTES = 1 << 40
 _MOST_CALL_BYTES = 16 << 20  # less than the programs emit of a call: bpf/data.bpf.h
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
@@ -113,6 +114,14 @@ def ring_size(text: str) -> int:
     number = size(text)
     if number & (number - 1) or not SMALLEST_RING_BYTES <= number <= _LARGEST_RING_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a power of two from 4M to 1G")
+    return number
+
+
+def spill_size(text: str) -> int:
+    """Return the size of a file beside the ring buffer that ``text`` says."""
+    number = size(text)
+    if not SMALLEST_RING_BYTES <= number <= _LARGEST_SPILL_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 4M to 1024G")
     return number
 
 
@@ -245,6 +254,13 @@ def live_parser() -> Parser:
         default=2 * _MOST_CALL_BYTES,
         metavar="SIZE",
         help="room for what was not read yet, a power of two from 4M (default: 32M)",
+    )
+    engine.add_argument(
+        "--spill",
+        type=spill_size,
+        default=0,
+        metavar="SIZE",
+        help="more such room in a temporary file, from 4M (default: none)",
     )
     engine.add_argument(
         "--max-call-bytes",

@@ -53,12 +53,23 @@ class Ring:
             if not length & _DISCARDED:
                 yield data[start + _HEADER_BYTES : start + _HEADER_BYTES + size]
 
+    def take(self, most_bytes: int) -> memoryview:
+        """Read as ``read`` does; return the records in one piece, for ``records``."""
+        before = self._position
+        start = before & self._mask
+        for _ in self.read(min(most_bytes, self._mask + 1 - start)):
+            pass
+        return self._data[start : start + self._position - before]
+
     def release(self) -> bool:
         """Give the room of what was read back to the kernel; return whether there was any."""
         if self._consumer[0] == self._position:
             return False
         self._consumer[0] = self._position
         return True
+
+    def stop(self) -> None:
+        """Nothing of its own goes on here; see ``Spill``."""
 
     def close(self) -> None:
         """Unmap; no view that ``read`` gave may be alive."""
@@ -68,3 +79,15 @@ class Ring:
         self._consumer.release()
         self._producer_map.close()
         self._consumer_map.close()
+
+
+def records(taken: memoryview) -> Iterator[memoryview]:
+    """Yield the records of what ``Ring.take`` returned, wherever it was copied to."""
+    lengths = taken.cast("B").cast("I")
+    position = 0
+    while position < len(taken):
+        length = lengths[position >> 2]
+        size = length & ~_DISCARDED
+        if not length & _DISCARDED:
+            yield taken[position + _HEADER_BYTES : position + _HEADER_BYTES + size]
+        position += (size + _HEADER_BYTES + 7) & ~7

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import re
 import signal
 import subprocess
@@ -224,3 +225,24 @@ def test_stopped_reader(
     assert set(lost) == {"ring full"}
     assert kept > 3 * MIB
     assert assert_accounted(captured, sent[-1]) == (21_000, {})
+
+
+@pytest.mark.parametrize(("spill", "causes"), [("64M", set()), ("6M", {"ring full"})])
+def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> None:
+    """Nobody takes the output while 20 MB pass: a file has room for them, or as many as fit."""
+    sender = held(load.sender(receiver.port, 1, (5_000, 4_000)))
+    options = ("--chunks", "--ring-size", "4M", "--spill", spill, "--pid", str(sender.pid))
+    with subprocess.Popen(
+        [SSLSNIFF, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sniffer:
+        assert sniffer.stderr is not None
+        sniffer.stderr.readline()
+        sent = told(sender.communicate("go\n", PATIENCE_S)[0])
+        lines, errors = sniffer.communicate(timeout=4 * PATIENCE_S)
+
+    captured = Captured([json.loads(line) for line in lines.splitlines()], errors, 0)
+    assert (sniffer.returncode, errors) == (0, "")
+    kept, lost = assert_accounted(captured, sent)
+    assert lost.keys() == causes
+    assert kept > 6 * MIB
+    assert captured.summary["lost_bytes"] == sum(lost.values())

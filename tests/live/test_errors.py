@@ -384,6 +384,7 @@ def test_captures_to_read(server: Server, certificate: Certificate, tmp_path: Pa
         ["--sample", "0.1"],
         ["--sample", "0/10"],
         ["--sample", "11/10"],
+        ["--spill", "1M"],
         ["--ring-size", "5000"],
         ["--ring-size", "2M"],
         ["--ring-size", "2G"],

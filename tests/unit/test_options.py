@@ -4,7 +4,7 @@ from sslsniff.options import live_parser, read_parser
 
 OF_LIVE = {
     "--pid", "-p", "--comm", "--uid", "--lib", "--sample",
-    "--version", "--loader", "--ring-size", "--max-call-bytes", "--returns",
+    "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
 }  # fmt: skip
 
 
