@@ -34,6 +34,7 @@ def rows(tmp_path: Path) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the cells of each library's and profile's row, as of a run of pytest."""
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "--junitxml=it.xml", "-p", "no:cacheprovider"]
+    command += ["-c", str(table.ROOT / "pyproject.toml")]  # how the project's own tests run
     done = subprocess.run([*command, "test_it.py"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 1  # of what should fail
     found = table.rows(table.read([str(tmp_path / "it.xml")]))
