@@ -13,7 +13,7 @@ from tests.live.checks import run
 from tests.live.rust.fixtures import fixtures
 from tests.servers import Certificate, Server
 
-RING_BYTES = 4 << 20
+RING_BYTES = 64 << 20  # room for all that passes: it is read at the end
 [PROGRAM] = [
     each.path
     for each in fixtures("blocking")
