@@ -56,6 +56,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "bpf_map_get_next_key": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_program__fd": (c_int, [c_void_p]),
     "bpf_program__section_name": (c_char_p, [c_void_p]),
+    "bpf_program__set_autoload": (c_int, [c_void_p, c_bool]),
     "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
     "bpf_program__attach_uprobe_opts": (
         c_void_p,
@@ -107,6 +108,8 @@ class LibbpfLoader:
         try:
             if self._links_multi:
                 self._expect_multi_links()
+            if release.has_socket_tracepoints():
+                self._leave_out_kprobes()
             self._set_hash_map_flags()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
             if self._lib.bpf_object__load(self._object) != 0:
@@ -117,6 +120,13 @@ class LibbpfLoader:
 
     def _has_helper(self, helper: int) -> bool:
         return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
+
+    def _leave_out_kprobes(self) -> None:
+        """Spare the verifier what nothing will be attached to."""
+        program = None
+        while program := self._lib.bpf_object__next_program(self._object, program):
+            if self._lib.bpf_program__section_name(program).startswith(b"kprobe/"):
+                self._lib.bpf_program__set_autoload(program, False)
 
     def _expect_multi_links(self) -> None:
         program = None

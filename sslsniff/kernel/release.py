@@ -12,6 +12,14 @@ def version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def has_socket_tracepoints() -> bool:
+    """Say whether tracepoints tell of socket calls, since 6.3: then kprobes need not.
+
+    include/trace/events/sock.h, ``sock_send_length`` and ``sock_recv_length``.
+    """
+    return version() >= (6, 3)
+
+
 def hash_map_flags() -> int:
     """Return the flags of hash maps: they get their memory as they fill, since 6.1.
 
