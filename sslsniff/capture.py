@@ -71,8 +71,8 @@ class LiveCapture:
         self._closing = contextlib.ExitStack()
         self._halves = Halves()
         self._open: dict[int, tuple[int, int]] = {}
-        self._replaceable: set[int] = set()
-        self._gone = 0  # open connections that the kernel's table did not have any more
+        self._gone: set[int] = set()
+        """Connections that the kernel's table has no more, though their end was not told."""
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -193,7 +193,7 @@ class LiveCapture:
             if positions is not None:
                 yield from self._halves.take(wire.Checked(now_ns, connection, *positions))
             else:
-                self._count_gone(connection)
+                self._gone.add(connection)
         self._tell_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
@@ -219,10 +219,10 @@ class LiveCapture:
                 f"the ends of {exits} processes and {closes} connections were lost, as the ring was"
                 " full: they count as open"
             )
-        if self._gone > closes:
+        if len(self._gone) > closes:
             self._note(
-                f"{self._gone - closes} connections were forgotten, as the kernel's table was full:"
-                " what passed on them later counts as another connection's"
+                f"{len(self._gone) - closes} connections were forgotten, as the kernel's table was"
+                " full: what passed on them later counts as another connection's"
             )
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
@@ -276,22 +276,17 @@ class LiveCapture:
                 return True
         return False
 
-    def _count_gone(self, connection: int) -> None:
-        self._gone += connection not in self._replaceable
-
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
         if isinstance(event, wire.Opened):
             self._open[event.connection] = (event.pid, event.object_address)
-            if event.half is not None:  # its cipher's memory may be another's at any time
-                self._replaceable.add(event.connection)
         elif isinstance(event, wire.Closed | wire.LeftOut):
             self._open.pop(event.connection, None)
-            self._replaceable.discard(event.connection)
+            self._gone.discard(event.connection)  # a socket may end behind its process
         elif isinstance(event, wire.Exited):
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
             for connection in gone:
                 where = self._open.pop(connection)
                 if self._tables.positions(connection, *where) is None:
-                    self._count_gone(connection)
+                    self._gone.add(connection)
                 self._tables.forget(*where)
