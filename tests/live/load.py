@@ -60,7 +60,10 @@ class Load:
             process.communicate()
 
     def sender(self, port: int, seed: int, *calls: tuple[int, int]) -> list[str]:
-        """Return the command that makes ``calls``: pairs of how many, and how large."""
+        """Return the command that makes ``calls``: pairs of how many, and how many bytes each.
+
+        A pair with 0 bytes is a pause of so many milliseconds.
+        """
         numbers = [str(number) for pair in calls for number in pair]
         return [str(self.program), "send", str(port), str(seed), *numbers]
 

@@ -2,7 +2,8 @@
  *
  *     load receive CERTIFICATE KEY          prints its port, then serves one connection after the
  *                                           other; prints a line for each, until it is ended
- *     load send PORT SEED [COUNT SIZE]...   makes COUNT calls of SSL_write with SIZE bytes each
+ *     load send PORT SEED [COUNT SIZE]...   makes COUNT calls of SSL_write with SIZE bytes each,
+ *                                           or, where SIZE is 0, waits COUNT milliseconds
  *     load wait PORT SEED                   asks for /SEED and waits for an answer that never comes
  *
  * The line: process id, the object's address, the client's port, bytes, their SHA-256.
@@ -115,6 +116,10 @@ static void send_all(int port, uint64_t seed, int pairs, char **arguments)
 	for (int pair = 0; pair < pairs; pair++) {
 		long calls = atol(arguments[2 * pair]);
 		int size = atoi(arguments[2 * pair + 1]);
+		if (!size) {
+			usleep(calls * 1000);
+			continue;
+		}
 		unsigned char *data = malloc(size);
 		for (long i = 0; i < calls; i++) {
 			fill(data, size, &state);
