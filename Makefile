@@ -87,7 +87,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 # Programs in Rust that others built; tests/programs/server.py needs h2.
 .cache/wheels: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
-	$@/bin/pip install -q --disable-pip-version-check granian==2.8.7 pyreqwest==0.15.1 h2==4.3.0
+	$@/bin/pip install -q --disable-pip-version-check granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 h2==4.3.0
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.

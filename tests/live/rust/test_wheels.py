@@ -1,22 +1,35 @@
-"""Rust that nobody here built: stripped modules of Python, as PyPI has them."""
+"""Rust that nobody here built: stripped modules and programs, as PyPI has them."""
 
 import contextlib
 import socket
 import subprocess
+import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, run_under, told
+from tests.live import sniffer
+from tests.live.checks import Sniff, assert_whole, content, run_under, started, told
 from tests.live.load import held
 from tests.live.rust.fixtures import CACHE
 from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
 from tests.live.sniffer import PATIENCE_S
+from tests.programs.server import pattern
 from tests.servers import PROGRAMS, Certificate, Server
 
 PYTHON = CACHE.with_name("wheels") / "bin" / "python"  # the Makefile makes it
+UV = PYTHON.with_name("uv")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def searched() -> None:
+    """Have what is found in the files on disk: else connections open while they are searched."""
+    modules = [*PYTHON.parents[1].glob("lib/*/site-packages/*/_*reqwest.*.so"), UV]
+    for path in (*modules, UV):
+        subprocess.run([sniffer.SSLSNIFF, "--lib", path, "--", "true"], check=True)
 
 
 @contextlib.contextmanager
@@ -74,3 +87,46 @@ def test_client(
         ran = run_under(tmp_path, *program, *options)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", "rustls", tls_version)
+
+
+def index(folder: Path) -> Path:
+    """Make an index of packages with one, of 1 MB, whose name is ``probed``; return its file."""
+    page = folder / "simple" / "probed" / "index.html"
+    package = page.with_name("probed-1.0-py3-none-any.whl")
+    page.parent.mkdir(parents=True)
+    page.write_text(f'<!DOCTYPE html><html><body><a href="{package.name}">1.0</a></body></html>')
+    info = "probed-1.0.dist-info"
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("probed.bin", pattern(1 << 20))
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: probed\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return package
+
+
+def test_uv(certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer of packages, itself in Rust: every file that was served is seen whole."""
+    package = index(tmp_path / "index")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
+    program = PROGRAMS / "file_server.py"
+    ends = (certificate.certificate, certificate.key, tmp_path / "index")
+    with started(sys.executable, program, *ends) as server:
+        assert server.stdout is not None
+        url = f"https://localhost:{int(server.stdout.readline())}/simple"
+        options = ("--no-config", "--no-cache", "--index-url", url, "--target", tmp_path / "target")
+        ran = run_under(tmp_path, UV, "pip", "install", *options, "probed")
+        server.kill()
+        served = [line.split() for line in server.stdout]
+
+    assert (tmp_path / "target" / "probed.bin").read_bytes() == pattern(1 << 20)
+    exchanges = [each for each in ran.captured.exchanges if each["request"]["method"] == "GET"]
+    seen = [[each["request"]["target"], str(each["client"]["port"])] for each in exchanges]
+    assert sorted(seen) == sorted(served)
+    bodies = {each["request"]["target"]: content(each["response"]["body"]) for each in exchanges}
+    page = "/simple/probed/"
+    assert bodies == {
+        page: package.with_name("index.html").read_bytes(),
+        page + package.name: package.read_bytes(),
+    }
+    assert {each["library"] for each in exchanges} == {"rustls"}
+    assert_whole(ran.captured)
