@@ -57,7 +57,8 @@ class Planner:
         another one in its place between two looks at its path.
         """
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # Not to wait for the other end of a FIFO, which a process may have put there.
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:  # its process is gone
             return None
         with contextlib.ExitStack() as closing:
