@@ -15,7 +15,7 @@ from sslsniff.kernel import release, sockets, uprobe_multi
 from sslsniff.kernel.bcc_loader import import_bcc
 from sslsniff.kernel.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loader import Loader
-from sslsniff.options import SMALLEST_RING_BYTES
+from sslsniff.options.values import SMALLEST_RING_BYTES
 
 _PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
 """A path that may tell of its user."""

@@ -1,0 +1,44 @@
+"""How the command line is taken apart, and what is told where that fails."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sslsniff.escaping import escape
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Options and what they do side by side, as far as the terminal is wide."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+
+class Parser(argparse.ArgumentParser):
+    """An ``ArgumentParser`` that shows the user's words escaped, and those that were meant."""
+
+    def __init__(
+        self, prog: str, *, description: str, usage: str | None = None, epilog: str | None = None
+    ) -> None:
+        super().__init__(
+            prog, usage, description, epilog, formatter_class=_HelpFormatter, allow_abbrev=False
+        )
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Return the options in ``arguments``; ends with 2 where there is anything else."""
+        options, unknown = self.parse_known_intermixed_args(arguments)
+        if unknown:
+            self.error(f"unknown argument {unknown[0]}: {self._advice(unknown[0])}")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """See ``ArgumentParser``."""
+        super().error(escape(message))
+
+    def _advice(self, word: str) -> str:
+        from difflib import get_close_matches  # only for who mistyped
+
+        known = re.findall(r"--[a-z-]+", self.format_help())
+        near = get_close_matches(word.partition("=")[0], known, n=1)
+        return f"did you mean {near[0]}?" if near else f"see {self.prog} --help"

@@ -1,0 +1,133 @@
+"""What the words of the command line say: each function is the ``type`` of an option.
+
+They raise ``argparse.ArgumentTypeError``, which the parser tells with the option's name.
+"""
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import regex
+
+COMMANDS = ("read", "list", "symbols", "doctor")
+
+SMALLEST_RING_BYTES = 4 << 20
+"""A ring has room for some of the largest records."""
+MOST_CALL_BYTES = 16 << 20
+"""Less than the programs emit of a call: bpf/data.bpf.h."""
+
+_LARGEST_RING_BYTES = 1 << 30
+_LARGEST_SPILL_BYTES = 1 << 40
+_MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
+_MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
+_SUFFIXES = {"k": 10, "m": 20, "g": 30}
+
+
+def _whole_number(text: str, least: int, most: int, what: str) -> int:
+    if not text.isdecimal() or not least <= int(text[:20]) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return int(text)
+
+
+def process_id(text: str) -> int:
+    """Return the process id that ``text`` says."""
+    return _whole_number(text, 1, _MOST_PID, "the number of a process")
+
+
+def user_id(text: str) -> int:
+    """Return the user id that ``text`` says."""
+    return _whole_number(text, 0, _MOST_UID, "the number of a user, as id -u NAME shows it")
+
+
+def stream_number(text: str) -> int:
+    """Return the HTTP/2 stream that ``text`` says: 31 bits (RFC 9113 section 5.1.1)."""
+    return _whole_number(text, 0, (1 << 31) - 1, "the number of an HTTP/2 stream")
+
+
+def name(text: str) -> str:
+    """Return ``text``, which must not be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def size(text: str) -> int:
+    """Return the bytes that ``text`` says: a number, optionally with K, M or G (powers of 1024)."""
+    lowered = text.lower().removesuffix("ib").removesuffix("b")
+    shift = _SUFFIXES.get(lowered[-1:], 0)
+    number = lowered[:-1] if shift else lowered
+    if not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 65536, 64K or 16M")
+    return int(number) << shift
+
+
+def ring_size(text: str) -> int:
+    """Return the size of a ring buffer that ``text`` says."""
+    number = size(text)
+    if number & (number - 1) or not SMALLEST_RING_BYTES <= number <= _LARGEST_RING_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a power of two from 4M to 1G")
+    return number
+
+
+def spill_size(text: str) -> int:
+    """Return the size of a file beside the ring buffer that ``text`` says."""
+    number = size(text)
+    if not SMALLEST_RING_BYTES <= number <= _LARGEST_SPILL_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 4M to 1024G")
+    return number
+
+
+def call_limit(text: str) -> int:
+    """Return how many bytes of a call are kept, as ``text`` says."""
+    number = size(text)
+    if not 0 < number <= MOST_CALL_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1 to 16M")
+    return number
+
+
+def share(text: str) -> float:
+    """Return the share of connections that ``text`` says, such as 1/10."""
+    if not re.fullmatch(r"[0-9]{1,7}/[0-9]{1,7}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 1/10")
+    part, whole = map(int, text.split("/"))
+    if not 0 < part <= whole:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of more than 0, and 1 at most")
+    return part / whole
+
+
+def expression(text: str) -> str:
+    """Return ``text``, a filter expression with an operator in it.
+
+    mitmproxy takes a word alone for a part of URLs; here it is rather a command mistyped.
+    """
+    if "~" in text:
+        return text
+    if text in COMMANDS:
+        raise argparse.ArgumentTypeError(f"the command {text} stands first")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
+        f" '~u {text}'; a program to start stands behind --"
+    )
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Return the regular expression that ``text`` says."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
+
+
+def bytes_pattern(text: str) -> "regex.Pattern[bytes]":
+    """Return the regular expression over bytes that ``text`` says; it must not match nothing."""
+    import regex  # for who redacts: it knows where a match may begin that goes on in the next bytes
+
+    try:
+        compiled = regex.compile(os.fsencode(text))
+    except regex.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
+    if compiled.match(b""):
+        raise argparse.ArgumentTypeError(f"{text!r} matches nothing at all, too")
+    return compiled
