@@ -14,45 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sslsniff import (
-    attachments,
-    calls,
-    debug_files,
-    demangling,
-    eh_frame,
-    elf,
-    fitting,
-    instructions,
-    layout,
-    relocations,
-    rustls,
-    rustls_fitting,
-    sites,
-    symbols,
-)
+from sslsniff import rustls_fitting
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.layout import SslLayout
 from sslsniff.parts import Part, Probe, ReturnStyle
 from sslsniff.plans import PLANS
-from sslsniff.plans.rustls import LAYOUTS, METHODS
+from sslsniff.plans.rustls import METHODS
 from sslsniff.sites import Cost
 
-_FORMAT = 4
-_DECIDING = (
-    attachments,
-    calls,
-    debug_files,
-    demangling,
-    eh_frame,
-    elf,
-    fitting,
-    instructions,
-    layout,
-    relocations,
-    sites,
-    symbols,
-    rustls_fitting,
-)
+_SOURCES = Path(__file__).parent
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536
@@ -115,11 +85,10 @@ def _name(status: os.stat_result, style: ReturnStyle) -> str:
 
 @cache
 def _code() -> int:
-    """Return a number that changes with what decides where probes belong."""
-    files = [Path(str(each.__file__)) for each in _DECIDING]
-    files += sorted(Path(str(rustls.__file__)).parent.glob("*.py"))
-    times = [each.stat().st_mtime_ns for each in files]
-    return zlib.crc32(repr((_FORMAT, times, PLANS, LAYOUTS, METHODS)).encode())
+    """Return a number that changes with what decides where probes belong, or how it is kept."""
+    folders = _SOURCES, _SOURCES / "plans", _SOURCES / "rustls"
+    statuses = [each.stat() for folder in folders for each in sorted(folder.glob("*.py"))]
+    return zlib.crc32(repr([(each.st_mtime_ns, each.st_size) for each in statuses]).encode())
 
 
 def _read_private(place: Path, name: str) -> bytes:

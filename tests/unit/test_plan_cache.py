@@ -50,6 +50,24 @@ def test_a_second_look_needs_no_disassembler(tmp_path: Path) -> None:
     assert told.stdout.strip() == repr(first)
 
 
+@pytest.mark.parametrize("name", ["parts.py", "plans/openssl.py", "rustls/named.py"])
+def test_what_another_code_found_is_not_believed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = tmp_path / "sources"
+    for source in (name, "sites.py"):
+        copy = sources / source
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(plan_cache._SOURCES / source, copy)
+    monkeypatch.setattr(plan_cache, "_SOURCES", sources)
+    code = plan_cache._code.__wrapped__
+    before = code()
+    assert code() == before
+    with (sources / name).open("a") as file:
+        file.write("# changed\n")
+    assert code() != before
+
+
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "libssl.so"
     shutil.copy(libraries.library("3.0").path, path)
