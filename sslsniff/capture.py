@@ -170,6 +170,7 @@ class LiveCapture:
 
     def poll(self, timeout_s: float) -> Iterator[wire.Event]:
         """See ``Source``."""
+        self._records.start()  # not before: what need not be privileged is so no more
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         if not ready.isdisjoint(self._mappings.fds):
             self._take_mappings()

@@ -68,8 +68,11 @@ class Ring:
         self._consumer[0] = self._position
         return True
 
-    def stop(self) -> None:
+    def start(self) -> None:
         """Nothing of its own goes on here; see ``Spill``."""
+
+    def stop(self) -> None:
+        """See ``start``."""
 
     def close(self) -> None:
         """Unmap; no view that ``read`` gave may be alive."""

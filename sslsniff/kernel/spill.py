@@ -42,8 +42,12 @@ class Spill:
         self._error: OSError | None = None
         self._to_stop = threading.Event()
         self._thread = threading.Thread(target=self._move, name="spill", daemon=True)
-        sys.setswitchinterval(_TURN_S)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Begin to move, unless that was done. The thread has the rights of its caller for good."""
+        if self._thread.ident is None:
+            sys.setswitchinterval(_TURN_S)
+            self._thread.start()
 
     def read(self, most_bytes: int) -> Iterator[memoryview]:
         """Yield the records of one batch; once stopped, at last what is left in the ring.
@@ -78,7 +82,8 @@ class Spill:
     def stop(self) -> None:
         """Move no more; what is in the file and the ring can still be read."""
         self._to_stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def close(self) -> None:
         """Stop, and let go of the file; the ring stays open."""

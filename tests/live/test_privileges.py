@@ -26,9 +26,11 @@ def rights(pid: int) -> list[dict[str, str]]:
     return found
 
 
+@pytest.mark.parametrize("options", [(), ("--spill", "8M")], ids=["ring", "spill"])
 @pytest.mark.parametrize("sudo", [False, True], ids=["root", "sudo"])
 def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
     sudo: bool,
+    options: tuple[str, ...],
     server: Server,
     certificate: Certificate,
     own_library: Path,
@@ -40,18 +42,18 @@ def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
         monkeypatch.setenv("SUDO_GID", str(CALLER))
     with (
         late_python_client(server, certificate, own_library) as client,
-        sniff("--pid", str(client.pid)) as sniffer,
+        sniff("--pid", str(client.pid), *options) as sniffer,
     ):
-        threads = rights(sniffer.process.pid)
         load_library(client)
         wait_probed(client.pid, own_library)
         passed = ask(client, 6)
         sniffer.until(6)
+        threads = rights(sniffer.process.pid)
         captured = sniffer.stop()
 
     assert_passed(captured, passed, role="client", pid=client.pid)
     assert_whole(captured)
-    assert threads
+    assert len(threads) == 1 + bool(options)
     for each in threads:
         kept = {name: int(each[name], 16) for name in ("CapEff", "CapPrm", "CapBnd")}
         assert set(kept.values()) == {MASK}, kept
