@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,23 @@ def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
         user = str(CALLER if sudo else os.getuid())
         assert each["Uid"].split() == [user] * 4
         assert each["Gid"].split() == [user] * 4
+
+
+def test_the_guard_of_an_archive_has_no_rights(
+    own_library: Path, sniff: Sniff, tmp_path: Path
+) -> None:
+    with sniff("--lib", str(own_library), "--har", str(tmp_path / "a.har")) as sniffer:
+        pid = sniffer.process.pid
+        [guard] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        deadline = time.monotonic() + PATIENCE_S
+        [thread] = rights(int(guard))
+        while thread["Uid"].startswith("0") and time.monotonic() < deadline:
+            time.sleep(0.01)  # it has just been started
+            [thread] = rights(int(guard))
+        sniffer.stop()
+    assert {int(thread[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
+    assert thread["Uid"].split() == thread["Gid"].split() == ["65534"] * 4
+    assert thread["Groups"] == ""
 
 
 def limited(capabilities: list[str]) -> list[str]:
