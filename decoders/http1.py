@@ -8,7 +8,7 @@ Behind a loss it cannot be known how many messages were in it. A client that doe
 its next request when it has the response to the last, so at most one request waits, and pairs are
 certain again at once. Where more wait, none of them is paired: no pair is better than a wrong one.
 
-Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` short records.
+Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` records of 150 bytes.
 """
 
 from collections import deque
@@ -27,20 +27,26 @@ from sslsniff.decoders.messages import (
     Undecoded,
 )
 
-# Requests that wait for a response. More than this wait only if responses are not captured.
-_MAX_WAITING = 1024
+_MAX_WAITING = 4096
+"""Requests that wait for a response, as many as exchanges of HTTP/2; beyond, the oldest ends."""
 
+_TELLING = frozenset(("HEAD", "CONNECT"))  # methods on which the response's framing depends
 _IN_DOUBT = "may answer another request: messages were lost between pipelined ones"
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request that was not answered; ``sure`` that no other may stand between it and the last."""
+    """A request that was not answered; ``sure`` that no other may stand between it and the last.
+
+    ``method`` is empty if nothing depends on it. ``ahead`` responses, to older requests that were
+    given up, come before its own.
+    """
 
     stream: int
-    method: str
-    upgrade: str | None
+    method: str = ""
+    upgrade: str | None = None
     sure: bool = True
+    ahead: int = 0
 
 
 class Http1:
@@ -121,11 +127,12 @@ class Http1:
             # A client that does not pipeline has had the responses to its earlier requests.
             self._give_up_waiting(out)
         elif len(self._waiting) >= _MAX_WAITING:
-            self._waiting.popleft()
+            self._give_up_oldest(out)
         stream = self._number(fields)
         sure = not (self._requests_lost and self._waiting)
         self._requests_lost = False
-        self._waiting.append(_Waiting(stream, head.method, fields.upgrade, sure))
+        method = head.method if head.method in _TELLING else ""
+        self._waiting.append(_Waiting(stream, method, fields.upgrade, sure))
         out.append(
             RequestHead(
                 stream,
@@ -153,21 +160,23 @@ class Http1:
 
     def _response(self, head: Head, out: list[Message]) -> Plan:
         status, fields = head.status, head.fields
-        if self._waiting and (
-            not self._waiting[0].sure or (self._responses_lost and len(self._waiting) > 1)
-        ):
-            self._doubtful = True
-            self._give_up_waiting(out)
-        self._responses_lost = False
-        doubt = False
         waiting = self._waiting[0] if self._waiting else None
-        if waiting is None:
-            # Its request was before the capture began, or lost.
+        if waiting is not None:
+            several = len(self._waiting) + waiting.ahead > 1
+            if not waiting.sure or (self._responses_lost and several):
+                self._doubtful = True
+                self._give_up_waiting(out)
+                waiting = None
+        self._responses_lost = False
+        doubt = waiting is None or waiting.ahead > 0
+        if waiting is None or waiting.ahead:
+            # Its request was before the capture began, or lost, or was given up.
+            if waiting is not None:
+                waiting.ahead -= 1
             self._streams += 1
-            waiting = _Waiting(self._streams, "", None)
-            doubt = True
+            waiting = _Waiting(self._streams)
             if 100 <= status < 200 and status != 101:
-                self._waiting.append(waiting)
+                self._waiting.appendleft(waiting)
         elif not 100 <= status < 200 or status == 101:
             self._waiting.popleft()
         stream = waiting.stream
@@ -194,6 +203,13 @@ class Http1:
         if not fields.length:
             return Plan(stream, State.HEAD)
         return Plan(stream, State.FIXED, fields.length, doubt=doubt)
+
+    def _give_up_oldest(self, out: list[Message]) -> None:
+        """Make room for a request; the response to the oldest is still to be told from others."""
+        oldest = self._waiting.popleft()
+        self._waiting[0].ahead += oldest.ahead + 1
+        error = f"over {_MAX_WAITING} exchanges open"
+        out.append(Aborted(oldest.stream, Side.SERVER, error))
 
     def _give_up_waiting(self, out: list[Message]) -> None:
         for waiting in self._waiting:

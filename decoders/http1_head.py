@@ -25,6 +25,8 @@ _MEMO_SETS = 1024
 _MEMO_SET_BYTES = 1024
 _MEMO_SET_FIELDS = 32
 
+_TOKEN_CHARS = 64  # of a protocol's name that are kept; those that are registered are shorter
+
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _IS_TOKEN = re.compile(_TOKEN)
 _VERSION = re.compile(rb"HTTP/[01]\.\d")
@@ -63,7 +65,7 @@ class Fields:
 
     ``length`` is the Content-Length; ``transferred`` tells that there is a Transfer-Encoding,
     ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
-    (RFC 9112 section 6.3); ``upgrade`` is the first token of the field of that name, in lower
+    (RFC 9112 section 6.3); ``upgrade`` is the first protocol in the field of that name, in lower
     case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
     """
 
@@ -288,7 +290,7 @@ def _set_coding(fields: Fields, value: str) -> None:
 
 def _set_upgrade(fields: Fields, value: str) -> None:
     if fields.upgrade is None:
-        fields.upgrade = value.split(",", 1)[0].strip().lower()
+        fields.upgrade = value.split(",", 1)[0].strip().lower()[:_TOKEN_CHARS]
 
 
 def _set_host(fields: Fields, value: str) -> None:

@@ -4,12 +4,18 @@ import pytest
 
 from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.messages import (
+    Aborted,
     BodyData,
+    Message,
+    MessageEnd,
     RequestHead,
+    ResponseHead,
     Undecoded,
 )
-from tests.unit.decoders.http1_wires import GET, get
+from tests.unit.decoders.http1_wires import GET, OK, get, ok, response
 from tests.unit.decoders.wires import C, S, run
+
+MOST_WAITING = 4096
 
 
 @pytest.mark.parametrize("size", [1 << 30, 5000])
@@ -47,3 +53,35 @@ def test_junk_without_end_is_not_kept() -> None:
     (lost,) = decoder.end(S)
     assert isinstance(lost, Undecoded)
     assert (lost.size, len(lost.data)) == (5_000_000, 4096)
+
+
+def given_up(stream: int) -> Aborted:
+    return Aborted(stream, S, "over 4096 exchanges open")
+
+
+def test_requests_that_wait_beyond_the_limit_are_told() -> None:
+    messages = run(Http1(), [(C, GET * (MOST_WAITING + 2))])
+    told = [message for message in messages if isinstance(message, Aborted)]
+    assert told == [given_up(1), given_up(2)]
+
+
+def test_responses_to_requests_beyond_the_limit_are_not_those_to_others() -> None:
+    count = MOST_WAITING + 2
+    decoder = Http1()
+    run(decoder, [(C, GET * count)])
+    early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    messages = run(decoder, [(S, early + OK * count)])
+    # 1 and 2 were given up: their responses stand alone.
+    lone = [response(count + 1, 103, "Early Hints"), *ok(count + 1), *ok(count + 2)]
+    answered: list[Message] = [each for stream in range(3, count + 1) for each in ok(stream)]
+    assert messages == lone + answered
+
+
+def test_a_lost_response_among_more_than_the_limit_leaves_no_pair() -> None:
+    decoder = Http1()
+    run(decoder, [(C, GET * (MOST_WAITING + 1))])
+    messages = run(decoder, [(S, 40), (S, OK), (C, GET), (S, OK)])
+    answered = [each.stream for each in messages if isinstance(each, ResponseHead)]
+    assert sum(isinstance(each, Aborted) for each in messages) == MOST_WAITING
+    assert answered == [MOST_WAITING + 2, MOST_WAITING + 3]
+    assert messages[-1] == MessageEnd(MOST_WAITING + 3, S)

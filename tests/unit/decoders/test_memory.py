@@ -44,8 +44,16 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
         "HTTP/1",
         Http1,
         [
-            (C, b"GET / HTTP/1.1\r\n\r\n" * 1100 + b"GET / HTTP/1.1\r\nX: " + b"a" * HEAD),
+            (C, b"GET / HTTP/1.1\r\n\r\n" * 5000 + b"GET / HTTP/1.1\r\nX: " + b"a" * HEAD),
             (S, b"HTTP/1.1 200 OK\r\nX: " + b"a" * HEAD),
+        ],
+    ),
+    "long words that wait for their responses": (
+        "HTTP/1",
+        Http1,
+        [
+            (C, b"%s /%d HTTP/1.1\r\nUpgrade: %s\r\n\r\n" % (b"A" * 9000, n, b"b" * 9000))
+            for n in range(300)
         ],
     ),
     "trailers of short lines": (
