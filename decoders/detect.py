@@ -5,6 +5,7 @@ Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of pr
 """
 
 import re
+from collections import deque
 from collections.abc import Callable
 
 from sslsniff.decoders.base import Decoder, Switch
@@ -62,7 +63,9 @@ _MAX_TUNNELS = 8
 _FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
 
 _BUFFER_BYTES = 64 * 1024
-"""Bytes of both sides that wait for a decision."""
+"""What waits of both sides for a decision."""
+_PIECE_BYTES = 128
+"""What a piece of it takes beside its bytes: sides may speak in turn, a byte each time."""
 
 
 def guess_sender(data: bytes) -> Side | None:
@@ -200,7 +203,7 @@ class Detector:
     def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
         self._frames = frames
         self._decoder: Decoder | None = None
-        self._held: list[tuple[Side, bytearray | int]] = []  # bytes, or how many were lost
+        self._held: deque[tuple[Side, bytearray | int]] = deque()  # bytes, or how many were lost
         self._size = 0
         self._ended: list[Side] = []
         self._opaque = Opaque()
@@ -226,12 +229,7 @@ class Detector:
             return []
         proven = self._probes[side].feed(data)
         self._hold(side, data)
-        if proven is not None:
-            return self._decide(_DECODERS[proven](self._frames))
-        out = []
-        while self._size > _BUFFER_BYTES:
-            out += self._pass_on(self._size - _BUFFER_BYTES)
-        return out
+        return self._pass_on() if proven is None else self._decide(proven)
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
@@ -240,10 +238,12 @@ class Detector:
             if type(self._decoder) is Http1 and self._decoder.switch is not None:
                 self._follow(self._decoder, out)
             return out
-        if missing > 0:
-            self._held.append((side, missing))
-            self._probes[side] = _Probe(side)
-        return []
+        if missing <= 0:
+            return []
+        self._held.append((side, missing))
+        self._size += _PIECE_BYTES
+        self._probes[side] = _Probe(side)
+        return self._pass_on()
 
     def end(self, side: Side) -> list[Message]:
         """End a side; if both have ended without proof the bytes are of no known protocol."""
@@ -256,10 +256,7 @@ class Detector:
         """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
         if isinstance(self._decoder, Http2):
             return self._decoder.totals()
-        out: list[Message] = []
-        while self._held:
-            out += self._pass_on(self._size)
-        return out
+        return self._pass_on(0)
 
     def _hold(self, side: Side, data: bytes) -> None:
         self._size += len(data)
@@ -269,23 +266,31 @@ class Detector:
                 last += data
                 return
         self._held.append((side, bytearray(data)))
+        self._size += _PIECE_BYTES
 
-    def _pass_on(self, count: int) -> list[Message]:
-        """Give up the oldest bytes."""
-        side, oldest = self._held[0]
-        if isinstance(oldest, int):
+    def _pass_on(self, most: int = _BUFFER_BYTES) -> list[Message]:
+        """Give up the oldest of what is held, until that takes ``most``."""
+        out: list[Message] = []
+        while self._size > most:
+            side, oldest = self._held[0]
+            if isinstance(oldest, int):
+                out += self._opaque.gap(side, oldest)
+            else:
+                data = bytes(oldest[: self._size - most])
+                del oldest[: len(data)]
+                self._size -= len(data)
+                out += self._opaque.feed(side, data)
+                if oldest:
+                    break
             del self._held[0]
-            return self._opaque.gap(side, oldest)
-        data = bytes(oldest[:count])
-        del oldest[:count]
-        self._size -= len(data)
-        if not oldest:
-            del self._held[0]
-        return self._opaque.feed(side, data)
+            self._size -= _PIECE_BYTES
+        return out
 
-    def _decide(self, decoder: Decoder) -> list[Message]:
-        self._decoder = decoder
-        held, self._held = self._held, []
+    def _decide(self, proven: str) -> list[Message]:
+        self._decoder = _DECODERS[proven](self._frames)
+        held, self._held = self._held, deque()
+        ended, self._ended = self._ended, []
+        self._size = 0
         self._probes.clear()
         out: list[Message] = []
         for side, piece in held:
@@ -294,7 +299,7 @@ class Detector:
                 out += self.gap(side, piece)
             else:
                 out += self.feed(side, bytes(piece))
-        for side in self._ended:
+        for side in ended:
             out += self.end(side)
         return out
 

@@ -204,3 +204,15 @@ def test_a_message_starts(data: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"}" + GET, b"\r\n", ANSWER[2:], ANSWER + b"x" * 20])
 def test_no_message_starts(data: bytes) -> None:
     assert not starts_message(data)
+
+
+def test_a_tunnel_begins_with_an_empty_buffer() -> None:
+    """What was held before the first protocol was known counts no more."""
+    junk = b"\xff" * 200_000
+    wire: list[Step] = [
+        (C, b"CONNECT a:1 HTTP/1.1\r\n\r\n" + junk),
+        (S, b"HTTP/1.1 200 OK\r\n\r\n"),
+    ]
+    told = [message for message in run(Detector(), wire) if isinstance(message, Undecoded)]
+    assert [message.reason for message in told] == ["inside a CONNECT tunnel"]
+    assert 0 < len(junk) - told[0].size <= 64 << 10

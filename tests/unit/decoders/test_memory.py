@@ -95,6 +95,8 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
             ("letters", b"a" * MIB),
         )
     },
+    "a byte from each side in turn": (UNKNOWN, Detector, [(C, b"\xff"), (S, b"\xff")] * 12_000),
+    "losses alone": (UNKNOWN, Detector, [(C, 1)] * 30_000),
     "4096 gRPC calls": (
         "messages",
         lambda: Carried(Detector("h2")),
