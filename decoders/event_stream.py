@@ -9,6 +9,8 @@ from sslsniff.decoders.messages import Header, Message, ServerSentEvent, Side
 _MARK = b"\xef\xbb\xbf"
 _MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
 _EOL = re.compile(rb"\r\n?|\n")
+_NAME_BYTES = 4096
+"""What is kept of a type or an id: each event tells the last id again."""
 
 
 def is_event_stream(headers: Iterable[Header]) -> bool:
@@ -17,11 +19,39 @@ def is_event_stream(headers: Iterable[Header]) -> bool:
     return _MEDIA_TYPE.match(value or "") is not None
 
 
+class _Name:
+    """A type or an id, as far as it is kept; ``fault`` says if that is not all of it."""
+
+    __slots__ = ("_bytes", "_room", "_what", "fault", "text")
+
+    def __init__(self, what: str, room: Room) -> None:
+        self.text = ""
+        self.fault: str | None = None
+        self._what = what
+        self._room = room
+        self._bytes = 0
+
+    def set(self, value: bytes, size: int) -> None:
+        """Replace it by ``value``, the beginning of ``size`` bytes."""
+        left = self._room.left + self._bytes
+        self._bytes = kept = min(len(value), _NAME_BYTES, left)
+        self._room.left = left - kept
+        self.text = value[:kept].decode("utf-8", "replace")
+        self.fault = (
+            None if kept == size else f"only the first {kept} bytes of its {self._what} kept"
+        )
+
+    def clear(self) -> None:
+        """Forget it."""
+        self.set(b"", 0)
+
+
 class EventStreamReader:
     """Reads a response's body; an event is told at the empty line that ends it.
 
     As a browser does, it tells no event without data, and none that was not ended. Behind a loss
-    it goes on at the next empty line. Memory: an event's data and a line, out of ``room``.
+    it goes on at the next empty line. Memory: an event's data, its type, the last id and a line,
+    out of ``room``.
     """
 
     def __init__(self, stream: int, side: Side, room: Room) -> None:
@@ -31,9 +61,9 @@ class EventStreamReader:
         self._after_return = False
         self._skips = 0  # lines and events to skip behind a loss: 2, then 1
         self._missing = 0
-        self._id = ""
+        self._id = _Name("id", room)
         self._data = Held(room)
-        self._event = ""
+        self._event = _Name("type", room)
         self._retry: int | None = None
         self._stopped = False
 
@@ -70,14 +100,14 @@ class EventStreamReader:
     def end(self, out: list[Message]) -> None:
         """Take the end of the body: what no empty line ended is no event."""
         self._clear()
+        self._id.clear()
         self._line.take()
 
     def stop(self, reason: str, out: list[Message]) -> None:
         """Read no more, and say so once."""
         if self._stopped:
             return
-        self._clear()
-        self._line.take()
+        self.end(out)
         self._stopped = True
         fault = f"{reason}; the rest is not read"
         out.append(ServerSentEvent(self._stream, self._side, b"", 0, self._missing, fault))
@@ -99,16 +129,18 @@ class EventStreamReader:
             self._dispatch(out)
 
     def _take_field(self, line: bytes, size: int) -> None:
+        """Take a line of ``size`` bytes, of which ``line`` was kept."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
+        cut = size - len(line)
         if name == b"data":
             self._data.add(value)
-            self._data.skip(size - len(line))
+            self._data.skip(cut)
             self._data.add(b"\n")
         elif name == b"event":
-            self._event = value.decode("utf-8", "replace")
+            self._event.set(value, len(value) + cut)
         elif name == b"id" and b"\0" not in value:
-            self._id = value.decode("utf-8", "replace")
+            self._id.set(value, len(value) + cut)
         elif name == b"retry" and value.isdigit() and len(value) < 16:
             self._retry = int(value)
 
@@ -123,9 +155,9 @@ class EventStreamReader:
                     data if fault else data[:-1],
                     size,
                     self._missing,
-                    fault,
-                    self._event or "message",
-                    self._id,
+                    fault or self._event.fault or self._id.fault,
+                    self._event.text or "message",
+                    self._id.text,
                     self._retry,
                 )
             )
@@ -135,5 +167,5 @@ class EventStreamReader:
     def _clear(self) -> None:
         self._data.take()
         self._data = Held(self._room)
-        self._event = ""
+        self._event.clear()
         self._retry = None

@@ -132,6 +132,7 @@ def test_data_without_end_is_bounded() -> None:
     assert long.error == f"only the first {MESSAGE_BYTES} bytes kept"
     assert isinstance(after, ServerSentEvent)
     assert after.data == b"ok"
+    reader.end(out)
     assert room.left == Room().left
 
 
@@ -147,6 +148,30 @@ def test_no_room_is_told() -> None:
         (b"0123", "only the first 4 bytes kept"),
         (b"0123456789", None),
     ]
+
+
+@pytest.mark.parametrize("size", [4097, 5 << 20])
+def test_long_types_and_ids_are_cut_and_take_room(size: int) -> None:
+    """Each event tells the last id again: it cannot be as long as it likes."""
+    room = Room()
+    reader = EventStreamReader(1, S, room)
+    out: list[Message] = []
+    reader.feed(b"id: " + b"i" * size + b"\nevent: " + b"t" * size + b"\n", out)
+    assert room.left == Room().left - 2 * 4096
+    reader.feed(b"data: a\n\ndata: b\n\nid: 1\ndata: c\n\n", out)
+    events = [event for event in out if isinstance(event, ServerSentEvent)]
+    assert shown(events) == [
+        ("t" * 4096, "a", "i" * 4096),
+        ("message", "b", "i" * 4096),
+        ("message", "c", "1"),
+    ]
+    assert [event.error for event in events] == [
+        "only the first 4096 bytes of its type kept",
+        "only the first 4096 bytes of its id kept",
+        None,
+    ]
+    reader.end(out)
+    assert room.left == Room().left
 
 
 pieces = st.lists(
