@@ -170,6 +170,7 @@ class WebSocketReader:
 
     def lose_step(self, out: list[Message]) -> None:
         """Note that bytes may be missing: the next frame must be found."""
+        self._falls = 0
         self._fall_out("bytes lost", out)
 
     def end(self, out: list[Message]) -> None:

@@ -156,6 +156,15 @@ def test_joined_in_the_middle(assert_decodes: AssertDecodes) -> None:
     assert_decodes(wire, messages, joined)
 
 
+def test_a_loss_gives_a_new_chance_to_what_was_no_frame_too_often() -> None:
+    often = (b"\x81\x01a\x82\x01a\x81\x01a" + b"\xff") * 200
+    frames = ws_frame(0x81, b"one") + ws_frame(0x81, b"two") + ws_frame(0x81, b"three")
+    given_up: list[Step] = [(S, often), (S, frames)]
+    assert not [m for m in run(plain(), given_up) if m == text(b"one")]
+    told = run(plain(), [*given_up, (S, 40), (S, frames)])
+    assert told[-3:] == [text(b"one"), text(b"two"), text(b"three")]
+
+
 def test_joined_in_the_middle_of_a_compressed_connection() -> None:
     """What refers to a message before the beginning is marked; what does not is read."""
     deflate = deflater()
