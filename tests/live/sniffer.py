@@ -65,12 +65,19 @@ class Sniffer:
 
     def until(self, count: int, kind: str = "exchange") -> None:
         """Wait until so many objects of one type are in the output."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if self.output.read_text("utf-8").count(f'{{"type":"{kind}"') >= count:
-                return
-            time.sleep(0.05)
-        raise TimeoutError(f"fewer than {count} of {kind}:\n{self.output.read_text()[:2000]}")
+        _wait_for(self.output, f'{{"type":"{kind}"', count)
+
+    def until_told(self, what: str) -> None:
+        """Wait until ``what`` is told on standard error."""
+        _wait_for(self.errors, what, 1)
+
+
+def _wait_for(file: Path, what: str, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while file.read_text("utf-8").count(what) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"fewer than {count} of {what} in:\n{file.read_text()[:2000]}")
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -162,16 +162,20 @@ def test_library_found_later(
     [library] = Path("/usr/lib").glob("*/libssl.so.3")
     shutil.copy(library, tmp_path)
     first, second = tmp_path / "first", tmp_path / "second"
-    lines = ["read word", f"export LD_LIBRARY_PATH={tmp_path}"]
+    lines = [f"export LD_LIBRARY_PATH={tmp_path}"]
     requests = gets(4)
     for directory in first, second:
         directory.mkdir()
         command = curl(server.url, requests, certificate, directory, "--http1.1")
-        lines += [f"{shlex.join(command)} > {directory}/told", "sleep 0.5"]
+        lines += ["read word", f"{shlex.join(command)} > {directory}/told"]
     with (
         started("sh", "-c", "\n".join(lines)) as shell,
         sniff("--pid", str(shell.pid)) as sniffer,
     ):
+        assert shell.stdin is not None
+        shell.stdin.write("go\n")
+        shell.stdin.flush()
+        sniffer.until_told(f"{tmp_path / library.name} came into use")
         shell.communicate("go\n", PATIENCE_S)
         captured = sniffer.wait()
     last = captured.exchanges[-1]["pid"]

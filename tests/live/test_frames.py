@@ -55,16 +55,15 @@ class Client:
 
 def test_stall(server: Server, certificate: Certificate, sniff: Sniff) -> None:
     with sniff("--pid", str(server.pid), "--frames") as sniffer:
+        began = time.monotonic()
         client = Client(server, certificate)
         stream = client.ask(BODY)
         assert client.receive(stream, WINDOW) == WINDOW
-        stopped = time.monotonic()
         sniffer.until(1, "wait")  # though nothing passes any more
-        waited_s = time.monotonic() - stopped
-        assert 0.9 < waited_s < 3
         client.state.increment_flow_control_window(BODY, stream)
         client.flush()
         assert client.receive(stream, BODY) == BODY - WINDOW
+        most_ms = 1000 * (time.monotonic() - began)
         client.socket.close()
         sniffer.until(2, "frame_totals")
         captured = sniffer.stop()
@@ -73,8 +72,7 @@ def test_stall(server: Server, certificate: Certificate, sniff: Sniff) -> None:
     for wait in (lasting, over):
         assert (wait["stream"], wait["direction"]) == (stream, "write")
     assert (lasting["over"], over["over"]) == (False, True)
-    assert 1000 <= lasting["waited_ms"] < 1500
-    assert abs(over["waited_ms"] - waited_s * 1000) < 500
+    assert 1000 <= lasting["waited_ms"] <= over["waited_ms"] <= most_ms
 
     windows = [
         each["stream_window"]

@@ -53,6 +53,18 @@ def free_ports(count: int) -> list[int]:
         return [listener.getsockname()[1] for listener in listeners]
 
 
+def say(process: Process, line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def until_told(process: Process, line: str) -> None:
+    """Read on in what a process says, to a line."""
+    assert process.stdout is not None
+    assert any(each.rstrip("\n") == line for each in process.stdout)
+
+
 def plaintext(captured: Captured, pid: int, direction: str) -> bytes:
     """Return what one process read or wrote, from the chunks."""
     chunks = [
@@ -171,15 +183,19 @@ def test_early_data(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> N
     with s_server(certificate, tmp_path, "-early_data", "-tls1_3") as (server, port):
         lines = [
             "read word",
-            f"(sleep 0.3; echo Q) | {s_client(port, first, '-sess_out', 'session')}",
-            f"(sleep 0.3; echo late {nonce}; sleep 0.3; echo Q) | "
-            + s_client(port, second, "-sess_in", "session", "-early_data", "early"),
+            "(until [ -s session ]; do sleep 0.05; done; echo Q) | "
+            + s_client(port, first, "-sess_out", "session"),
+            s_client(port, second, "-sess_in", "session", "-early_data", "early"),
         ]
         with (
             started("sh", "-c", "\n".join(lines), cwd=tmp_path, stderr=subprocess.DEVNULL) as shell,
             sniff("--chunks", "--pid", str(server.pid), "--pid", str(shell.pid)) as sniffer,
         ):
-            told, _ = shell.communicate("go\n", PATIENCE_S)
+            say(shell, "go")
+            until_told(server, f"early {nonce}")
+            say(shell, f"late {nonce}")
+            until_told(server, f"late {nonce}")
+            told, _ = shell.communicate("Q\n", PATIENCE_S)
             captured = sniffer.stop()
 
     assert "Early data was accepted" in told

@@ -112,7 +112,8 @@ def test_closed_pipe(client: Client, own_library: Path, tmp_path: Path) -> None:
     assert sniffer.stderr is not None
     assert sniffer.stderr.readline().startswith(READY)
     passed = client.ask(4)
-    assert json.loads(sniffer.stdout.readline())["event"] == "opened"
+    shown = [json.loads(sniffer.stdout.readline())["type"] for _ in range(5)]
+    assert shown == ["connection", *["exchange"] * 4]
     sniffer.stdout.close()
     passed += client.ask(5)
     code = sniffer.wait(PATIENCE_S)

@@ -40,9 +40,9 @@ def showing(folder: Path, *arguments: str) -> Iterator[tuple[Process, Path, Path
             shown.kill()
 
 
-def wait_for(file: Path, what: str, patience_s: float = PATIENCE_S) -> str:
+def wait_for(file: Path, what: str) -> str:
     """Return what is in ``file`` once ``what``, a pattern, is."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if re.search(what, content := file.read_text("utf-8")):
             return content
@@ -71,7 +71,7 @@ def test_an_unknown_protocol(count: int, certificate: Certificate, tmp_path: Pat
         shown, lines, _ = sniffer
         for number in range(count):
             ping(client, f"+PING\x1b[{number:020}")
-        begun = wait_for(lines, "not decoded", 5.0)
+        begun = wait_for(lines, "not decoded")
         assert client.poll() is None
         client.terminate()
         assert shown.wait(PATIENCE_S) == 0
