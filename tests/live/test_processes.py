@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -372,15 +371,23 @@ def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) ->
     assert connections(captured) == connections(captured, "closed") == 1
 
 
-def test_files_of_others_are_left_alone(own_library: Path, sniff: Sniff) -> None:
+def test_files_of_others_are_left_alone(own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
     """Processes that are not watched open a library and end before sslsniff can look at them."""
     opens = [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{own_library}')"]
-    with started("sleep", "60") as watched, sniff("--pid", str(watched.pid)) as sniffer:
+    last = shutil.copy(own_library, tmp_path / "last.so")
+    script = f"import ctypes; input(); ctypes.CDLL('{last}'); input()"
+    with (
+        started(sys.executable, "-c", script) as watched,
+        sniff("--pid", str(watched.pid)) as sniffer,
+    ):
         sniffer.process.send_signal(signal.SIGSTOP)
         for _ in range(5):
             subprocess.run(opens, check=True)
         sniffer.process.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
+        assert watched.stdin is not None
+        watched.stdin.write("\n")
+        watched.stdin.flush()
+        sniffer.until_told(f"{last} came into use")  # what happened before was looked at by then
         captured = sniffer.stop()
-    assert "came into use" not in captured.stderr
+    assert captured.stderr.count("came into use") == 1
     assert captured.objects == [captured.summary]
