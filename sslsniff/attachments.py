@@ -8,6 +8,7 @@ from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
 from sslsniff.plans import PLANS, Plan
 from sslsniff.rustls_fitting import fit_rustls
 
+_MACHINE = "x86-64"
 _WITH_SYMBOLS = "build it with symbols, or install its debug file"
 
 
@@ -42,6 +43,9 @@ class Refusal(NamedTuple):
 
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     """Find a file's TLS libraries and where probes belong; raises ``ElfError`` if damaged."""
+    if elf.machine != _MACHINE:
+        remedy = f"only {_MACHINE} programs can be watched"
+        return Refusal(f"it is for {elf.machine}", _plan(elf) is not None, remedy)
     parts, left_out = fit_rustls(elf)
     plan = _plan(elf)
     if plan is None and (found := debug_files.find(elf)) is not None:

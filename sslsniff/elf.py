@@ -1,9 +1,10 @@
 """ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
 
-Only ELF64 for x86-64. Every file that a process maps is looked at on the way to the first probe,
-so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms, and 40 to
-import), and symbols are found by a search for their names: walking 75,000 of them takes seconds.
-Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a SIGBUS.
+Only ELF64 for x86-64 and aarch64. Every file that a process maps is looked at on the way to the
+first probe, so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms,
+and 40 to import), and symbols are found by a search for their names: walking 75,000 of them takes
+seconds. Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a
+SIGBUS.
 """
 
 import os
@@ -21,7 +22,7 @@ from sslsniff.symbols import Function, Symbol, Symbols, places
 _MAGIC = b"\x7fELF"
 _CLASS_64 = 2
 _LITTLE_ENDIAN = 1
-_MACHINE_X86_64 = 62
+_MACHINES = {62: "x86-64", 183: "aarch64"}
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
@@ -31,7 +32,7 @@ _PF_X, _PF_W = 1, 2
 _RELOCATION = struct.Struct("<QQq")
 _SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHT_RELR = 2, 4, 11, 19
 _NT_GNU_BUILD_ID = 3
-_FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 183: "aarch64", 243: "RISC-V"}
+_FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 
 _REMEDY = "name an x86-64 program or shared library"
 
@@ -63,9 +64,10 @@ class _Section(NamedTuple):
 class Elf:
     """An open ELF file; a context manager.
 
-    ``status`` is what fstat says of it, ``debug_file`` where symbols were found that it has not
-    itself. ``handle``, if given, is the path to open it by, and ``path`` only its name. Raises
-    ``ElfError`` where the file is not one that can be probed, or is cut off.
+    ``status`` is what fstat says of it, ``machine`` what it is for ("x86-64", "aarch64"),
+    ``debug_file`` where symbols were found that it has not itself. ``handle``, if given, is the
+    path to open it by, and ``path`` only its name. Raises ``ElfError`` where the file is not one
+    for which there are sites, or is cut off.
     """
 
     def __init__(self, path: str, handle: str | None = None) -> None:
@@ -121,10 +123,11 @@ class Elf:
         _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, names = (
             _HEADER.unpack(header)
         )
-        if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine != _MACHINE_X86_64:
+        if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine not in _MACHINES:
             other = "32-bit code" if header[4] != _CLASS_64 else f"another machine ({machine})"
             kind = _FOREIGN.get(machine, other)
             raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
+        self.machine = _MACHINES[machine]
         self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
         table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)
         self._sections = [

@@ -15,8 +15,7 @@ from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape
 from sslsniff.inlined import Inlinings, find_inlined
-from sslsniff.instructions import ARGUMENTS
-from sslsniff.sites import best_site
+from sslsniff.sites import MACHINES, best_site
 from sslsniff.symbols import Function, Symbol
 from sslsniff.usdt import find_static_probes
 
@@ -110,7 +109,10 @@ class _Listing:
             code = self._elf.code(function)
         except ElfError:
             return None
-        site = best_site(code, function.address, ARGUMENTS, with_return=False)
+        machine = MACHINES[self._elf.machine]
+        site = best_site(
+            code, function.address, machine.arguments, with_return=False, machine=machine
+        )
         return site and {"address": site.address, "cost": site.cost.value}
 
     def _offset(self, address: int) -> int | None:

@@ -65,7 +65,7 @@ def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
         (["--lib", "{folder}"], "is not a file"),
         (["--lib", "{folder}/text.so"], "text.so is not an ELF file"),
         (["--lib", "{folder}/empty.so"], "empty.so is not an ELF file"),
-        (["--lib", "{folder}/other.so"], "other.so is for aarch64"),
+        (["--lib", "{folder}/other.so"], "other.so, it is for aarch64"),
         (["--lib", "{folder}/cut.so"], "cut.so is cut off or damaged"),
         (["--lib", "{folder}/pipe"], "is not a file"),
         (["--lib", "/dev/zero"], "is not a file"),

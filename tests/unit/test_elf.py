@@ -157,7 +157,7 @@ def open_written(path: Path, data: bytes) -> None:
     [
         (CLASS_AT, b"\x01", "is for 32-bit code"),
         (CLASS_AT + 1, b"\x02", "is for another machine"),
-        (MACHINE_AT, struct.pack("<H", 183), "is for aarch64"),
+        (MACHINE_AT, struct.pack("<H", 243), "is for RISC-V"),
         (MACHINE_AT, struct.pack("<H", 3), "is for 32-bit x86"),
         (MACHINE_AT, struct.pack("<H", 9999), "is for another machine (9999)"),
         (0, b"#!/b", "is not an ELF file"),
