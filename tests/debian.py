@@ -14,14 +14,17 @@ _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _PATIENCE_S = 300
 
 
-def unpack(suite: str, names: Iterable[str], folder: Path) -> dict[str, str]:
+def unpack(
+    suite: str, names: Iterable[str], folder: Path, architecture: str = "amd64"
+) -> dict[str, str]:
     """Unpack packages of ``suite`` into ``folder``; return the version of each.
 
     Raises ``OSError`` or ``subprocess.SubprocessError`` where they cannot be had.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    run("apt-get", *_options(suite), "update")
-    run("apt-get", *_options(suite), "download", *names, cwd=folder)
+    options = _options(suite, architecture)
+    run("apt-get", *options, "update")
+    run("apt-get", *options, "download", *names, cwd=folder)
     versions = {}
     for archive in folder.glob("*.deb"):
         run("dpkg-deb", "--extract", archive, folder)
@@ -57,9 +60,9 @@ def _common(own: str) -> str:
     return own.removesuffix("amd64") + "common"
 
 
-def _options(suite: str) -> list[str]:
+def _options(suite: str, architecture: str = "amd64") -> list[str]:
     """Return options that make apt know this one suite and keep to itself."""
-    state = CACHE / "apt" / suite
+    state = CACHE / "apt" / (suite if architecture == "amd64" else f"{suite}-{architecture}")
     for name in ("lists/partial", "archives/partial"):
         (state / name).mkdir(parents=True, exist_ok=True)
     sources = state / "sources.list"
@@ -74,7 +77,7 @@ def _options(suite: str) -> list[str]:
         "Acquire::Check-Valid-Until": "false",  # a mirror may lag
         "Acquire::Languages": "none",
         "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-        "APT::Architecture": "amd64",
+        "APT::Architecture": architecture,
         "APT::Update::Error-Mode": "any",
         "APT::Sandbox::User": "",
     }

@@ -39,16 +39,21 @@ OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
 """The series of OpenSSL, oldest first."""
 
 
+_FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+"""Debian's name of an architecture -> that of its folder."""
+
+
 class Library(NamedTuple):
     """One TLS library. ``version`` is the package's."""
 
     series: str
     version: str
     folder: Path
+    architecture: str = "amd64"
 
     @property
     def path(self) -> Path:
-        return min(self.folder.glob("usr/lib/x86_64-linux-gnu/**/lib*ssl.so.?*"))
+        return min(self.folder.glob(f"usr/lib/{_FOLDERS[self.architecture]}/**/lib*ssl.so.?*"))
 
     def run(self, *arguments: str | Path) -> str:
         """Run Python so that it loads this libssl; return what it prints."""
@@ -69,19 +74,21 @@ class Library(NamedTuple):
 
 
 @cache
-def library(series: str) -> Library:
+def library(series: str, architecture: str = "amd64") -> Library:
     """Return the library called ``series``; the test that asks fails where it cannot be had.
 
-    With SSLSNIFF_OFFLINE=1 that test is skipped instead.
+    With SSLSNIFF_OFFLINE=1 that test is skipped instead. One for another ``architecture`` than this
+    machine's is only to be looked at.
     """
     package = _PACKAGES[series]
-    folder = CACHE / "libs" / f"{package.suite}-{package.name}"
+    name = package.name if architecture == "amd64" else f"{package.name}-{architecture}"
+    folder = CACHE / "libs" / f"{package.suite}-{name}"
     done = folder / "version"
     if not done.exists():
         if os.environ.get("SSLSNIFF_OFFLINE") == "1":
             pytest.skip(f"{series} is not in {CACHE} and SSLSNIFF_OFFLINE is set")
         try:
-            version = _fetch(package, folder)
+            version = _fetch(package, folder, architecture)
         except (OSError, subprocess.SubprocessError) as error:
             told = getattr(error, "stderr", None) or error
             pytest.fail(
@@ -92,11 +99,11 @@ def library(series: str) -> Library:
     version = done.read_text()
     if series in OPENSSL and not version.startswith(series):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
-    return Library(series, version, folder)
+    return Library(series, version, folder, architecture)
 
 
-def _fetch(package: _Package, folder: Path) -> str:
-    version = unpack(package.suite, [package.name], folder)[package.name]
-    if package.base:
+def _fetch(package: _Package, folder: Path, architecture: str) -> str:
+    version = unpack(package.suite, [package.name], folder, architecture)[package.name]
+    if package.base and architecture == "amd64":
         unpack(package.base, _BASE, folder)
     return version
