@@ -11,7 +11,7 @@ from tests.live.rust.running import rust_server
 from tests.servers import Certificate, Server
 
 SECONDS = 60 if ALL else 15
-CONNECTIONS = ("1:60", "1:60", "1:60", "2:100", "2:100")
+CONNECTIONS = ("1:12", "1:12", "1:12", "2:20", "2:20")
 [CLIENT] = [
     each for each in fixtures("reqwest-client") if each[1:] == ("rustls-0-23-ring", "release")
 ]
