@@ -1,13 +1,10 @@
 """CPU that sslsniff itself takes for an event: a call of the library that passed plaintext."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
-from bench.loads import Exchanges, Messages
+from bench.loads import Exchanges, Messages, own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding, Running
-from tests.servers import self_signed
 
 _MESSAGES = 400_000
 _MESSAGES_S = 40_000
@@ -18,9 +15,7 @@ _CONNECTIONS = 50
 
 def measure() -> Iterator[Row]:
     """Watch calls of 1 KB, only captured, and small exchanges, decoded."""
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        folder = Path(name)
-        certificate = self_signed(folder)
+    with own_folder() as (folder, certificate):
         with Messages(folder, certificate) as messages:
             capture = folder / "capture.pcapng"
             captures = Running("--force", "--pcap", capture, "--pid", str(messages.pid))

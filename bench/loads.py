@@ -1,12 +1,23 @@
 """The programs in ``programs/`` that make traffic as they are told to."""
 
+import contextlib
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from tests.servers import Certificate
+from tests.servers import Certificate, self_signed
 
 _SOURCES = Path(__file__).parent / "programs"
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[tuple[Path, Certificate]]:
+    """Yield a folder that is gone at the end of the block, and a certificate in it."""
+    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
+        folder = Path(name)
+        yield folder, self_signed(folder)
 
 
 class _Load:

@@ -3,18 +3,17 @@
 import contextlib
 import hashlib
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.loads import own_folder
 from bench.rows import Row
 from bench.sniffer import Running
 from sslsniff.flows import Flows
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.replay import ReplaySource
 from tests.live.load import Load, Passed, Receiver, held, told
-from tests.servers import self_signed
 
 _PROGRAM = Path(__file__).parent.parent / "tests" / "programs" / "load.c"
 _LOADS = (
@@ -60,9 +59,7 @@ class _Hash:
 
 def measure() -> Iterator[Row]:
     """Send loads through OpenSSL, unwatched and watched; read the captures back."""
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name, _bystander() as stays:
-        folder = Path(name)
-        certificate = self_signed(folder)
+    with own_folder() as (folder, certificate), _bystander() as stays:
         load = Load(folder / "load")
         subprocess.run(
             ["gcc", "-O2", "-o", load.program, _PROGRAM, "-lssl", "-lcrypto"], check=True

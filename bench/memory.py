@@ -1,15 +1,12 @@
 """Memory over time, while exchanges come on connections that come and go, and are decoded."""
 
 import statistics
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
-from bench.loads import Exchanges
+from bench.loads import Exchanges, own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding
-from tests.servers import self_signed
 
 _CONNECTIONS = 10_000
 _EXCHANGES = 100  # on each
@@ -23,27 +20,25 @@ def measure(share: float) -> Iterator[Row]:
     connections = round(share * _CONNECTIONS)
     seconds = share * _MINUTES * 60
     total = connections * _EXCHANGES
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        folder = Path(name)
-        with Exchanges(folder, self_signed(folder)) as exchanges:
-            sniffer = Decoding(folder / "decoded.jsonl", "--pid", str(exchanges.pid))
-            over = threading.Event()
-            course: list[tuple[float, float]] = []
+    with own_folder() as (folder, certificate), Exchanges(folder, certificate) as exchanges:
+        sniffer = Decoding(folder / "decoded.jsonl", "--pid", str(exchanges.pid))
+        over = threading.Event()
+        course: list[tuple[float, float]] = []
 
-            def sample() -> None:
-                pause_s = seconds / _SAMPLES
-                while not over.wait(pause_s):
-                    course.append((pause_s * (len(course) + 1), sniffer.memory_mb("VmRSS")))
+        def sample() -> None:
+            pause_s = seconds / _SAMPLES
+            while not over.wait(pause_s):
+                course.append((pause_s * (len(course) + 1), sniffer.memory_mb("VmRSS")))
 
-            sampler = threading.Thread(target=sample)
-            sampler.start()
-            try:
-                took_s = exchanges.make(connections, _EXCHANGES, _AT_A_TIME, total / seconds)
-            finally:
-                over.set()
-                sampler.join()
-            most_mb = sniffer.memory_mb("VmHWM")
-            _, whole, lost = sniffer.stop_counted()
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            took_s = exchanges.make(connections, _EXCHANGES, _AT_A_TIME, total / seconds)
+        finally:
+            over.set()
+            sampler.join()
+        most_mb = sniffer.memory_mb("VmHWM")
+        _, whole, lost = sniffer.stop_counted()
     what = f"{total:,} exchanges on {connections:,} connections"
     note = f"{_AT_A_TIME} open at a time, in {took_s:.0f} s, {total - whole} not decoded"
     yield Row(f"{what}: most memory", most_mb, "MB", 80, note, course=tuple(course))

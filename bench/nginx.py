@@ -4,16 +4,16 @@ import contextlib
 import socket
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.http_load import PROTOCOLS, Served, paced, saturated, wrk_rate
 from bench.left import compare
+from bench.loads import own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding
-from tests.servers import self_signed
+from tests.servers import Certificate
 
 _ROUNDS = 5
 _RATE = 3_000
@@ -39,13 +39,13 @@ http {{
 class _Nginx:
     """A running nginx; it serves /1k."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificate: Certificate) -> None:
         (folder / "1k").write_bytes(bytes(range(256)) * 4)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         configuration = folder / "nginx.conf"
         configuration.write_text(
-            _CONFIGURATION.format(folder=folder, port=port, certificate=self_signed(folder))
+            _CONFIGURATION.format(folder=folder, port=port, certificate=certificate)
         )
         self.url = f"https://127.0.0.1:{port}/1k"
         self.process = subprocess.Popen(
@@ -66,8 +66,8 @@ class _Nginx:
 
 
 @contextlib.contextmanager
-def _nginx(folder: Path) -> Iterator[_Nginx]:
-    running = _Nginx(folder)
+def _nginx(folder: Path, certificate: Certificate) -> Iterator[_Nginx]:
+    running = _Nginx(folder, certificate)
     try:
         yield running
     finally:
@@ -77,17 +77,15 @@ def _nginx(folder: Path) -> Iterator[_Nginx]:
 
 def measure() -> Iterator[Row]:
     """Ask at a fixed rate, decoded, and as fast as it goes, captured."""
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        folder = Path(name)
-        with _nginx(folder) as nginx:
-            watched = [part for pid in nginx.pids for part in ("--pid", str(pid))]
-            for protocol in PROTOCOLS:
-                yield from _fixed(nginx.url, protocol, folder, watched)
-            for protocol, rate in (
-                ("HTTP/1.1", lambda: wrk_rate(nginx.url, _SECONDS)),
-                ("HTTP/2", lambda: saturated(nginx.url, "HTTP/2", _REQUESTS).rate),
-            ):
-                yield from compare(f"nginx, {protocol}", rate, folder, watched, least=60)
+    with own_folder() as (folder, certificate), _nginx(folder, certificate) as nginx:
+        watched = [part for pid in nginx.pids for part in ("--pid", str(pid))]
+        for protocol in PROTOCOLS:
+            yield from _fixed(nginx.url, protocol, folder, watched)
+        for protocol, rate in (
+            ("HTTP/1.1", lambda: wrk_rate(nginx.url, _SECONDS)),
+            ("HTTP/2", lambda: saturated(nginx.url, "HTTP/2", _REQUESTS).rate),
+        ):
+            yield from compare(f"nginx, {protocol}", rate, folder, watched, least=60)
 
 
 def _fixed(url: str, protocol: str, folder: Path, watched: list[str]) -> Iterator[Row]:

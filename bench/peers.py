@@ -11,17 +11,15 @@ import shutil
 import signal
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.loads import Messages
+from bench.loads import Messages, own_folder
 from bench.rows import Row
 from bench.sniffer import Running
 from tests.debian import merge_headers
-from tests.servers import self_signed
 
 _MESSAGES = {64: 60_000, 1024: 60_000, 16384: 15_000}
 _ROUNDS = 5
@@ -165,11 +163,10 @@ class _Cost(NamedTuple):
 
 def measure() -> Iterator[Row]:
     """Let the program send while nobody, sslsniff and the peers watch; compare."""
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        folder = Path(name)
+    with own_folder() as (folder, certificate):
         kinds = [Sslsniff, Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
         watches = [kind(folder) for kind in kinds]
-        with Messages(folder, self_signed(folder)) as program:
+        with Messages(folder, certificate) as program:
             costs = _compare(program, watches)
     for size in _MESSAGES:
         ours = costs[Sslsniff.name, size]

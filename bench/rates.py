@@ -1,13 +1,11 @@
 """The highest rates at which nothing is lost, found in steps."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.loads import Exchanges, Messages
+from bench.loads import Exchanges, Messages, own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding, Running
-from tests.servers import self_signed
 
 _STEP = 1.15
 _CALL_BYTES = 16 << 10
@@ -20,9 +18,7 @@ _EVENTS_S = 10_000
 
 def measure() -> Iterator[Row]:
     """Raise the rate until something is lost, or the program does not give more."""
-    with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        folder = Path(name)
-        certificate = self_signed(folder)
+    with own_folder() as (folder, certificate):
         with Messages(folder, certificate) as messages:
             rate, note = _highest(_MB_S, lambda wanted: _capture(folder, messages, wanted))
             yield Row("captured to pcap, none lost", rate, "MB/s", least=400, note=note)
