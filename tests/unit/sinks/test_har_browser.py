@@ -16,7 +16,7 @@ from sslsniff.sinks.har_messages import HeldMessages
 from tests.unit.devtools import imported
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 from tests.unit.foreign import FAR, NEAR, Wire
-from tests.unit.sinks.test_har import EXCHANGES, PAGE, PNG, assert_archive
+from tests.unit.sinks.archives import EXCHANGES, PAGE, PNG, assert_archive
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 SECONDS = START_NS / 1e9
