@@ -230,10 +230,10 @@ def test_stopped_reader(
 def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> None:
     """Nobody takes the output while 20 MB pass: a file has room for them, or as many as fit.
 
-    They take a second: the ring has room for a fifth of it, in which the mover gets no CPU.
+    They take four seconds: the ring has room for those of 1.6, in which the mover gets no CPU.
     """
-    sender = held(load.sender(receiver.port, 1, *[(50, 4_000), (10, 0)] * 100))
-    options = ("--chunks", "--ring-size", "4M", "--spill", spill, "--pid", str(sender.pid))
+    sender = held(load.sender(receiver.port, 1, *[(50, 4_000), (40, 0)] * 100))
+    options = ("--chunks", "--ring-size", "8M", "--spill", spill, "--pid", str(sender.pid))
     with subprocess.Popen(
         [SSLSNIFF, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as sniffer:
