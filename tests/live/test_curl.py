@@ -19,6 +19,7 @@ from tests.live.checks import (
     sha256,
     started,
 )
+from tests.live.clients import say
 from tests.live.curl import Request, curl, gets, results
 from tests.live.sniffer import PATIENCE_S
 from tests.programs.server import pattern
@@ -172,9 +173,7 @@ def test_library_found_later(
         started("sh", "-c", "\n".join(lines)) as shell,
         sniff("--pid", str(shell.pid)) as sniffer,
     ):
-        assert shell.stdin is not None
-        shell.stdin.write("go\n")
-        shell.stdin.flush()
+        say(shell, "go")
         sniffer.until_told(f"{tmp_path / library.name} came into use")
         shell.communicate("go\n", PATIENCE_S)
         captured = sniffer.wait()

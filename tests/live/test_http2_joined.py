@@ -1,6 +1,5 @@
 """An HTTP/2 connection that is joined in the middle: the HPACK tables of before are unknown."""
 
-import subprocess
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -13,18 +12,10 @@ from tests.live.checks import (
     content,
     sha256,
     started,
-    told,
 )
+from tests.live.clients import ask
 from tests.live.sniffer import PATIENCE_S
 from tests.servers import PROGRAMS, Certificate, Server
-
-
-def ask(process: subprocess.Popen[str], count: int) -> list[Passed]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{count}\n")
-    process.stdin.flush()
-    return told("".join(iter(process.stdout.readline, "\n")))
 
 
 def find_nonce(half: dict[str, Any], nonces: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,29 +10,16 @@ from typing import Any
 from google.protobuf import descriptor_pb2, wrappers_pb2
 
 from tests.live.checks import Sniff, assert_whole, connections, content, started
+from tests.live.clients import Process, next_line, say
 from tests.live.sniffer import PATIENCE_S, Captured
 from tests.programs.websocket_echo import message
 from tests.servers import PROGRAMS, Certificate
-
-Process = subprocess.Popen[str]
 
 
 @contextlib.contextmanager
 def program(name: str, *arguments: str | Path) -> Iterator[Process]:
     with started(sys.executable, PROGRAMS / name, *arguments) as process:
         yield process
-
-
-def said(process: Process) -> str:
-    """Return the next line of a program."""
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def tell(process: Process, line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(f"{line}\n")
-    process.stdin.flush()
 
 
 def of(captured: Captured, kind: str, role: str, direction: str) -> list[dict[str, Any]]:
@@ -54,11 +40,11 @@ def test_websocket(certificate: Certificate, sniff: Sniff) -> None:
         program("websocket_echo.py", "server", certificate.certificate, certificate.key) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
-        port = said(server)
+        port = next_line(server)
         with program("websocket_echo.py", "client", certificate.certificate, port) as client:
-            assert said(client) == "connected"
-            tell(client, "40")
-            assert said(client) == "done"
+            assert next_line(client) == "connected"
+            say(client, "40")
+            assert next_line(client) == "done"
             sniffer.until(80, "message")  # while the connection is open
             client.communicate(timeout=PATIENCE_S)
             assert client.returncode == 0
@@ -82,14 +68,14 @@ def test_websocket(certificate: Certificate, sniff: Sniff) -> None:
 def test_websocket_joined_in_the_middle(certificate: Certificate, sniff: Sniff) -> None:
     """What is compressed by what was not seen is marked; all the rest is right, none is wrong."""
     with program("websocket_echo.py", "server", certificate.certificate, certificate.key) as server:
-        port = said(server)
+        port = next_line(server)
         with program("websocket_echo.py", "client", certificate.certificate, port) as client:
-            assert said(client) == "connected"
-            tell(client, "6")
-            assert said(client) == "done"
+            assert next_line(client) == "connected"
+            say(client, "6")
+            assert next_line(client) == "done"
             with sniff("--pid", str(client.pid)) as sniffer:
-                tell(client, "40")
-                assert said(client) == "done"
+                say(client, "40")
+                assert next_line(client) == "done"
                 client.communicate(timeout=PATIENCE_S)
                 captured = sniffer.wait()
 
@@ -135,7 +121,7 @@ def test_grpc(certificate: Certificate, sniff: Sniff, tmp_path: Path) -> None:
     echo = "grpclib_echo.py"
     with (
         program(echo, "server", certificate.certificate, certificate.key) as server,
-        program(echo, "client", certificate.certificate, said(server), "50") as client,
+        program(echo, "client", certificate.certificate, next_line(server), "50") as client,
     ):
         pids = ("--pid", str(server.pid), "--pid", str(client.pid))
         with sniff(*pids, "--proto-set", protos) as sniffer:
@@ -170,7 +156,7 @@ def test_grpc(certificate: Certificate, sniff: Sniff, tmp_path: Path) -> None:
 
 def test_events_come_while_the_stream_is_open(certificate: Certificate, sniff: Sniff) -> None:
     with program("event_server.py", certificate.certificate, certificate.key) as server:
-        url = f"https://localhost:{said(server)}/events"
+        url = f"https://localhost:{next_line(server)}/events"
         with sniff("--pid", str(server.pid)) as sniffer:
             curl = ("curl", "-sSN", "--cacert", certificate.certificate, url)
             with started(*curl) as client:

@@ -20,6 +20,7 @@ from tests.live.checks import (
     sha256,
     started,
 )
+from tests.live.clients import next_line, say
 from tests.programs.server import pattern
 from tests.servers import PROGRAMS, Certificate, Server
 
@@ -124,11 +125,8 @@ def test_shutdown_without_free(certificate: Certificate, sniff: Sniff) -> None:
         started(sys.executable, *command) as process,
         sniff("--pid", str(process.pid)) as sniffer,
     ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        body = process.stdout.readline().rstrip()
+        say(process, "go")
+        body = next_line(process)
         sniffer.until(2)
         captured = sniffer.stop()
         assert process.poll() is None

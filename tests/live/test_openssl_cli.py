@@ -20,11 +20,10 @@ from tests.live.checks import (
     sha256,
     started,
 )
+from tests.live.clients import Process, say, until_said
 from tests.live.sniffer import PATIENCE_S, Captured
 from tests.programs.server import pattern
 from tests.servers import Certificate
-
-Process = subprocess.Popen[str]
 
 
 @contextlib.contextmanager
@@ -51,18 +50,6 @@ def free_ports(count: int) -> list[int]:
             closing.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
         ]
         return [listener.getsockname()[1] for listener in listeners]
-
-
-def say(process: Process, line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(f"{line}\n")
-    process.stdin.flush()
-
-
-def until_told(process: Process, line: str) -> None:
-    """Read on in what a process says, to a line."""
-    assert process.stdout is not None
-    assert any(each.rstrip("\n") == line for each in process.stdout)
 
 
 def plaintext(captured: Captured, pid: int, direction: str) -> bytes:
@@ -192,9 +179,9 @@ def test_early_data(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> N
             sniff("--chunks", "--pid", str(server.pid), "--pid", str(shell.pid)) as sniffer,
         ):
             say(shell, "go")
-            until_told(server, f"early {nonce}")
+            until_said(server, f"early {nonce}")
             say(shell, f"late {nonce}")
-            until_told(server, f"late {nonce}")
+            until_said(server, f"late {nonce}")
             told, _ = shell.communicate("Q\n", PATIENCE_S)
             captured = sniffer.stop()
 

@@ -9,9 +9,9 @@ import pytest
 
 from sslsniff.privileges import NEEDED
 from tests.live.checks import Sniff, assert_passed, assert_whole
+from tests.live.clients import ask, late_python_client, load_library
 from tests.live.memory import wait_probed
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
-from tests.live.test_processes import ask, late_python_client, load_library
 from tests.servers import Certificate, Server
 
 MASK = sum(1 << bit for bit in NEEDED.values())

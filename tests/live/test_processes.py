@@ -7,20 +7,26 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.live import checks
 from tests.live.checks import (
-    Passed,
     Sniff,
     assert_passed,
     assert_whole,
     connections,
     run,
     started,
+)
+from tests.live.clients import (
+    ask,
+    late_python_client,
+    load_library,
+    loading,
+    python_client,
+    say,
 )
 from tests.live.curl import curl, gets, results
 from tests.live.load import Load, held
@@ -30,29 +36,6 @@ from tests.live.sniffer import PATIENCE_S
 from tests.servers import PROGRAMS, Certificate, Server
 
 NOBODY = 65534
-
-
-@contextlib.contextmanager
-def python_client(
-    server: Server, certificate: Certificate, **environment: str
-) -> Iterator["subprocess.Popen[str]"]:
-    program = (sys.executable, PROGRAMS / "python_client.py", "http.client")
-    command = (*program, str(server.port), certificate.certificate)
-    with started(*command, env={**os.environ, **environment}) as process:
-        yield process
-
-
-def ask(client: "subprocess.Popen[str]", count: int) -> list[Passed]:
-    assert client.stdin is not None
-    assert client.stdout is not None
-    client.stdin.write(f"{count}\n")
-    client.stdin.flush()
-    return checks.told("".join(iter(client.stdout.readline, "\n")))
-
-
-def loading(library: Path) -> dict[str, str]:
-    """Return the environment in which programs use ``library``."""
-    return {"LD_LIBRARY_PATH": str(library.parent)}
 
 
 def test_before_and_after(
@@ -82,13 +65,11 @@ def test_forked_servers(certificate: Certificate, tmp_path: Path, sniff: Sniff) 
     requests = gets(28)
     program = (sys.executable, PROGRAMS / "prefork.py")
     with started(*program, certificate.certificate, certificate.key, "4") as server:
-        assert server.stdin is not None
         assert server.stdout is not None
         origin = f"https://localhost:{server.stdout.readline().strip()}"
         command = curl(origin, requests, certificate, tmp_path, "--http1.1")
         with sniff("--pid", str(server.pid)) as sniffer:
-            server.stdin.write("go\n")
-            server.stdin.flush()
+            say(server, "go")
             passed = results(run(*command), requests)
             captured = sniffer.wait()
 
@@ -186,9 +167,7 @@ def test_pid_shows_no_other(
         ]
         with sniff("--chunks", "--pid", str(senders[0].pid)) as sniffer:
             for sender in senders:
-                assert sender.stdin is not None
-                sender.stdin.write("go\n")
-                sender.stdin.flush()
+                say(sender, "go")
             told = [told_line(sender.communicate()[0]) for sender in senders]
             captured = sniffer.wait()
 
@@ -265,42 +244,6 @@ def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: S
     assert_whole(captured)
 
 
-@contextlib.contextmanager
-def late_python_client(
-    server: Server, certificate: Certificate, library: Path
-) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a Python client that imports ssl, and so opens the library, at the first line it gets.
-
-    It prints a line then.
-    """
-    script = (
-        "import runpy, sys\n"
-        "print(flush=True)\n"
-        "sys.stdin.readline()\n"
-        "import ssl\n"
-        "print(flush=True)\n"
-        "sys.argv = sys.argv[1:]\n"
-        "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
-        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
-    )
-    program = (PROGRAMS / "python_client.py", "http.client", str(server.port))
-    environment = {**os.environ, **loading(library)}
-    command = (sys.executable, "-c", script, *program, certificate.certificate)
-    with started(*command, env=environment) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        assert "libssl" not in Path(f"/proc/{process.pid}/maps").read_text()
-        yield process
-
-
-def load_library(client: "subprocess.Popen[str]") -> None:
-    assert client.stdin is not None
-    assert client.stdout is not None
-    client.stdin.write("go\n")
-    client.stdin.flush()
-    client.stdout.readline()
-
-
 def test_library_loaded_later(
     server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
 ) -> None:
@@ -351,10 +294,8 @@ def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) ->
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         waiter = held(load.waiter(receiver.port, 7))
         with sniff("--pid", str(waiter.pid)) as sniffer:
-            assert waiter.stdin is not None
+            say(waiter, "go")
             assert waiter.stdout is not None
-            waiter.stdin.write("go\n")
-            waiter.stdin.flush()
             told = told_line(waiter.stdout.readline())
             waiter.kill()
             captured = sniffer.wait()
@@ -384,9 +325,7 @@ def test_files_of_others_are_left_alone(own_library: Path, tmp_path: Path, sniff
         for _ in range(5):
             subprocess.run(opens, check=True)
         sniffer.process.send_signal(signal.SIGCONT)
-        assert watched.stdin is not None
-        watched.stdin.write("\n")
-        watched.stdin.flush()
+        say(watched, "go")
         sniffer.until_told(f"{last} came into use")  # what happened before was looked at by then
         captured = sniffer.stop()
     assert captured.stderr.count("came into use") == 1

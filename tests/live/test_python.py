@@ -1,15 +1,12 @@
 """Python's ssl module: its sockets, and its memory buffers under asyncio."""
 
 import contextlib
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.live.checks import (
-    Passed,
     Sniff,
     address,
     assert_passed,
@@ -23,36 +20,9 @@ from tests.live.checks import (
     told,
     values,
 )
+from tests.live.clients import ask, python_client
 from tests.live.sniffer import PATIENCE_S
 from tests.servers import PROGRAMS, Certificate, Server
-
-
-class Client:
-    """A running tests/programs/python_client.py."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.pid = process.pid
-
-    def ask(self, count: int) -> list[Passed]:
-        """Let it make ``count`` requests; return what it tells of them."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
-        return told("".join(iter(self.process.stdout.readline, "\n")))
-
-    def end(self) -> None:
-        self.process.communicate(timeout=PATIENCE_S)
-
-
-@contextlib.contextmanager
-def client(style: str, server: Server, certificate: Certificate) -> Iterator[Client]:
-    program = PROGRAMS / "python_client.py"
-    with started(
-        sys.executable, program, style, str(server.port), certificate.certificate
-    ) as process:
-        yield Client(process)
 
 
 @pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
@@ -61,11 +31,11 @@ def test_joined_in_the_middle(
 ) -> None:
     """Connections that were there before sslsniff, with requests before and under it."""
     threads = 4 if style == "threads" else 1
-    with client(style, server, certificate) as running:
-        before = running.ask(3)
+    with python_client(server, certificate, style) as running:
+        before = ask(running, 3)
         with sniff("--pid", str(running.pid)) as sniffer:
-            passed = running.ask(5) + running.ask(6)
-            running.end()
+            passed = ask(running, 5) + ask(running, 6)
+            running.communicate(timeout=PATIENCE_S)
             captured = sniffer.wait()  # the process is gone: it ends by itself
 
     assert {each.client for each in before} == {each.client for each in passed}
@@ -83,11 +53,11 @@ def test_joined_in_the_middle(
 def test_from_the_start(style: str, server: Server, certificate: Certificate, sniff: Sniff) -> None:
     """The process runs, its connections come later; the server is watched as well."""
     threads = 4 if style == "threads" else 1
-    with client(style, server, certificate) as running:
+    with python_client(server, certificate, style) as running:
         pid = running.pid
         with sniff("--pid", str(pid), "--pid", str(server.pid)) as sniffer:
-            passed = running.ask(9)
-            running.end()
+            passed = ask(running, 9)
+            running.communicate(timeout=PATIENCE_S)
             sniffer.until(2 * 9 * threads)
             captured = sniffer.stop()
 
@@ -107,11 +77,11 @@ def test_server_joined_in_the_middle(
 
     No probe saw its beginning, so that the first request is missing, but not its answer.
     """
-    with client("http.client", server, certificate) as running:
-        running.ask(3)
+    with python_client(server, certificate) as running:
+        ask(running, 3)
         with sniff("--pid", str(server.pid)) as sniffer:
-            first, *others = running.ask(6)
-            running.end()
+            first, *others = ask(running, 6)
+            running.communicate(timeout=PATIENCE_S)
             sniffer.until(6)
             captured = sniffer.stop()
 

@@ -4,45 +4,26 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.live import checks
-from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, started
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
+from tests.live.clients import Process, ask, loading, python_client
 from tests.live.curl import curl, gets, results
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import PROGRAMS, Certificate, Server
-
-
-class Client:
-    """A Python client that makes requests when it is told to, with the library of its own."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-        self.ask(0)  # answered when its modules are loaded
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def ask(self, count: int) -> list[Passed]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
-        return checks.told("".join(iter(self.process.stdout.readline, "\n")))
+from tests.servers import Certificate, Server
 
 
 @pytest.fixture
-def client(server: Server, certificate: Certificate, own_library: Path) -> Iterator[Client]:
-    program = (sys.executable, PROGRAMS / "python_client.py", "http.client")
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(own_library.parent)}
-    with started(*program, str(server.port), certificate.certificate, env=environment) as process:
-        yield Client(process)
+def client(server: Server, certificate: Certificate, own_library: Path) -> Iterator[Process]:
+    """Yield a client with the library of its own, its modules loaded."""
+    with python_client(server, certificate, **loading(own_library)) as process:
+        ask(process, 0)
+        yield process
 
 
 def read(capture: Path) -> Captured:
@@ -56,13 +37,13 @@ def read(capture: Path) -> Captured:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_end_by_signal(
-    number: signal.Signals, client: Client, own_library: Path, tmp_path: Path, sniff: Sniff
+    number: signal.Signals, client: Process, own_library: Path, tmp_path: Path, sniff: Sniff
 ) -> None:
     capture = tmp_path / "capture.pcapng"
     options = ("--lib", str(own_library), "--pcap", str(capture))
     with sniff(*options) as sniffer:
         wait_probed(client.pid, own_library)
-        passed = client.ask(6)
+        passed = ask(client, 6)
         sniffer.process.send_signal(number)
         captured = sniffer.wait()
 
@@ -73,18 +54,18 @@ def test_end_by_signal(
         assert_whole(each)
         assert connections(each) == 1
     assert breakpoints(client.pid, own_library) == set()
-    assert len(client.ask(3)) == 3
+    assert len(ask(client, 3)) == 3
 
 
-def test_killed(client: Client, own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
+def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
     """kill -9: the kernel takes the probes away; what was flushed can be read; it starts anew."""
     capture = tmp_path / "capture.pcapng"
     options = ("--lib", str(own_library), "--pcap", str(capture))
     with sniff(*options) as sniffer:
         wait_probed(client.pid, own_library)
-        passed = client.ask(6)
+        passed = ask(client, 6)
         sniffer.until(6)
-        after = client.ask(1)
+        after = ask(client, 1)
         sniffer.until(7)  # by now both files have what came before: one is flushed after the other
         sniffer.process.kill()
         killed = sniffer.wait()
@@ -95,7 +76,7 @@ def test_killed(client: Client, own_library: Path, tmp_path: Path, sniff: Sniff)
 
     with sniff(*options) as sniffer:
         wait_probed(client.pid, own_library)
-        passed = client.ask(5)
+        passed = ask(client, 5)
         sniffer.until(5)
         captured = sniffer.stop()
     assert_passed(captured, passed, role="client", pid=client.pid)
@@ -103,7 +84,7 @@ def test_killed(client: Client, own_library: Path, tmp_path: Path, sniff: Sniff)
     assert breakpoints(client.pid, own_library) == set()
 
 
-def test_closed_pipe(client: Client, own_library: Path, tmp_path: Path) -> None:
+def test_closed_pipe(client: Process, own_library: Path, tmp_path: Path) -> None:
     """As in ``sslsniff | head -1``: the capture beside it is whole."""
     capture = tmp_path / "capture.pcapng"
     command = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
@@ -113,11 +94,11 @@ def test_closed_pipe(client: Client, own_library: Path, tmp_path: Path) -> None:
     assert sniffer.stdout is not None
     assert sniffer.stderr is not None
     assert sniffer.stderr.readline().startswith(READY)
-    passed = client.ask(4)
+    passed = ask(client, 4)
     shown = [json.loads(sniffer.stdout.readline())["type"] for _ in range(5)]
     assert shown == ["connection", *["exchange"] * 4]
     sniffer.stdout.close()
-    passed += client.ask(5)
+    passed += ask(client, 5)
     code = sniffer.wait(PATIENCE_S)
     stderr = sniffer.stderr.read()
     sniffer.stderr.close()

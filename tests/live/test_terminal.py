@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import run, started
-from tests.live.conftest import Certificate
+from tests.live.clients import Process, next_line, say, until_said
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
-from tests.live.test_openssl_cli import Process, s_server
+from tests.live.test_openssl_cli import s_server
+from tests.servers import Certificate
 
 
 @contextlib.contextmanager
@@ -52,11 +53,8 @@ def wait_for(file: Path, what: str) -> str:
 
 def ping(client: Process, line: str) -> None:
     """Send a line; wait for the answer, which is the line reversed."""
-    assert client.stdin is not None
-    assert client.stdout is not None
-    client.stdin.write(f"{line}\n")
-    client.stdin.flush()
-    assert client.stdout.readline() == f"{line[::-1]}\n"
+    say(client, line)
+    assert next_line(client) == line[::-1]
 
 
 @pytest.mark.parametrize("count", [1, 3000])
@@ -100,20 +98,14 @@ def test_open_exchanges_are_shown_on_demand(certificate: Certificate, tmp_path: 
         shown.send_signal(signal.SIGUSR1)
         wait_for(errors, "sslsniff: open exchanges: 0\n")
 
-        assert client.stdin is not None
-        client.stdin.write("GET /\x07stream HTTP/1.1\nHost: there\n\n")
-        client.stdin.flush()
+        say(client, "GET /\x07stream HTTP/1.1\nHost: there\n")
         wait_for(lines, '"opened"')
         time.sleep(1.0)
         shown.send_signal(signal.SIGUSR1)
         waiting = wait_for(errors, "open: .*\n")
 
-        assert server.stdin is not None
-        server.stdin.write("HTTP/1.1 200 OK\nContent-Length: 1000\n\nhello\n")
-        server.stdin.flush()
-        assert client.stdout is not None
-        while client.stdout.readline() != "hello\n":
-            pass
+        say(server, "HTTP/1.1 200 OK\nContent-Length: 1000\n\nhello")
+        until_said(client, "hello")
         shown.send_signal(signal.SIGQUIT)
         answered = wait_for(errors, "open: .* 200 .*\n")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import checks
 from tests.live.checks import Passed, assert_passed, assert_whole, run, started
+from tests.live.clients import ask, loading
 from tests.live.curl import curl, gets, results
 from tests.live.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
 from tests.live.memory import breakpoints, wait_probed
@@ -57,7 +57,7 @@ def test_everything(
             folder = tmp_path / f"outside-{number}"
             folder.mkdir()
             command = curl(server_inside.url, requests[number], certificate, folder)
-            environment = {"LD_LIBRARY_PATH": str(library.parent)} if library else {}
+            environment = loading(library) if library else {}
             passed.append(results(run(*command, **environment), requests[number]))
 
         # inside: with the installed library at once
@@ -73,24 +73,18 @@ def test_everything(
             inside.started(
                 *(sys.executable, PROGRAMS / "python_client.py", "http.client"),
                 *(str(server_inside.port), certificate.certificate),
-                LD_LIBRARY_PATH=str(own_library.parent),
+                **loading(own_library),
             )
         )
         client_pid = outer_pid(client.pid)
-        assert client.stdin is not None
-        assert client.stdout is not None
-        client.stdin.write("0\n")  # answered when its modules are loaded
-        client.stdin.flush()
-        client.stdout.readline()
+        ask(client, 0)  # answered when its modules are loaded
         wait_probed(client_pid, own_library)
-        client.stdin.write("6\n")
-        client.stdin.flush()
-        passed.append(checks.told("".join(iter(client.stdout.readline, "\n"))))
+        passed.append(ask(client, 6))
         client_inside = inner_pid(client_pid)
 
         # outside, what is mapped there bears no probe
         bystander = (sys.executable, "-c", "import ssl; print(flush=True); input()")
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(library_outside.parent)}
+        environment = {**os.environ, **loading(library_outside)}
         process = ending.enter_context(started(*bystander, env=environment))
         assert process.stdout is not None
         process.stdout.readline()

@@ -18,11 +18,12 @@ from tests.live.checks import (
     started,
     told,
 )
+from tests.live.clients import ask
 from tests.live.curl import Request, curl, results
 from tests.live.rust.fixtures import Fixture, fixtures
 from tests.live.rust.running import assert_captured, rust_server
 from tests.live.sniffer import PATIENCE_S
-from tests.live.test_http2_joined import ask, assert_request, find_nonce
+from tests.live.test_http2_joined import assert_request, find_nonce
 from tests.servers import PROGRAMS, Certificate, Server
 
 AFTER_EACH_OTHER = 200

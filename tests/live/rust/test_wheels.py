@@ -13,6 +13,7 @@ import pytest
 
 from tests.live import sniffer
 from tests.live.checks import Sniff, assert_whole, content, run_under, started, told
+from tests.live.clients import say
 from tests.live.load import held
 from tests.live.rust.fixtures import CACHE
 from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
@@ -52,9 +53,7 @@ def granian(certificate: Certificate) -> Iterator[tuple[Server, "subprocess.Pope
 
 def serve(server: Server, process: "subprocess.Popen[str]") -> None:
     """Return when the server takes connections."""
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
+    say(process, "go")
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
