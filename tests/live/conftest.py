@@ -33,6 +33,15 @@ def sniff(tmp_path: Path) -> Callable[..., AbstractContextManager[Sniffer]]:
     return partial(sniffing, tmp_path)
 
 
+@pytest.fixture
+def bystander() -> Iterator[str]:
+    """Return the number of a process that does nothing."""
+    process = subprocess.Popen(["sleep", "60"])
+    yield str(process.pid)
+    process.kill()
+    process.wait()
+
+
 @pytest.fixture(scope="session")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
     """Return tests/programs/load.c, ready to run."""

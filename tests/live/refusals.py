@@ -1,0 +1,48 @@
+"""Runs sslsniff where it is to refuse, and tells whether it did so as it should."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.servers import PROGRAMS
+
+ROOT = PROGRAMS.parent.parent
+NO_PROCESS = Path("/proc/sys/kernel/pid_max").read_text().strip()  # one above the largest
+NOBODY = "65534"
+Done = subprocess.CompletedProcess[str]
+
+
+def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options: object) -> Done:
+    return subprocess.run(
+        [*before, SSLSNIFF, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=options.pop("stdout", subprocess.PIPE),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_S,
+        **options,
+    )
+
+
+def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
+    """One line, which says ``fact`` and then what to do; nothing in it that a terminal acts on."""
+    [line] = done.stderr.splitlines()
+    assert line.isprintable()
+    assert re.fullmatch(rf"sslsniff: .*{fact}.*: .+", line), line
+    assert done.returncode == code
+
+
+def as_nobody(*arguments: str | Path) -> Done:
+    """Run sslsniff without any right; the project is mounted where that user may read it."""
+    script = 'mount --bind "$0" /mnt && cd / && exec "$@"'
+    setpriv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, ROOT, *setpriv]
+        + ["/mnt/.venv/bin/python", "-m", "sslsniff", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": "/mnt", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/"},
+    )
