@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sslsniff.decoders.event_stream import EventStreamReader
 from sslsniff.decoders.held import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import Message, ServerSentEvent
-from tests.unit.decoders.wires import S
+from tests.unit.decoders.wires import S, read_body
 
 Event = tuple[str, str, str]
 """Its type, its data and its id."""
@@ -15,15 +15,8 @@ Event = tuple[str, str, str]
 
 def read(*steps: bytes | int, size: int = 1 << 30) -> list[ServerSentEvent]:
     """Return the events of a body in pieces, with gaps."""
-    reader = EventStreamReader(1, S, Room())
-    out: list[Message] = []
-    for step in steps:
-        if isinstance(step, int):
-            reader.gap(step, out)
-            continue
-        for at in range(0, len(step), size):
-            reader.feed(step[at : at + size], out)
-    reader.end(out)
+    room = Room()
+    out = read_body(EventStreamReader(1, S, room), room, steps, size)
     return [event for event in out if isinstance(event, ServerSentEvent)]
 
 

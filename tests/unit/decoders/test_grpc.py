@@ -21,7 +21,7 @@ from sslsniff.decoders.grpc import (
 )
 from sslsniff.decoders.held import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import BodyTrailers, GrpcMessage, Header, Message, Undecoded
-from tests.unit.decoders.wires import S
+from tests.unit.decoders.wires import S, read_body
 
 PLAIN = MediaType()
 WEB = MediaType(web=True)
@@ -40,17 +40,7 @@ def read(
     """Return what a response's body in pieces, with gaps, gives."""
     headers: list[Header] = [("grpc-encoding", coding)] if coding else []
     room = Room()
-    reader = GrpcReader(1, S, room, kind, headers)
-    out: list[Message] = []
-    for step in steps:
-        if isinstance(step, int):
-            reader.gap(step, out)
-            continue
-        for at in range(0, len(step), size):
-            reader.feed(step[at : at + size], out)
-    reader.end(out)
-    assert room == Room()
-    return out
+    return read_body(GrpcReader(1, S, room, kind, headers), room, steps, size)
 
 
 def plain(data: bytes, **more: object) -> GrpcMessage:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.base import BodyReader, Decoder
+from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded
 
 C, S = Side.CLIENT, Side.SERVER
@@ -66,6 +67,23 @@ def run(decoder: Decoder, wire: Iterable[Step], size: int | Random = 1 << 30) ->
         else:
             out += decoder.end(side)
     return merge(out)
+
+
+def read_body(
+    reader: BodyReader, room: Room, steps: Iterable[bytes | int], size: int = 1 << 30
+) -> list[Message]:
+    """Return what a body in pieces of ``size`` bytes, with gaps, gives; all room is given back."""
+    before = room.left
+    out: list[Message] = []
+    for step in steps:
+        if isinstance(step, int):
+            reader.gap(step, out)
+            continue
+        for at in range(0, len(step), size):
+            reader.feed(step[at : at + size], out)
+    reader.end(out)
+    assert room.left == before
+    return out
 
 
 def check(
