@@ -36,9 +36,10 @@ class LiveCapture:
     lines that the user should see though nothing failed. ``style`` is how returns are seen, None:
     as is safe on this kernel. ``spill_bytes`` is the room beyond the ring's, in a temporary
     file. ``sample`` is the share of all connections that is captured, each one as a whole.
-    """
 
-    is_live = True
+    Times are those of the host's clock as it stood at the beginning, and go on evenly from there
+    (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
+    """
 
     _mappings: Mappings
     _tables: Tables
@@ -163,6 +164,10 @@ class LiveCapture:
         """Take every probe away and unload; safe to call again."""
         self._closing.close()
 
+    def now_ns(self) -> int:
+        """See ``Source``."""
+        return time.monotonic_ns() + self._clock_offset_ns
+
     @property
     def ended(self) -> bool:
         """See ``Source``: all processes that were to be watched are gone."""
@@ -179,7 +184,7 @@ class LiveCapture:
             time.sleep(_GATHER_S)
             if not (yield from self._drain(_BYTES_A_POLL)):
                 return  # what halves wait for may have come long ago
-        yield from self._halves.release(time.time_ns())
+        yield from self._halves.release(self.now_ns())
 
     def finish(self) -> Iterator[wire.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
@@ -188,7 +193,7 @@ class LiveCapture:
         self._records.stop()
         yield from self._drain(sys.maxsize)
         yield from self._halves.release()
-        now_ns = time.time_ns()
+        now_ns = self.now_ns()
         for connection, (pid, object_address) in self._open.items():
             positions = self._tables.positions(connection, pid, object_address)
             if positions is not None:

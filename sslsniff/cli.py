@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -251,7 +250,7 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
     try:
         while not asked.to_stop and not source.ended:
             _move(source, flows, sinks)
-            now_ns = time.time_ns() if source.is_live else tracer.last_ns
+            now_ns = source.now_ns() or tracer.last_ns
             tracer.tick(now_ns)
             if asked.to_show:
                 asked.to_show = False

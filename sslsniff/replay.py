@@ -45,7 +45,6 @@ class ReplaySource:
     ``CaptureFileError`` when ``path`` is no capture.
     """
 
-    is_live = False
     lanes: Lanes | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -65,6 +64,9 @@ class ReplaySource:
         self._unread_links: dict[int, int] = {}
         self._encrypted = 0
         self._events = self._read()
+
+    def now_ns(self) -> None:
+        """See ``source.Source``."""
 
     @property
     def ended(self) -> bool:

@@ -15,11 +15,11 @@ class Source(Protocol):
     def libraries(self) -> list[str]:
         """Return the names that ``Opened.library`` indexes; the list may grow."""
 
-    is_live: bool
-    """Whether its events are of now: where none come, time goes on."""
-
     lanes: Lanes | None
     """Where it looks for lanes; None where it does not."""
+
+    def now_ns(self) -> int | None:
+        """Return what an event of now would have as its time; None where time is its events'."""
 
     @property
     def ended(self) -> bool:
