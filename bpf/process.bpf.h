@@ -186,9 +186,11 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/sched_process_exec")
 int process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	(void)ctx;
 	u64 id = bpf_get_current_pid_tgid();
-	map_delete(threads, &id);
+	/* A thread that is not the first takes the first one's number (fs/exec.c, de_thread); the second argument is
+	 * the one that it had, under which its calls stand. All others have ended. */
+	u64 old_id = id >> 32 << 32 | (u32)ctx->args[1];
+	map_delete(threads, &old_id);
 	forget_process(id >> 32);
 	return 0;
 }

@@ -1,0 +1,60 @@
+"""What a process holds in the kernel: BPF programs, maps and links; as bpftool shows them."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.live.sniffer import PATIENCE_S
+
+_KINDS = {"prog_id": "prog", "map_id": "map", "link_id": "link"}
+Objects = set[tuple[str, int]]
+"""Kind and number of each object."""
+
+
+def objects(pid: int) -> Objects:
+    """Return the objects to which a process has descriptors."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fdinfo").iterdir():
+        for line in each.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in _KINDS:
+                found.add((_KINDS[name], int(value)))
+    return found
+
+
+def alive(held: Objects) -> Objects:
+    """Return those that the kernel has still."""
+    return {each for each in held if _show(*each) is not None}
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait until ``condition`` is true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def entries(pid: int, *names: str) -> dict[str, int]:
+    """Return how many entries the maps of these names have that a process holds."""
+    maps = {
+        shown["name"]: number
+        for kind, number in objects(pid)
+        if kind == "map" and (shown := _show(kind, number)) is not None
+    }
+    return {name: len(_bpftool("map", "dump", "id", str(maps[name]))) for name in names}
+
+
+def _show(kind: str, number: int) -> dict[str, Any] | None:
+    shown = _bpftool(kind, "show", "id", str(number))
+    return None if "error" in shown else shown
+
+
+def _bpftool(*arguments: str) -> Any:
+    done = subprocess.run(
+        ["/usr/sbin/bpftool", "--json", *arguments], capture_output=True, timeout=PATIENCE_S
+    )
+    return json.loads(done.stdout)
