@@ -35,6 +35,25 @@ def escape_lines(text: str) -> str:
     )
 
 
+def escape_json(line: str) -> str:
+    r"""Return a JSON text, without line ends, with ``\u202e`` for what ``escape`` escapes.
+
+    It means the same (RFC 8259, section 7), and is one line also to readers for which other
+    characters end one, such as U+2028 and U+0085 to ``str.splitlines``.
+    """
+    if line.isprintable() and (line.isascii() or not _INVISIBLE.search(line)):
+        return line
+    return "".join(map(_json_shown, line))
+
+
+@functools.lru_cache(maxsize=4096)
+def _json_shown(char: str) -> str:
+    if _shown(char) == char:
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 @functools.lru_cache(maxsize=4096)
 def _shown(char: str) -> str:
     if (char.isprintable() or char in _SPACES) and not _INVISIBLE.match(char):

@@ -13,7 +13,7 @@ from sslsniff import debug_files
 from sslsniff.demangling import demangle
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
-from sslsniff.escaping import escape
+from sslsniff.escaping import escape, escape_json
 from sslsniff.inlined import Inlinings, find_inlined
 from sslsniff.sites import MACHINES, best_site
 from sslsniff.symbols import Function, Symbol
@@ -48,7 +48,7 @@ def print_symbols(
             print(_LINE.format("address", "offset", "size", "probe", "function"))
         for each in listing.objects():
             found += 1
-            print(json.dumps(each, ensure_ascii=False) if as_json else _line(each, mangled=mangled))
+            print(_json(each) if as_json else _line(each, mangled=mangled))
     for line in listing.doubts():
         note(f"{path}: {line}")
     return 0 if found else 1
@@ -145,6 +145,10 @@ class _Listing:
         found = self._functions[at] if at >= 0 else None
         is_inside = found and address < found.function.address + found.function.size
         return found if is_inside else None
+
+
+def _json(each: dict[str, Any]) -> str:
+    return escape_json(json.dumps(each, ensure_ascii=False))
 
 
 def _line(each: Object, *, mangled: bool) -> str:

@@ -14,6 +14,7 @@ from sslsniff.decoders.messages import (
     StreamMessage,
     Undecoded,
 )
+from sslsniff.escaping import escape_json
 from sslsniff.model import (
     Address,
     Body,
@@ -217,9 +218,10 @@ class JsonSink(Sink):
 
 def _line(line: Object) -> str:
     try:
-        return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
+        encoded = orjson.dumps(line).decode()
     except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-        return _ENCODER.encode(line) + "\n"
+        encoded = _ENCODER.encode(line)
+    return escape_json(encoded) + "\n"
 
 
 def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:

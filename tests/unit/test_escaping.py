@@ -1,11 +1,12 @@
 """Nothing that a terminal acts on, or a reader does not see, gets through."""
 
+import json
 import sys
 import unicodedata
 
 import pytest
 
-from sslsniff.escaping import escape, escape_lines
+from sslsniff.escaping import escape, escape_json, escape_lines
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,14 @@ def test_every_character() -> None:
 
 def test_lines_stay_lines() -> None:
     assert escape_lines("a\r\n\tb\x1bc\rd") == "a\n\tb\\x1bc\\x0dd"
+
+
+def test_json_means_the_same() -> None:
+    """Every character, also those beyond 16 bits and lone surrogates."""
+    text = "".join(map(chr, range(sys.maxunicode + 1)))
+    escaped = escape_json(json.dumps(text, ensure_ascii=False))
+    # A high surrogate before a low one is a pair: here are all high ones, then all low ones.
+    joined = text.replace("\udbff\udc00", "\U0010fc00")
+    assert json.loads(escaped) == joined
+    assert escape(escaped) == escaped
+    assert escape_json('{"a":"caf\u00e9"}') == '{"a":"caf\u00e9"}'

@@ -1,8 +1,15 @@
-"""Hostile words in every place that the wire and the host have, through every sink of text."""
+"""Hostile words in every place that the wire and the host have, through every sink of text.
+
+And captures that are large where they should not be, or damaged.
+"""
 
 import json
+import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,7 +17,7 @@ from sslsniff.cli import main
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.escaping import escape_lines
 from sslsniff.model import Process
-from tests.unit.captures import READ, WRITE, Step, Taker
+from tests.unit.captures import READ, RESPONSE, WRITE, Step, Taker
 
 WORD = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\u200b\x7f\x85\u2028"
 FORGED = "\n10:00:00.000  curl[1]  1.2.3.4:443  http/1.1  GET  https://forged/"
@@ -105,4 +112,94 @@ def test_each_line_of_json_is_one_object(
     shown, told = capfd.readouterr()
     assert told == ""
     assert all(json.loads(line)["type"] for line in shown.rstrip("\n").split("\n"))
-    assert not any(char < " " for char in shown.replace("\n", ""))
+    assert shown.splitlines() == shown.rstrip("\n").split("\n")
+    assert shown == escape_lines(shown)
+
+
+HUGE_BYTES = 10_000_000
+MOST_MIB = 16  # more than for a small capture
+BEHIND = b"GET /behind HTTP/1.1\r\nHost: h\r\n\r\n"
+HUGE: dict[str, bytes] = {
+    "target": b"GET /" + b"a" * HUGE_BYTES + b" HTTP/1.1\r\n\r\n",
+    "field": b"GET / HTTP/1.1\r\nX: " + b"a" * HUGE_BYTES + b"\r\n\r\n",
+    "fields": b"GET / HTTP/1.1\r\n"
+    + (b"X: " + b"a" * 995 + b"\r\n") * (HUGE_BYTES // 1000)
+    + b"\r\n",
+    "no protocol": b"\x01" + RAW * (HUGE_BYTES // len(RAW)) + b"\r\n",
+}
+FORMS = ["", "-vv", "--json", "--hexdump", "--pcap {}/out.pcapng", "--har {}/out.har", "--redact"]
+
+
+READ_APART = """
+import sys
+from sslsniff.cli import main
+code = main(sys.argv[1:])
+[line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]
+sys.exit(code or line.split()[1])
+"""
+
+
+def read_apart(capture: Path, options: str) -> tuple[bytes, int]:
+    """Return what ``read`` shows in a process of its own, and the most MiB that it took."""
+    command = [sys.executable, "-c", READ_APART, "read", capture, "--force"]
+    done = subprocess.run(
+        [*command, *options.format(capture.parent).split()], capture_output=True, check=False
+    )
+    return done.stdout, int(done.stderr.splitlines()[-1]) >> 10
+
+
+def taken(path: Path, steps: list[Step], kind: str = "pcapng") -> Path:
+    taker = Taker(path, kind)
+    taker.take(steps)
+    taker.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def usual_mib(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Return what it takes to read a small capture, by form."""
+    small = taken(
+        tmp_path_factory.mktemp("small") / "a.pcapng", [(WRITE, BEHIND), (READ, RESPONSE)]
+    )
+    return {form: read_apart(small, form)[1] for form in FORMS}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_heads_take_little_memory(
+    name: str, usual_mib: dict[str, int], tmp_path: Path
+) -> None:
+    wire = HUGE[name]
+    pieces = [wire[at : at + 16_000] for at in range(0, len(wire), 16_000)]
+    steps: list[Step] = [(WRITE, piece) for piece in pieces]
+    capture = taken(tmp_path / "huge.pcapng", [*steps, (WRITE, BEHIND), (READ, RESPONSE)])
+    for form in FORMS:
+        shown, most_mib = read_apart(capture, form)
+        assert most_mib < usual_mib[form] + MOST_MIB, form
+        if form in ("", "-vv", "--json", "--redact"):
+            assert shown.count(b"/behind") >= 1
+
+
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+def test_damaged_captures(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Bytes changed, left out and put in at random, among them lengths that cannot be.
+
+    There is an exit code, what could be read, and a few lines that say what could not.
+    """
+    random = Random(kind)
+    whole = taken(tmp_path / "whole", http1(), kind).read_bytes()
+    damaged = tmp_path / "damaged"
+    codes = set()
+    for _ in range(300):
+        raw = bytearray(whole)
+        for _ in range(random.randint(1, 8)):
+            at = random.randrange(4, len(raw))
+            raw[at : at + random.choice((0, 1, 4, 40))] = random.choice(
+                (b"", b"\0\0\0\0", b"\xff\xff\xff\xff", random.randbytes(4), RAW)
+            )
+        damaged.write_bytes(raw)
+        codes.add(main(["read", str(damaged), *random.choice(("", "-vv", "--json")).split()]))
+        shown, told = capfd.readouterr()
+        assert shown + told == escape_lines(shown + told)
+        assert re.fullmatch("(sslsniff: .+\n){0,9}", told), told
+    assert codes <= {0, 1}
+    assert 0 in codes
