@@ -1,6 +1,9 @@
 """What a function is called with and calls: to know one by its callers (x86-64)."""
 
 import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from sslsniff.instructions import (
     ARGUMENTS,
@@ -13,6 +16,11 @@ from sslsniff.instructions import (
     ways_on,
 )
 
+# call, jmp and jcc with a distance of 4 bytes; jmp and jcc with one of a byte.
+_LONG = re.compile(rb"[\xe8\xe9]|\x0f[\x80-\x8f]")
+_SHORT = re.compile(rb"[\xeb\x70-\x7f]")
+_FAR, _NEAR = struct.Struct("<i"), struct.Struct("<b")
+_NEAR_BYTES = 130
 _SLOT_JUMPS = frozenset({"jmp", "bnd jmp", "notrack jmp"})
 _SLOT = re.compile(r"qword ptr \[rip ([+-]) (\w+)\]")
 
@@ -51,6 +59,56 @@ def callees(code: bytes, address: int) -> set[int]:
     end = address + len(code)
     leads = jump_targets(code, address, ("j", "call"))
     return {each for each in leads if not address <= each < end}
+
+
+class Call(NamedTuple):
+    """A direct call in the function at ``caller``, and the instruction that it returns to."""
+
+    caller: int
+    address: int
+    behind: int
+    behind_bytes: bytes
+
+
+def direct_calls(
+    target: int,
+    parts: Iterable[tuple[int, bytes]],
+    around: Callable[[int], tuple[int, bytes] | None],
+) -> list[Call] | None:
+    """Return all direct calls of the function at ``target``; None: a jump leads there, or perhaps.
+
+    ``parts`` are the addresses and bytes of a file's code, ``around`` returns address and code of
+    the function that an address is in.
+    """
+    calls = []
+    for place in _leads_to(target, parts):
+        caller = around(place)
+        if caller is None:
+            return None
+        address, code = caller
+        function = disassemble(code, address)
+        if sum(each.size for each in function) < len(code):
+            return None
+        at = next((at for at, each in enumerate(function) if each.address == place), None)
+        if at is None:
+            continue  # in the middle of an instruction
+        if function[at].mnemonic != "call" or at + 1 == len(function):
+            return None
+        behind = function[at + 1]
+        calls.append(Call(address, place, behind.address, bytes(behind.bytes)))
+    return calls
+
+
+def _leads_to(target: int, parts: Iterable[tuple[int, bytes]]) -> Iterator[int]:
+    """Yield the places that look like calls of, or jumps to, the function at ``target``."""
+    for start, code in parts:
+        middle = target - start
+        near = max(middle - _NEAR_BYTES, 0), max(middle + _NEAR_BYTES, 0)
+        for form, distance, bounds in ((_LONG, _FAR, (0, len(code))), (_SHORT, _NEAR, near)):
+            for match in form.finditer(code, *bounds):
+                end = match.end() + distance.size
+                if end <= len(code) and distance.unpack_from(code, match.end())[0] == middle - end:
+                    yield start + match.start()
 
 
 def called_slots(code: bytes, address: int) -> set[int]:

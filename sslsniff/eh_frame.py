@@ -6,7 +6,7 @@ where its frame description stands in .eh_frame.
 
 import struct
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
 
@@ -42,6 +42,12 @@ class UnwindTable:
         if at == len(starts) or starts[at] != address - self._address:
             return None
         return self._function(at)
+
+    def function_around(self, address: int) -> Function | None:
+        """Return the function that ``address`` is in; None if it is in none."""
+        at = bisect_right(self._starts, address - self._address) - 1
+        found = self._function(at) if at >= 0 else None
+        return found if found and address < found.address + found.size else None
 
     @cached_property
     def _columns(self) -> "array[int]":

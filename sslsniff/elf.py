@@ -285,6 +285,10 @@ class Elf:
         """
         return self.unwind_table.function_at(address)
 
+    def function_around(self, address: int) -> Function | None:
+        """Return the function that ``address`` is in, None if it is in none: as the above does."""
+        return self.unwind_table.function_around(address)
+
     @cached_property
     def unwind_table(self) -> UnwindTable:
         """Where the functions begin; empty where the file does not say."""

@@ -4,18 +4,22 @@ A plan that does not fit is refused with the reason, never bent: a probe in a wr
 damage the program that it watches.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from sslsniff.calls import arguments, callees, handed_on, stub_slot
+from sslsniff.calls import arguments, callees, direct_calls, handed_on, stub_slot
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.layout import read_layout
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
-from sslsniff.plans import Alternative, Passing, Plan, Row
-from sslsniff.sites import Cost, best_site, return_sites
+from sslsniff.plans import Alternative, At, Passing, Plan, Row
+from sslsniff.returns import emulated_span, return_sites
+from sslsniff.sites import Cost, best_site, is_emulated
 from sslsniff.symbols import Function
 
 _STUB_BYTES = 16
+
+
+_Placing = Callable[["_Fitting", Row, str, Function, set[int]], Iterator[Probe]]
 
 
 class _AbsentError(UnfitError):
@@ -63,9 +67,11 @@ class _Fitting:
                 found.append(([self._place(row, functions) for row in alternative], functions))
             except UnfitError as unfit:
                 reasons.append(str(unfit))
+            if found and not _dearness(found[-1][0]):
+                break
         if not found:
             raise UnfitError("; ".join(dict.fromkeys(reasons)))
-        rows, functions = min(found, key=lambda each: max(map(_dear_hits, each[0])))
+        rows, functions = min(found, key=lambda each: _dearness(each[0]))
         probed |= functions
         return [probe for row in rows for probe in row]
 
@@ -77,20 +83,48 @@ class _Fitting:
         if row.through is not None and self._leads_to(function, probed, row.through):
             return []
         probed.add(function.address)
+        return list(_PLACES[row.at](self, row, name, function, probed))
+
+    def _at_entry(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
         code = self._elf.code(function)
-        trampoline = row.leave is not None and self._style is ReturnStyle.TRAMPOLINE
         site = best_site(code, function.address, row.registers, with_return=row.leave is not None)
         if site is None:
             raise UnfitError(f"{name} has no place for a probe")
         offset = self._elf.offset(site.address)
-        probes = []
         if row.enter is not None:
-            probes.append(Probe(row.enter, offset, False, site.cost))
-        if row.leave is not None and trampoline:
-            probes.append(Probe(row.leave, offset, True, site.cost))
+            yield Probe(row.enter, offset, False, site.cost)
+        if row.leave is not None and self._style is ReturnStyle.TRAMPOLINE:
+            yield Probe(row.leave, offset, True, site.cost)
         elif row.leave is not None:
-            probes += self._returns(name, function, code, row.leave)
-        return probes
+            yield from self._returns(name, function, code, row.leave)
+
+    def _in_span(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        span = emulated_span(self._elf.code(function), function.address, row.registers)
+        if span is None:
+            raise UnfitError(f"{name} has no cheap places for probes")
+        yield Probe(str(row.enter), self._elf.offset(span.enter), False, Cost.EMULATED)
+        for address in span.leaves:
+            yield Probe(str(row.leave), self._elf.offset(address), False, Cost.EMULATED)
+
+    def _at_calls(
+        self, row: Row, name: str, function: Function, probed: set[int]
+    ) -> Iterator[Probe]:
+        calls = direct_calls(function.address, self._elf.executable(), self._code_around)
+        if not calls:
+            raise UnfitError(f"{name} is called from who knows where")
+        for call in calls:
+            if call.caller not in probed:
+                cost = Cost.EMULATED if is_emulated(call.behind_bytes) else Cost.STEPPED
+                yield Probe(str(row.enter), self._elf.offset(call.address), False, Cost.EMULATED)
+                yield Probe(str(row.leave), self._elf.offset(call.behind), False, cost)
+
+    def _code_around(self, address: int) -> tuple[int, bytes] | None:
+        function = self._elf.function_around(address)
+        return function and (function.address, self._elf.code(function))
 
     def _returns(self, name: str, function: Function, code: bytes, leave: str) -> Iterator[Probe]:
         returns = return_sites(code, function.address, self._elf.data)
@@ -155,6 +189,18 @@ class _Fitting:
         if len(functions) != 1:
             raise UnfitError(f"{name} is not one function")
         return name, functions[0]
+
+
+_PLACES: dict[At, _Placing] = {
+    At.ENTRY: _Fitting._at_entry,
+    At.SPAN: _Fitting._in_span,
+    At.CALLS: _Fitting._at_calls,
+}
+
+
+def _dearness(rows: list[list[Probe]]) -> float:
+    """Return the dear hits of a call: the mean of all rows, as none is known to be the usual."""
+    return sum(map(_dear_hits, rows)) / len(rows)
 
 
 def _dear_hits(row: list[Probe]) -> int:

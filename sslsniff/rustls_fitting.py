@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from sslsniff.elf import Elf
 from sslsniff.parts import Part, Probe, UnfitError
 from sslsniff.plans.rustls import LAYOUTS, METHODS, nearest
+from sslsniff.returns import return_sites
 from sslsniff.rustls import Found, Version, find_rustls
-from sslsniff.sites import Cost, best_site, return_sites
+from sslsniff.sites import Cost, best_site
 from sslsniff.symbols import Function
 
 LIBRARY = "rustls"

@@ -55,16 +55,19 @@ class Library(NamedTuple):
     def path(self) -> Path:
         return min(self.folder.glob(f"usr/lib/{_FOLDERS[self.architecture]}/**/lib*ssl.so.?*"))
 
-    def run(self, *arguments: str | Path) -> str:
-        """Run Python so that it loads this libssl; return what it prints."""
+    @property
+    def loader(self) -> list[str | Path]:
+        """What to put before a program so that it loads this libssl."""
         libraries = self.path.parent
         loader = libraries / "ld-linux-x86-64.so.2"
-        python = [sys.executable, *arguments]
         if loader.exists():  # a C library newer than the system's needs its own loader
-            python = [loader, "--library-path", libraries, *python]
+            return [loader, "--library-path", libraries]
+        return ["env", f"LD_LIBRARY_PATH={libraries}"]
+
+    def run(self, *arguments: str | Path) -> str:
+        """Run Python so that it loads this libssl; return what it prints."""
         done = subprocess.run(
-            python,
-            env={**os.environ, "LD_LIBRARY_PATH": str(libraries)} if not loader.exists() else None,
+            [*self.loader, sys.executable, *arguments],
             capture_output=True,
             text=True,
             timeout=_PATIENCE_S,

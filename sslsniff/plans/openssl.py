@@ -3,14 +3,17 @@
 ``SSL_read`` and ``SSL_read_ex`` both call ``ssl_read_internal(ssl, buffer, size, size_t *count)``
 (ssl/ssl_lib.c since 1.1.1), so one place sees all reads; likewise for writes. Since 3.3, which
 brought ``SSL_write_ex2``, ``ssl_write_internal`` has the flags before the count. A compiler may
-have put the internal function into its callers (Node.js): then these are probed.
+have put the internal function into its callers (Node.js): then these are probed. Where a probe on
+it is dear, ``SSL_read`` and ``SSL_write`` may still have cheap places: then they are probed there,
+and the other calls of it, rarer as a rule, where it is called (in ``SSL_read_ex`` and the BIO that
+``BIO_f_ssl`` makes).
 ``SSL_write_ex`` calls ``SSL_write_ex2``, ``SSL_read_early_data`` and ``SSL_write_early_data`` call
 ``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler did the same there. (In LibreSSL
 ``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` shows bytes that a read shows again and is not
 probed.
 """
 
-from sslsniff.plans.rows import Passing, Plan, Row
+from sslsniff.plans.rows import At, Passing, Plan, Row
 
 _OBJECT = ("rdi",)
 _PLAIN = ("rdi", "rsi")
@@ -25,6 +28,7 @@ _READ_INTERNAL = Row(
     registers=_COUNTED,
 )
 _READ_PLAIN = Row("SSL_read", "c_read_plain_enter", "c_return", _PLAIN)
+_READ_SPAN = (_READ_PLAIN._replace(at=At.SPAN), _READ_INTERNAL._replace(at=At.CALLS))
 _READ_ALONE = _READ_PLAIN._replace(unless="SSL_read_ex")
 _READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED, through=())
 
@@ -42,6 +46,11 @@ _WRITE_INTERNAL = Row(
     unless="SSL_write_ex2",
 )
 _WRITE_PLAIN = Row("SSL_write", "c_write_plain_enter", "c_return", _PLAIN)
+_WRITE_SPAN_FLAGS = (
+    _WRITE_PLAIN._replace(at=At.SPAN),
+    _WRITE_INTERNAL_FLAGS._replace(at=At.CALLS),
+)
+_WRITE_SPAN = (_WRITE_PLAIN._replace(at=At.SPAN), _WRITE_INTERNAL._replace(at=At.CALLS))
 _WRITE_ALONE = _WRITE_PLAIN._replace(unless="SSL_write_ex")
 _WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED, through=())
 _WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED, through=())
@@ -63,10 +72,12 @@ OPENSSL = Plan(
     marks=(),
     file_names=("libssl.so", "libssl-"),
     required=(
-        ((_READ_INTERNAL,), (_READ_PLAIN, _READ_EX), (_READ_ALONE,)),
+        ((_READ_INTERNAL,), _READ_SPAN, (_READ_PLAIN, _READ_EX), (_READ_ALONE,)),
         (
             (_WRITE_INTERNAL_FLAGS,),
+            _WRITE_SPAN_FLAGS,
             (_WRITE_INTERNAL,),
+            _WRITE_SPAN,
             (_WRITE_PLAIN, _WRITE_EX2, _WRITE_EX),
             (_WRITE_PLAIN, _WRITE_EX._replace(unless="SSL_write_ex2")),
             (_WRITE_ALONE,),

@@ -1,6 +1,20 @@
 """The form of a plan."""
 
+from enum import Enum
 from typing import NamedTuple
+
+
+class At(Enum):
+    """Where a row's probes stand.
+
+    ENTRY: in the function's first instructions, and at its returns or a return probe. SPAN: on two
+    places within it that the kernel emulates. CALLS: at all direct calls of it and right behind
+    them, but in functions that are probed already.
+    """
+
+    ENTRY = "entry"
+    SPAN = "span"
+    CALLS = "calls"
 
 
 class Passing(NamedTuple):
@@ -22,7 +36,7 @@ class Row(NamedTuple):
     reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9). ``unless``: the row is for files that do not
     define this function. ``through``: the function usually calls one that is probed already, itself
     or through these; the row is needed only where it does not, as a compiler may have put the
-    called one into it.
+    called one into it. ``at`` says where in the function, or outside of it, the probes stand.
     """
 
     function: str | tuple[Passing, ...]
@@ -31,6 +45,7 @@ class Row(NamedTuple):
     registers: tuple[str, ...] = ()
     unless: str | None = None
     through: tuple[str, ...] | None = None
+    at: At = At.ENTRY
 
 
 Alternative = tuple[Row, ...]

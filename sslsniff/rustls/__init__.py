@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from sslsniff import debug_files
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
+from sslsniff.returns import return_sites
 from sslsniff.rustls.model import Found, Method, Proof, Search, Version
 from sslsniff.rustls.named import Named, find_named
 from sslsniff.rustls.shaped import VERSIONS, find_shaped
 from sslsniff.rustls.versions import find_releases, is_mentioned, version_of, versions_with
-from sslsniff.sites import return_sites
 from sslsniff.symbols import Function
 
 __all__ = ["Found", "Method", "Proof", "Search", "Version", "find_rustls"]

@@ -7,6 +7,8 @@
  * whole    the same, but a call is repeated until all of its bytes are gone
  * clear    makes a connection for each NONCE with one object, emptied by SSL_clear
  * again    makes a connection for each NONCE with an object of its own, freed before the next
+ * other    calls SSL_write and SSL_read_ex, where the other cases call SSL_write_ex and SSL_read
+ * bio      writes and reads through a BIO of BIO_f_ssl
  *
  * Prints for each request its connection's local port, the object's address and how often SSL_write
  * had to be repeated.
@@ -61,13 +63,37 @@ static void told(SSL *ssl, int repeats)
 	printf("%d %p %d\n", ntohs(local.sin_port), (void *)ssl, repeats);
 }
 
+static int other;
+static BIO *through;
+
+static int write_some(SSL *ssl, const char *data, size_t size, size_t *done)
+{
+	if (through)
+		return BIO_write_ex(through, data, size, done);
+	if (!other)
+		return SSL_write_ex(ssl, data, size, done);
+	int result = SSL_write(ssl, data, (int)size);
+	*done = result > 0 ? result : 0;
+	return result > 0 ? 1 : result;
+}
+
+static int read_some(SSL *ssl, char *data, size_t size)
+{
+	size_t done = 0;
+	if (through)
+		return BIO_read(through, data, (int)size);
+	if (!other)
+		return SSL_read(ssl, data, (int)size);
+	return SSL_read_ex(ssl, data, size, &done) ? (int)done : -1;
+}
+
 /* Write all; return how often a call had to be repeated. */
 static int write_all(SSL *ssl, const char *data, size_t size)
 {
 	int repeats = 0;
 	while (size) {
 		size_t done = 0;
-		int result = SSL_write_ex(ssl, data, size, &done);
+		int result = write_some(ssl, data, size, &done);
 		if (result != 1) {
 			struct pollfd waiting = {.fd = SSL_get_fd(ssl), .events = POLLOUT};
 			if (SSL_get_error(ssl, result) != SSL_ERROR_WANT_WRITE)
@@ -92,7 +118,7 @@ static void read_answer(SSL *ssl, long wanted, int peeking)
 			for (int i = 0; i < 3; i++)
 				if (SSL_peek(ssl, peeked, 100) <= 0)
 					fail("SSL_peek");
-		int size = SSL_read(ssl, answer + have, sizeof(answer) - 1 - have);
+		int size = read_some(ssl, answer + have, sizeof(answer) - 1 - have);
 		if (size <= 0) {
 			struct pollfd waiting = {.fd = SSL_get_fd(ssl), .events = POLLIN};
 			if (SSL_get_error(ssl, size) != SSL_ERROR_WANT_READ)
@@ -149,6 +175,11 @@ int main(int count, char **arguments)
 	if (partial)
 		SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE);
 	SSL *ssl = SSL_new(context);
+	other = !strcmp(kind, "other");
+	if (!strcmp(kind, "bio")) {
+		through = BIO_new(BIO_f_ssl());
+		BIO_set_ssl(through, ssl, BIO_NOCLOSE);
+	}
 	for (int i = 3; i < count; i++) {
 		int first = i == 3;
 		if (again && !first)
