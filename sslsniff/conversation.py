@@ -24,6 +24,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
     WebSocketMessage,
 )
+from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Request, Response
 from sslsniff.open_exchange import BodyRoom, OpenExchange
 from sslsniff.sinks.base import Sink
@@ -34,6 +35,26 @@ MOST_OPEN = 4096
 
 _CHUNKS_WITHOUT_ROLE = 16
 """So many chunks wait for one that tells the role; then the writer counts as the client."""
+
+
+class _DecodingLane:
+    """See ``lanes.Lane``."""
+
+    __slots__ = ("_conversation", "_side", "last_ns", "position")
+
+    def __init__(self, conversation: "Conversation", side: Side, position: int) -> None:
+        self.position = position
+        self.last_ns = 0
+        self._conversation = conversation
+        self._side = side
+
+    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
+        self.position += len(data)
+        self.last_ns = time_ns
+        self._conversation.feed(self._side, bytes(data), time_ns, tid)
+
+    def flush(self) -> None:
+        """Nothing is held."""
 
 
 class Conversation:
@@ -56,22 +77,8 @@ class Conversation:
         self._waiting: list[Chunk] = []
         self._ended: set[Side] = set()
         self._switched: Exchange | None = None  # it ended HTTP: what follows is on its behalf
-        self._handlers: dict[type, Callable[[Any, Chunk], None]] = {
-            RequestHead: self._request_head,
-            ResponseHead: self._response_head,
-            BodyData: self._body_data,
-            BodyInDoubt: self._body_in_doubt,
-            MessageEnd: self._message_end,
-            Aborted: self._aborted,
-            Frame: self._frame,
-            Stall: self._stall,
-            Http2Totals: self._frame_totals,
-            Undecoded: self._undecoded,
-            WebSocketMessage: self._stream_message,
-            GrpcMessage: self._stream_message,
-            ServerSentEvent: self._stream_message,
-            BodyTrailers: self._body_trailers,
-        }
+        self._now_ns = 0  # when what is being decoded passed, and in which thread
+        self._tid = 0
 
     @property
     def protocol(self) -> str:
@@ -120,57 +127,67 @@ class Conversation:
             for chunk in waiting:
                 self._decode(chunk)
 
+    def lane(self, direction: Direction) -> Lane | None:
+        """Return what decodes the next bytes of a direction, None while the role is not known."""
+        connection = self.connection
+        side = connection.sender(direction)
+        if side is None:
+            return None
+        return _DecodingLane(self, side, connection.position(direction))
+
+    def feed(self, side: Side, data: bytes, time_ns: int, tid: int) -> None:
+        """Decode the next bytes that ``side`` sent."""
+        self._now_ns, self._tid = time_ns, tid
+        self._dispatch(self._decoder.feed(side, data))
+
     def _decode(self, chunk: Chunk) -> None:
         side = self.connection.sender(chunk.direction)
         assert side is not None
         if chunk.missing:
-            messages = self._decoder.gap(side, chunk.missing)
+            self._now_ns, self._tid = chunk.time_ns, chunk.tid
+            self._dispatch(self._decoder.gap(side, chunk.missing))
         else:
-            messages = self._decoder.feed(side, chunk.data)
-        self._dispatch(messages, chunk)
+            self.feed(side, chunk.data, chunk.time_ns, chunk.tid)
 
-    def _dispatch(self, messages: list[Message], chunk: Chunk) -> None:
+    def _dispatch(self, messages: list[Message]) -> None:
         for message in messages:
-            self._handlers[type(message)](message, chunk)
+            _HANDLERS[type(message)](self, message)
 
     def _end_side(self, side: Side, time_ns: int) -> None:
         if side not in self._ended:
             self._ended.add(side)
-            self._dispatch(self._decoder.end(side), self._end_chunk(time_ns))
+            self._now_ns, self._tid = time_ns, 0
+            self._dispatch(self._decoder.end(side))
 
     def _finish_all(self, time_ns: int, error: str) -> None:
         self._waits.close(self.connection, time_ns)
-        self._dispatch(self._decoder.give_up(), self._end_chunk(time_ns))
+        self._now_ns, self._tid = time_ns, 0
+        self._dispatch(self._decoder.give_up())
         for stream in list(self._open):
-            self._finish(stream, time_ns, error)
-
-    def _end_chunk(self, time_ns: int) -> Chunk:
-        """Return a chunk without bytes, which stands for the time and place of the end."""
-        read = self.connection.bytes_read
-        return Chunk(self.connection, Direction.READ, time_ns, 0, read, b"")
+            self._finish(stream, error)
 
     # What the decoder tells.
 
-    def _exchange(self, stream: int, chunk: Chunk) -> Exchange:
+    def _exchange(self, stream: int) -> Exchange:
         opened = self._open.get(stream)
         if opened is None:
             if len(self._open) >= MOST_OPEN:
                 oldest = next(iter(self._open))
-                self._finish(oldest, chunk.time_ns, f"over {MOST_OPEN} exchanges open")
+                self._finish(oldest, f"over {MOST_OPEN} exchanges open")
             protocol = self._decoder.protocol
             opened = self._open[stream] = OpenExchange(
                 Exchange(
                     connection=self.connection,
                     protocol=protocol,
                     stream=None if protocol.startswith("http/1") else stream,
-                    tid=chunk.tid,
-                    started_ns=chunk.time_ns,
+                    tid=self._tid,
+                    started_ns=self._now_ns,
                 )
             )
         return opened.exchange
 
-    def _request_head(self, message: RequestHead, chunk: Chunk) -> None:
-        exchange = self._exchange(message.stream, chunk)
+    def _request_head(self, message: RequestHead) -> None:
+        exchange = self._exchange(message.stream)
         if exchange.stream is None:
             exchange.protocol = message.version.lower()  # http/1.0, on the same decoder
         exchange.request = Request(
@@ -183,27 +200,27 @@ class Conversation:
         )
         exchange.warnings += message.warnings
 
-    def _response_head(self, message: ResponseHead, chunk: Chunk) -> None:
-        exchange = self._exchange(message.stream, chunk)
+    def _response_head(self, message: ResponseHead) -> None:
+        exchange = self._exchange(message.stream)
         response = Response(message.status, message.reason, message.headers)
         exchange.warnings += message.warnings
         if message.status is not None and 100 <= message.status < 200 and message.status != 101:
             exchange.informational.append(response)
             return
         exchange.response = response
-        exchange.first_byte_ns = chunk.time_ns
+        exchange.first_byte_ns = self._now_ns
 
-    def _body_data(self, message: BodyData, chunk: Chunk) -> None:
+    def _body_data(self, message: BodyData) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.keep(message, self._room)
 
-    def _body_in_doubt(self, message: BodyInDoubt, chunk: Chunk) -> None:
+    def _body_in_doubt(self, message: BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.in_doubt.add(message.side)
 
-    def _message_end(self, message: MessageEnd, chunk: Chunk) -> None:
+    def _message_end(self, message: MessageEnd) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
@@ -214,50 +231,68 @@ class Conversation:
         opened.ended.add(message.side)
         exchange = opened.exchange
         if message.side is Side.CLIENT:
-            exchange.sent_ns = chunk.time_ns
+            exchange.sent_ns = self._now_ns
         if Side.SERVER in opened.ended and (
             Side.CLIENT in opened.ended or exchange.request is None
         ):
             error = None if exchange.response else "undecodable: response head not seen"
-            self._finish(message.stream, chunk.time_ns, error)
+            self._finish(message.stream, error)
 
-    def _aborted(self, message: Aborted, chunk: Chunk) -> None:
+    def _aborted(self, message: Aborted) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
         # Behind a whole response it only spares the rest of the request (RFC 9113, 8.1).
         spared = message.error == "reset: NO_ERROR" and Side.SERVER in opened.ended
-        self._finish(message.stream, chunk.time_ns, None if spared else message.error)
+        self._finish(message.stream, None if spared else message.error)
 
-    def _frame(self, message: Frame, chunk: Chunk) -> None:
-        self._audience.frame(self.connection, message, chunk.time_ns, chunk.tid)
+    def _frame(self, message: Frame) -> None:
+        self._audience.frame(self.connection, message, self._now_ns, self._tid)
 
-    def _stall(self, message: Stall, chunk: Chunk) -> None:
-        self._waits.take(self.connection, message, chunk.time_ns)
+    def _stall(self, message: Stall) -> None:
+        self._waits.take(self.connection, message, self._now_ns)
 
-    def _frame_totals(self, message: Http2Totals, chunk: Chunk) -> None:
-        self._audience.frame_totals(self.connection, message, chunk.time_ns)
+    def _frame_totals(self, message: Http2Totals) -> None:
+        self._audience.frame_totals(self.connection, message, self._now_ns)
 
-    def _stream_message(self, message: StreamMessage, chunk: Chunk) -> None:
+    def _stream_message(self, message: StreamMessage) -> None:
         opened = self._open.get(message.stream)
         exchange = opened.exchange if opened is not None else self._switched
-        self._audience.message(self.connection, exchange, message, chunk.time_ns, chunk.tid)
+        self._audience.message(self.connection, exchange, message, self._now_ns, self._tid)
 
-    def _body_trailers(self, message: BodyTrailers, chunk: Chunk) -> None:
+    def _body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)
         half = opened.half(message.side) if opened is not None else None
         if half is not None:
             half.trailers += message.trailers
 
-    def _undecoded(self, message: Undecoded, chunk: Chunk) -> None:
-        self._audience.undecoded(self.connection, message, chunk.time_ns)
+    def _undecoded(self, message: Undecoded) -> None:
+        self._audience.undecoded(self.connection, message, self._now_ns)
 
-    def _finish(self, stream: int, time_ns: int, error: str | None) -> None:
+    def _finish(self, stream: int, error: str | None) -> None:
         opened = self._open.pop(stream)
         exchange = opened.exchange
-        exchange.ended_ns = time_ns
+        exchange.ended_ns = self._now_ns
         exchange.error = error or opened.error
         if exchange.response is not None and exchange.response.status == 101:
             self._switched = exchange
         opened.join(self._room)
         self._audience.exchange(exchange)
+
+
+_HANDLERS: dict[type, Callable[[Conversation, Any], None]] = {
+    RequestHead: Conversation._request_head,
+    ResponseHead: Conversation._response_head,
+    BodyData: Conversation._body_data,
+    BodyInDoubt: Conversation._body_in_doubt,
+    MessageEnd: Conversation._message_end,
+    Aborted: Conversation._aborted,
+    Frame: Conversation._frame,
+    Stall: Conversation._stall,
+    Http2Totals: Conversation._frame_totals,
+    Undecoded: Conversation._undecoded,
+    WebSocketMessage: Conversation._stream_message,
+    GrpcMessage: Conversation._stream_message,
+    ServerSentEvent: Conversation._stream_message,
+    BodyTrailers: Conversation._body_trailers,
+}

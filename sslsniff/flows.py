@@ -5,7 +5,7 @@ loss is arithmetic: the distance between where a direction should go on and wher
 does. Memory: a few hundred bytes for each open connection, and each id that a capture names.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Protocol
 
 from sslsniff import wire
@@ -35,14 +35,6 @@ class Listener(Protocol):
         """Take note that a lane took so many bytes, the last of them at ``time_ns``."""
 
 
-@dataclass(slots=True)
-class _Flow:
-    connection: Connection
-    positions: dict[Direction, int] = field(
-        default_factory=lambda: {Direction.READ: 0, Direction.WRITE: 0}
-    )
-
-
 class Flows:
     """Turns the events of one source into calls of one listener.
 
@@ -55,7 +47,7 @@ class Flows:
     ) -> None:
         self._libraries = libraries
         self._listener = listener
-        self._flows: dict[int, _Flow] = {}
+        self._connections: dict[int, Connection] = {}
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
         self._names: set[str] = set()
@@ -76,34 +68,22 @@ class Flows:
 
     def recall(self) -> None:
         """Take all lanes back: no more events come."""
-        for connection in {key >> 1 for key in self._lanes or ()}:
-            self._flow(connection)
+        for key in {lane >> 1 for lane in self._lanes or ()}:
+            self._recalled(key)
 
-    def _flow(self, connection: int) -> _Flow | None:
-        """Return a connection's flow with its lanes taken back, so that it tells how far it got."""
-        flow = self._flows.get(connection)
-        if flow is not None and self._lanes:
-            for number, direction in enumerate(wire.DIRECTIONS):
-                lane = self._lanes.pop(lane_key(connection, number), None)
+    def _recalled(
+        self, key: int, directions: Sequence[Direction] = wire.DIRECTIONS
+    ) -> Connection | None:
+        """Return a connection with its lanes taken back, so that it tells how far it got."""
+        connection = self._connections.get(key)
+        if connection is not None and self._lanes:
+            for direction in directions:
+                lane = self._lanes.pop(_lane_key(key, direction), None)
                 if lane is not None and lane.last_ns:
-                    count = lane.position - flow.positions[direction]
-                    self._count(flow, direction, count)
+                    count = lane.position - connection.position(direction)
+                    connection.count(direction, count)
                     self._listener.passed(count, lane.last_ns)
-        return flow
-
-    def _lend(self, flow: _Flow, event: wire.Data) -> None:
-        lane = self._listener.lane(flow.connection, event.direction)
-        if lane is not None and self._lanes is not None:
-            number = wire.DIRECTIONS.index(event.direction)
-            self._lanes[lane_key(event.connection, number)] = lane
-
-    def _count(self, flow: _Flow, direction: Direction, count: int) -> None:
-        """Move on behind so many bytes, seen or lost."""
-        if direction is Direction.READ:
-            flow.connection.bytes_read += count
-        else:
-            flow.connection.bytes_written += count
-        flow.positions[direction] += count
+        return connection
 
     def _opened(self, event: wire.Opened) -> None:
         process = Process(event.pid, event.comm, event.uid)
@@ -123,7 +103,7 @@ class Flows:
             cipher=event.cipher,
             tls=event.tls,
         )
-        self._flows[event.connection] = _Flow(connection)
+        self._connections[event.connection] = connection
         self._listener.opened(connection, event.time_ns)
 
     def _id(self, event: wire.Opened) -> str:
@@ -137,38 +117,33 @@ class Flows:
         return name
 
     def _data(self, event: wire.Data) -> None:
-        flow = self._flow(event.connection)
-        if flow is None:  # behind its process's end; nothing can follow there
+        direction = event.direction
+        connection = self._recalled(event.connection, (direction,))
+        if connection is None:  # behind its process's end; nothing can follow there
             return
         self._lose_until(
-            flow, event.direction, event.position, LossCause.RING_FULL, event.time_ns, event.tid
+            connection, direction, event.position, LossCause.RING_FULL, event.time_ns, event.tid
         )
         size = len(event.data)
         if size:
-            self._pass(flow, event, size)
+            connection.count(direction, size)
+            self._listener.chunk(
+                Chunk(
+                    connection, direction, event.time_ns, event.tid, event.position, event.data
+                )
+            )
         if size < event.span:
             cause = event.cut or LossCause.NOT_CAPTURED
             end = event.position + event.span
-            self._lose_until(flow, event.direction, end, cause, event.time_ns, event.tid)
+            self._lose_until(connection, direction, end, cause, event.time_ns, event.tid)
         elif self._lanes is not None:
-            self._lend(flow, event)
-
-    def _pass(self, flow: _Flow, event: wire.Data, size: int) -> None:
-        self._count(flow, event.direction, size)
-        self._listener.chunk(
-            Chunk(
-                flow.connection,
-                event.direction,
-                event.time_ns,
-                event.tid,
-                event.position,
-                event.data,
-            )
-        )
+            lane = self._listener.lane(connection, direction)
+            if lane is not None:
+                self._lanes[_lane_key(event.connection, direction)] = lane
 
     def _lose_until(
         self,
-        flow: _Flow,
+        connection: Connection,
         direction: Direction,
         position: int,
         cause: LossCause,
@@ -176,40 +151,41 @@ class Flows:
         tid: int,
     ) -> None:
         """Tell that the bytes of ``direction`` before ``position`` are lost, if any are."""
-        missing = position - flow.positions[direction]
+        missing = position - connection.position(direction)
         if missing <= 0:
             return
-        connection = flow.connection
         connection.missing[cause] = connection.missing.get(cause, 0) + missing
-        self._count(flow, direction, missing)
+        connection.count(direction, missing)
         self._listener.chunk(
             Chunk(connection, direction, time_ns, tid, position, b"", missing, cause)
         )
 
     def _addresses(self, event: wire.Addresses) -> None:
-        flow = self._flows.get(event.connection)
-        if flow is not None:
-            flow.connection.local = event.local
-            flow.connection.remote = event.remote
+        connection = self._connections.get(event.connection)
+        if connection is not None:
+            connection.local = event.local
+            connection.remote = event.remote
 
     def _checked(self, event: wire.Checked) -> None:
-        flow = self._flow(event.connection)
-        if flow is None:
+        connection = self._recalled(event.connection)
+        if connection is None:
             return
         for direction, position in (
             (Direction.READ, event.read_position),
             (Direction.WRITE, event.write_position),
         ):
-            self._lose_until(flow, direction, position, LossCause.RING_FULL, event.time_ns, 0)
+            self._lose_until(
+                connection, direction, position, LossCause.RING_FULL, event.time_ns, 0
+            )
 
     def _ended(self, event: wire.Ended) -> None:
-        flow = self._flow(event.connection)
-        if flow is None:
+        connection = self._recalled(event.connection)
+        if connection is None:
             return
         self._lose_until(
-            flow, event.direction, event.position, LossCause.RING_FULL, event.time_ns, 0
+            connection, event.direction, event.position, LossCause.RING_FULL, event.time_ns, 0
         )
-        self._listener.ended(flow.connection, event.direction, event.time_ns)
+        self._listener.ended(connection, event.direction, event.time_ns)
 
     def _closed(self, event: wire.Closed) -> None:
         self._checked(wire.Checked(*event))
@@ -217,12 +193,16 @@ class Flows:
 
     def _exited(self, event: wire.Exited) -> None:
         self._processes.pop(event.pid, None)
-        for key, flow in list(self._flows.items()):
-            if flow.connection.process.pid == event.pid:
+        for key, connection in list(self._connections.items()):
+            if connection.process.pid == event.pid:
                 self._close(key, event.time_ns)
 
     def _close(self, key: int, time_ns: int) -> None:
-        flow = self._flow(key)
-        if flow is not None:
-            del self._flows[key]
-            self._listener.closed(flow.connection, time_ns)
+        connection = self._recalled(key)
+        if connection is not None:
+            del self._connections[key]
+            self._listener.closed(connection, time_ns)
+
+
+def _lane_key(key: int, direction: Direction) -> int:
+    return lane_key(key, wire.DIRECTIONS.index(direction))

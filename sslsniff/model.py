@@ -118,6 +118,17 @@ class Connection:
         """Plaintext bytes that passed and were not captured, in both directions."""
         return sum(self.missing.values())
 
+    def position(self, direction: Direction) -> int:
+        """Return how many bytes passed in ``direction``, seen or lost."""
+        return self.bytes_read if direction is Direction.READ else self.bytes_written
+
+    def count(self, direction: Direction, size: int) -> None:
+        """Count bytes that passed, seen or lost."""
+        if direction is Direction.READ:
+            self.bytes_read += size
+        else:
+            self.bytes_written += size
+
     def sender(self, direction: Direction) -> Side | None:
         """Return the side whose bytes pass in ``direction``; None while the role is unknown."""
         if self.role is None or direction is Direction.WRITE:

@@ -36,6 +36,7 @@ class Tracer:
     ) -> None:
         self._frames = frames
         self._decodes = any(sink.wants_messages for sink in sinks)
+        self._wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self._unrecognised = Unrecognised(sinks, self._protocol)
         first = [self._unrecognised] if self._decodes else []
         self._audience = Audience([*first, *sinks], streams)
@@ -75,8 +76,12 @@ class Tracer:
             conversation.chunk(chunk)
 
     def lane(self, connection: Connection, direction: Direction) -> Lane | None:
-        """See ``flows.Listener``: only where nothing is decoded."""
-        return None if self._decodes else self._audience.lane(connection, direction)
+        """See ``flows.Listener``: where plaintext is decoded or wanted as it is, not both."""
+        if not self._decodes:
+            return self._audience.lane(connection, direction)
+        if self._wants_plaintext:
+            return None
+        return self._conversations[connection.id].lane(direction)
 
     def passed(self, count: int, time_ns: int) -> None:
         """See ``flows.Listener``."""
