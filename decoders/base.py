@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sslsniff.decoders.messages import Header, Message, Side
+from sslsniff.decoders.messages import Headers, Message, Side
 
 
 class Decoder(Protocol):
@@ -50,5 +50,5 @@ class Switch:
 
     token: str
     stream: int
-    headers: list[Header]
+    headers: Headers
     pending: dict[Side, bytes] = field(default_factory=dict)

@@ -7,18 +7,21 @@ Memory per connection: ``ROOM_BYTES`` for unfinished messages, ``WINDOWS_BYTES``
 codings, and the ``_MAX_READERS`` readers.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from sslsniff.decoders import deflate, grpc
 from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.coded import WINDOWS_BYTES, undone
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.event_stream import EventStreamReader, is_event_stream
-from sslsniff.decoders.grpc_shape import GrpcShape, is_unknown
+from sslsniff.decoders.grpc_shape import GrpcShape
 from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
     BodyInDoubt,
-    Header,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -65,30 +68,9 @@ class Carried:
     def _read(self, messages: list[Message]) -> list[Message]:
         out: list[Message] = []
         for message in messages:
-            if isinstance(message, BodyData):
-                if self._shape.watched:
-                    self._shape.body(message)
-                if self._readers:
-                    self._body(message, out)
-            elif isinstance(message, BodyInDoubt):
-                self._shape.drop(message.stream)
-                reader = self._readers.get((message.stream, message.side))
-                if reader is not None:
-                    reader.lose_step(out)
-            elif isinstance(message, RequestHead):
-                self._request(message, out)
-            elif isinstance(message, ResponseHead):
-                self._response(message, out)
-            elif isinstance(message, MessageEnd):
-                if self._shape.watched:
-                    self._shape.end(message.stream, message.side)
-                if self._readers:
-                    self._drop(message.stream, message.side, out)
-            elif isinstance(message, Aborted):
-                self._wishes.discard(message.stream)
-                self._shape.drop(message.stream)
-                for side in Side:
-                    self._drop(message.stream, side, out)
+            act = _ACTS.get(type(message))
+            if act is not None:
+                act(self, message, out)
             out.append(message)
         return out
 
@@ -111,21 +93,46 @@ class Carried:
                     reader = WebSocketReader(head.stream, side, self._room, agreed)
                     self._add(head.stream, side, reader, out)
 
-    def _begin(self, stream: int, side: Side, headers: list[Header], out: list[Message]) -> None:
+    def _begin(self, stream: int, side: Side, headers: Headers, out: list[Message]) -> None:
         """Read on in a body that its headers tell to carry messages."""
-        kind = grpc.media_type_of(headers)
-        if kind is not None:
+        if headers.may_hide("content-type"):
+            if self._shape.is_proven:
+                guess = grpc.MediaType(guessed=True)
+                reader = grpc.GrpcReader(stream, side, self._room, guess, headers)
+                self._add(stream, side, reader, out)
+            self._shape.begin(stream, side)
+        elif (kind := grpc.media_type_of(headers)) is not None:
             messages = grpc.GrpcReader(stream, side, self._room, kind, headers)
             self._add(stream, side, undone(messages, headers, self._windows), out)
         elif side is Side.SERVER and is_event_stream(headers):
             events = EventStreamReader(stream, side, self._room)
             self._add(stream, side, undone(events, headers, self._windows), out)
-        elif is_unknown(headers):
-            if self._shape.is_proven:
-                kind = grpc.MediaType(guessed=True)
-                reader = grpc.GrpcReader(stream, side, self._room, kind, headers)
-                self._add(stream, side, reader, out)
-            self._shape.begin(stream, side)
+
+    def _body(self, message: BodyData, out: list[Message]) -> None:
+        if self._shape.watched:
+            self._shape.body(message)
+        reader = self._readers.get((message.stream, message.side))
+        if reader is not None:
+            if message.missing:
+                reader.gap(message.missing, out)
+            reader.feed(message.data, out)
+
+    def _in_doubt(self, message: BodyInDoubt, out: list[Message]) -> None:
+        self._shape.drop(message.stream)
+        reader = self._readers.get((message.stream, message.side))
+        if reader is not None:
+            reader.lose_step(out)
+
+    def _end(self, message: MessageEnd, out: list[Message]) -> None:
+        if self._shape.watched:
+            self._shape.end(message.stream, message.side)
+        self._drop(message.stream, message.side, out)
+
+    def _abort(self, message: Aborted, out: list[Message]) -> None:
+        self._wishes.discard(message.stream)
+        self._shape.drop(message.stream)
+        for side in Side:
+            self._drop(message.stream, side, out)
 
     def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
         self._drop(stream, side, out)
@@ -133,14 +140,18 @@ class Carried:
             self._drop(*next(iter(self._readers)), out)
         self._readers[stream, side] = reader
 
-    def _body(self, message: BodyData, out: list[Message]) -> None:
-        reader = self._readers.get((message.stream, message.side))
-        if reader is not None:
-            if message.missing:
-                reader.gap(message.missing, out)
-            reader.feed(message.data, out)
-
     def _drop(self, stream: int, side: Side, out: list[Message]) -> None:
         reader = self._readers.pop((stream, side), None)
         if reader is not None:
             reader.end(out)
+
+
+_ACTS: dict[type, Callable[[Carried, Any, list[Message]], None]] = {
+    RequestHead: Carried._request,
+    ResponseHead: Carried._response,
+    BodyData: Carried._body,
+    BodyInDoubt: Carried._in_doubt,
+    MessageEnd: Carried._end,
+    Aborted: Carried._abort,
+}
+"""What is read on in; other messages only pass."""

@@ -1,12 +1,11 @@
 """Bodies in a content coding, read on in as they come."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.content import ContentDecoder, codings, window_bytes
 from sslsniff.decoders.held import Room
-from sslsniff.decoders.messages import Header, Message
+from sslsniff.decoders.messages import Headers, Message
 
 WINDOWS_BYTES = 48 << 20
 """What undoing the codings of bodies that are under way may take on a connection."""
@@ -19,7 +18,7 @@ class StoppableReader(BodyReader, Protocol):
         """Read no more, and say so once."""
 
 
-def undone(inside: StoppableReader, headers: Sequence[Header], room: Room) -> BodyReader:
+def undone(inside: StoppableReader, headers: Headers, room: Room) -> BodyReader:
     """Return a reader of a body as it was sent, whose content ``inside`` reads.
 
     Without a content coding that is ``inside``. ``room`` is what all such readers may take.
@@ -33,7 +32,7 @@ class CodedReader:
     Memory: the windows of its codings, out of ``room``.
     """
 
-    def __init__(self, inside: StoppableReader, headers: Sequence[Header], room: Room) -> None:
+    def __init__(self, inside: StoppableReader, headers: Headers, room: Room) -> None:
         self._inside = inside
         self._room = room
         self._bytes = window_bytes(headers)

@@ -5,14 +5,14 @@ limits allow: ``max_bytes`` in all, and ``max_ratio`` times the input.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import brotli
 import zstandard
 
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Headers
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_RATIO = 1100
@@ -154,17 +154,14 @@ _NO_CODING = frozenset(("", "identity", "chunked"))
 _ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ValueError, MemoryError)
 
 
-def codings(headers: Sequence[Header]) -> list[str]:
+def codings(headers: Headers) -> list[str]:
     """Return the codings of a body in the order they were applied.
 
     Transfer codings come behind content codings (RFC 9112 section 6.1); chunked is framing,
     which a decoder has removed.
     """
-    found = []
-    for field in ("content-encoding", "transfer-encoding"):
-        for name, value in headers:
-            if name and value and name.lower() == field:
-                found += [part.strip().lower() for part in value.split(",")]
+    values = headers.all("content-encoding") + headers.all("transfer-encoding")
+    found = [part.strip().lower() for value in values for part in value.split(",")]
     return [coding for coding in found if coding not in _NO_CODING]
 
 
@@ -206,7 +203,7 @@ class ContentDecoder:
 
     def __init__(
         self,
-        headers: Sequence[Header],
+        headers: Headers,
         *,
         max_bytes: int | None = None,
         max_ratio: int = MAX_RATIO,
@@ -242,14 +239,14 @@ class ContentDecoder:
                 yield from self._through(at + 1, piece)
 
 
-def window_bytes(headers: Sequence[Header]) -> int:
+def window_bytes(headers: Headers) -> int:
     """Return the memory that a ``ContentDecoder`` takes at most."""
     return sum(_CODINGS[coding].bytes for coding in codings(headers) if coding in _CODINGS)
 
 
 def decode(
     data: bytes,
-    headers: Sequence[Header],
+    headers: Headers,
     *,
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,

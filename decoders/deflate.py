@@ -2,10 +2,9 @@
 
 import re
 import zlib
-from collections.abc import Iterable
 
 from sslsniff.decoders.held import MESSAGE_BYTES, Room
-from sslsniff.decoders.messages import Header, Side
+from sslsniff.decoders.messages import Headers, Side
 
 _TAIL = b"\x00\x00\xff\xff"  # section 7.2.1: each message lost it
 _CONTEXT_BYTES = 48 << 10  # zlib's window and tables
@@ -16,17 +15,16 @@ _NO_TAKEOVER = {
 _EXTENSION = re.compile(r"\s*permessage-deflate\s*(;|$)")
 
 
-def takeover(headers: Iterable[Header], side: Side) -> bool | None:
+def takeover(headers: Headers, side: Side) -> bool | None:
     """Tell by a response's headers whether ``side`` compresses, each message on those before it.
 
     None means that nothing may be compressed: the extension was not agreed on (section 5).
     """
-    for name, value in headers:
-        if name and value and name.lower() == "sec-websocket-extensions":
-            for extension in value.lower().split(","):
-                if _EXTENSION.match(extension):
-                    words = [word.strip() for word in extension.split(";")]
-                    return _NO_TAKEOVER[side] not in words
+    for value in headers.all("sec-websocket-extensions"):
+        for extension in value.lower().split(","):
+            if _EXTENSION.match(extension):
+                words = [word.strip() for word in extension.split(";")]
+                return _NO_TAKEOVER[side] not in words
     return None
 
 

@@ -1,10 +1,9 @@
 """Server-sent events: a ``text/event-stream`` body to events (WHATWG HTML, section 9.2.6)."""
 
 import re
-from collections.abc import Iterable
 
 from sslsniff.decoders.held import Held, Room
-from sslsniff.decoders.messages import Header, Message, ServerSentEvent, Side
+from sslsniff.decoders.messages import Headers, Message, ServerSentEvent, Side
 
 _MARK = b"\xef\xbb\xbf"
 _MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
@@ -13,10 +12,9 @@ _NAME_BYTES = 4096
 """What is kept of a type or an id: each event tells the last id again."""
 
 
-def is_event_stream(headers: Iterable[Header]) -> bool:
+def is_event_stream(headers: Headers) -> bool:
     """Tell by a response's headers whether its body is a stream of events."""
-    value = next((value for name, value in headers if name and name.lower() == "content-type"), "")
-    return _MEDIA_TYPE.match(value or "") is not None
+    return _MEDIA_TYPE.match(headers.first("content-type") or "") is not None
 
 
 class _Name:

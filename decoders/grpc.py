@@ -14,7 +14,14 @@ from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.held import MESSAGE_BYTES, Held, Room
 from sslsniff.decoders.http1_head import parse_fields
 from sslsniff.decoders.lost import LostRun
-from sslsniff.decoders.messages import BodyTrailers, GrpcMessage, Header, Message, Side
+from sslsniff.decoders.messages import (
+    BodyTrailers,
+    GrpcMessage,
+    Header,
+    Headers,
+    Message,
+    Side,
+)
 
 _PREFIX = 5
 _COMPRESSED = 0x01
@@ -62,10 +69,9 @@ class MediaType:
     guessed: bool = False
 
 
-def media_type_of(headers: Iterable[Header]) -> MediaType | None:
+def media_type_of(headers: Headers) -> MediaType | None:
     """Return what the Content-Type among ``headers`` says; None if it is not of gRPC."""
-    value = next((value for name, value in headers if name and name.lower() == "content-type"), "")
-    found = _MEDIA_TYPE.match(value or "")
+    found = _MEDIA_TYPE.match(headers.first("content-type") or "")
     if found is None:
         return None
     codec = (found["codec"] or "proto").lower()
@@ -124,11 +130,10 @@ class GrpcReader:
     """
 
     def __init__(
-        self, stream: int, side: Side, room: Room, kind: MediaType, headers: Iterable[Header]
+        self, stream: int, side: Side, room: Room, kind: MediaType, headers: Headers
     ) -> None:
         self._stream, self._side, self._room, self._kind = stream, side, room, kind
-        named = {name.lower(): value for name, value in headers if name}
-        self._coding = (named.get("grpc-encoding") or "").lower()
+        self._coding = (headers.first("grpc-encoding") or "").lower()
         self._base64 = _Base64() if kind.text else None
         self._lost = LostRun(side, "not the start of a gRPC message")
         self._sync: ChainSync | None = None
@@ -230,7 +235,7 @@ class GrpcReader:
     def _decompress(self, data: bytes) -> tuple[bytes, str | None]:
         if self._coding in {"", "identity"}:
             return data, "compressed, and no grpc-encoding says how"
-        coding: list[Header] = [("content-encoding", self._coding)]
+        coding = Headers([("content-encoding", self._coding)])
         decoded = content.decode(data, coding, max_bytes=MESSAGE_BYTES)
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
         return data if fault and not decoded.data else decoded.data, fault

@@ -7,25 +7,13 @@ Connect by a frame with another flag). So some exchanges, of which both bodies l
 those that come after them, and a single body that does not rules it out.
 """
 
-from collections.abc import Iterable
-
-from sslsniff.decoders.messages import BodyData, Header, Side
+from sslsniff.decoders.messages import BodyData, Side
 
 _PREFIX = 5
 _PROOFS = 4
 """Exchanges that must look like gRPC; no corpus of ours has one that does and is none."""
 
 _MAX_STREAMS = 1024
-
-
-def is_unknown(headers: Iterable[Header]) -> bool:
-    """Say whether there may be a Content-Type among ``headers`` that cannot be known."""
-    found = False
-    for name, value in headers:
-        if name == "content-type":
-            return value is None
-        found |= name is None
-    return found
 
 
 class _Shape:

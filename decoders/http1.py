@@ -141,7 +141,7 @@ class Http1:
                 head.target,
                 head.scheme,
                 head.authority,
-                list(fields.headers),
+                fields.headers,
                 _warnings(head),
             )
         )
@@ -180,7 +180,7 @@ class Http1:
         elif not 100 <= status < 200 or status == 101:
             self._waiting.popleft()
         stream = waiting.stream
-        headers = list(fields.headers)
+        headers = fields.headers
         warnings = _warnings(head)
         if self._doubtful and not doubt:
             warnings = (*warnings, _IN_DOUBT)
@@ -226,7 +226,7 @@ class Http1:
         return self._streams
 
     def _switching(self, waiting: _Waiting, token: str, head: Head) -> Plan:
-        self._next = Switch(token, waiting.stream, list(head.fields.headers))
+        self._next = Switch(token, waiting.stream, head.fields.headers)
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
             return Plan(waiting.stream, State.SWITCHED, final=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sslsniff.decoders.messages import Header, Side
+from sslsniff.decoders.messages import Header, Headers, Side
 
 MAX_HEAD = 1024 * 1024
 """Bytes of a head, or of trailers; what is larger is not decoded."""
@@ -69,7 +69,7 @@ class Fields:
     case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
     """
 
-    headers: list[Header] = field(default_factory=list)
+    headers: Headers = field(default_factory=Headers)
     length: int | None = None
     transferred: bool = False
     chunked: bool = False
@@ -222,7 +222,7 @@ def _parse_all(raw: bytes) -> Fields:
         # Odd line ends or folding: take the careful way for all of them.
         lines = [line.removesuffix(b"\r") for line in raw.split(b"\n")]
         parsed = [known(line) or _parse_line(line) for line in _unfold(lines)]
-    fields = Fields([entry[0] for entry in parsed if entry])
+    fields = Fields(Headers([entry[0] for entry in parsed if entry]))
     for entry in parsed:
         if entry and entry[1]:
             _SETTERS[entry[1]](fields, entry[0][1] or "")

@@ -11,6 +11,8 @@ from sslsniff.decoders.messages import Message, Side
 class State(Enum):
     """What the next byte of a direction belongs to."""
 
+    __hash__ = object.__hash__  # Enum's own is a call of Python for each look-up
+
     HEAD = auto()
     FIXED = auto()
     DOUBT = auto()

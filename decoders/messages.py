@@ -31,6 +31,36 @@ Header = tuple[str | None, str | None]
 (HPACK state from before the capture began, RFC 7541 section 2.3.2)."""
 
 
+class Headers(list[Header]):
+    """The headers of a head, in order; shared, so not to be changed.
+
+    Names are looked up in lower case, whatever case they have.
+    """
+
+    _values: dict[str | None, str | None] | None = None
+
+    def first(self, name: str) -> str | None:
+        """Return the first value of header ``name``; None if it is not there or not known."""
+        return self._by_name().get(name)
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of header ``name`` that are known and not empty, in order."""
+        if name not in self._by_name():
+            return []
+        return [value for each, value in self if value and each and each.lower() == name]
+
+    def may_hide(self, name: str) -> bool:
+        """Say whether header ``name`` may be there, but its value is not known."""
+        values = self._by_name()
+        return values[name] is None if name in values else None in values
+
+    def _by_name(self) -> dict[str | None, str | None]:
+        """Return the first value of each name, None for names that are not known."""
+        if self._values is None:
+            self._values = {name and name.lower(): value for name, value in reversed(self)}
+        return self._values
+
+
 @dataclass(slots=True)
 class RequestHead:
     """A request line and headers (HTTP/1), or a request's header block (HTTP/2).
@@ -46,7 +76,7 @@ class RequestHead:
     target: str | None
     scheme: str | None = None
     authority: str | None = None
-    headers: list[Header] = field(default_factory=list)
+    headers: Headers = field(default_factory=Headers)
     warnings: tuple[str, ...] = ()
 
 
@@ -62,7 +92,7 @@ class ResponseHead:
     version: str
     status: int | None
     reason: str = ""
-    headers: list[Header] = field(default_factory=list)
+    headers: Headers = field(default_factory=Headers)
     warnings: tuple[str, ...] = ()
 
 

@@ -11,7 +11,7 @@ from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.deflate import Inflater, takeover
 from sslsniff.decoders.held import Held, Room
 from sslsniff.decoders.lost import LostRun
-from sslsniff.decoders.messages import Header, Message, Side, WebSocketMessage
+from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
 
 _CONTINUATION = 0
 _OPCODES = {1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}
@@ -317,7 +317,7 @@ class WebSocket:
 
     protocol = "websocket"
 
-    def __init__(self, stream: int = 0, headers: list[Header] | None = None) -> None:
+    def __init__(self, stream: int = 0, headers: Headers | None = None) -> None:
         room = Room()
         self._readers = {
             side: WebSocketReader(

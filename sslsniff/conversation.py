@@ -218,7 +218,7 @@ class Conversation:
     def _body_in_doubt(self, message: BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
-            opened.in_doubt.add(message.side)
+            opened.in_doubt |= {message.side}
 
     def _message_end(self, message: MessageEnd) -> None:
         opened = self._open.get(message.stream)
@@ -228,13 +228,12 @@ class Conversation:
         if half is not None:
             half.trailers += message.trailers
         opened.judge(message.side)
-        opened.ended.add(message.side)
         exchange = opened.exchange
         if message.side is Side.CLIENT:
             exchange.sent_ns = self._now_ns
-        if Side.SERVER in opened.ended and (
-            Side.CLIENT in opened.ended or exchange.request is None
-        ):
+        else:
+            opened.is_answered = True
+        if opened.is_answered and (exchange.sent_ns is not None or exchange.request is None):
             error = None if exchange.response else "undecodable: response head not seen"
             self._finish(message.stream, error)
 
@@ -243,7 +242,7 @@ class Conversation:
         if opened is None:
             return
         # Behind a whole response it only spares the rest of the request (RFC 9113, 8.1).
-        spared = message.error == "reset: NO_ERROR" and Side.SERVER in opened.ended
+        spared = message.error == "reset: NO_ERROR" and opened.is_answered
         self._finish(message.stream, None if spared else message.error)
 
     def _frame(self, message: Frame) -> None:

@@ -128,9 +128,7 @@ class Flows:
         if size:
             connection.count(direction, size)
             self._listener.chunk(
-                Chunk(
-                    connection, direction, event.time_ns, event.tid, event.position, event.data
-                )
+                Chunk(connection, direction, event.time_ns, event.tid, event.position, event.data)
             )
         if size < event.span:
             cause = event.cut or LossCause.NOT_CAPTURED
@@ -174,9 +172,7 @@ class Flows:
             (Direction.READ, event.read_position),
             (Direction.WRITE, event.write_position),
         ):
-            self._lose_until(
-                connection, direction, position, LossCause.RING_FULL, event.time_ns, 0
-            )
+            self._lose_until(connection, direction, position, LossCause.RING_FULL, event.time_ns, 0)
 
     def _ended(self, event: wire.Ended) -> None:
         connection = self._recalled(event.connection)

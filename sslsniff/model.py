@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from sslsniff.decoders.messages import Header, Side
+from sslsniff.decoders.messages import Header, Headers, Side
 
 # RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
 _HOST = re.compile(r"\[(?P<ip>[^]]*)\]|(?P<name>[^:]+)")
@@ -106,12 +106,16 @@ class Connection:
     @property
     def client(self) -> Address | None:
         """The client's address; None while it, or which side it is, is unknown."""
-        return {Side.CLIENT: self.local, Side.SERVER: self.remote, None: None}[self.role]
+        if self.role is None:
+            return None
+        return self.local if self.role is Side.CLIENT else self.remote
 
     @property
     def server(self) -> Address | None:
         """The server's address; None while it, or which side it is, is unknown."""
-        return {Side.CLIENT: self.remote, Side.SERVER: self.local, None: None}[self.role]
+        if self.role is None:
+            return None
+        return self.remote if self.role is Side.CLIENT else self.local
 
     @property
     def missing_bytes(self) -> int:
@@ -174,7 +178,7 @@ class Request:
     target: str | None
     scheme: str | None
     authority: str | None
-    headers: list[Header]
+    headers: Headers
     body: Body = field(default_factory=Body)
     trailers: list[Header] = field(default_factory=list)
     default_scheme: str = "https"
@@ -190,9 +194,7 @@ class Request:
     @property
     def host_and_port(self) -> str | None:
         """Whom the request was for, as sent: its authority, or else its Host header."""
-        return self.authority or next(
-            (value for name, value in self.headers if name and name.lower() == "host"), None
-        )
+        return self.authority or self.headers.first("host")
 
     @property
     def host(self) -> str | None:
@@ -207,7 +209,7 @@ class Response:
 
     status: int | None
     reason: str
-    headers: list[Header]
+    headers: Headers
     body: Body = field(default_factory=Body)
     trailers: list[Header] = field(default_factory=list)
 
@@ -255,7 +257,8 @@ class Exchange:
     @property
     def missing_bytes(self) -> int:
         """Body bytes of this exchange that were not captured."""
-        return sum(half.body.missing for half in (self.request, self.response) if half)
+        request, response = self.request, self.response
+        return (request.body.missing if request else 0) + (response.body.missing if response else 0)
 
 
 class Wait(NamedTuple):

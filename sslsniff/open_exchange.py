@@ -19,17 +19,16 @@ class BodyRoom:
 
 @dataclass(slots=True)
 class OpenExchange:
-    """Its ``ended`` sides send no more; ``error`` is said of it if it comes to its end.
+    """``is_answered``: the response ended; ``error`` is said of an exchange that comes to its end.
 
     ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
     """
 
     exchange: Exchange
-    ended: set[Side] = field(default_factory=set)
-    in_doubt: set[Side] = field(default_factory=set)
+    is_answered: bool = False
+    in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
-    _parts: dict[Side, list[bytes]] = field(default_factory=dict)
-    _kept_bytes: dict[Side, int] = field(default_factory=dict)
+    _kept: dict[Side, bytearray] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
@@ -47,22 +46,22 @@ class OpenExchange:
             return
         body.size += size + message.missing
         body.missing += message.missing
-        kept = self._kept_bytes.get(side, 0)
-        left = min(room.limit_bytes - kept, room.left_bytes)
         # What follows a gap does not join what came before it.
-        if left > 0 and size and not body.missing and side not in self.in_doubt:
-            part = message.data[:left]
-            self._parts.setdefault(side, []).append(part)
-            self._kept_bytes[side] = kept + len(part)
-            room.left_bytes -= len(part)
+        if not size or body.missing or side in self.in_doubt:
+            return
+        kept = self._kept.setdefault(side, bytearray())
+        left = min(size, room.limit_bytes - len(kept), room.left_bytes)
+        if left > 0:
+            kept += message.data[:left]
+            room.left_bytes -= left
 
     def join(self, room: BodyRoom) -> None:
-        """Put what was kept together, and give its room back."""
-        for side, parts in self._parts.items():
+        """Give the bodies what was kept of them, and its room back."""
+        for side, kept in self._kept.items():
             body = self.body(side)
             if body is not None:
-                body.data = b"".join(parts)
-                room.left_bytes += len(body.data)
+                body.data = bytes(kept)
+                room.left_bytes += len(kept)
 
     def judge(self, side: Side) -> None:
         """Tell what a loss took of a body that ended, by the length that its head says.
@@ -87,7 +86,5 @@ class OpenExchange:
             if to_head or response.status in (204, 304):
                 return 0
         half = self.half(side)
-        for name, value in half.headers if half is not None else ():
-            if name is not None and name.lower() == "content-length" and value is not None:
-                return int(value) if value.isascii() and value.isdigit() else None
-        return None
+        told = half.headers.all("content-length") if half is not None else []
+        return int(told[0]) if told and told[0].isascii() and told[0].isdigit() else None

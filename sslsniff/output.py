@@ -18,6 +18,7 @@ from sslsniff import privileges
 from sslsniff.errors import OutputError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BUFFER_BYTES = 64 << 10
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
@@ -209,7 +210,7 @@ def open_standard(
 
 def open_text(lines: LineFile, encoding: str, closing: contextlib.ExitStack) -> TextIO:
     """Return a stream of text to ``lines``; ``closing`` flushes it."""
-    buffer = io.BufferedWriter(lines)
+    buffer = io.BufferedWriter(lines, _BUFFER_BYTES)
     return closing.enter_context(
         io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", newline="\n")
     )

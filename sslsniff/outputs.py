@@ -106,7 +106,7 @@ def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
     if options.json or options.chunks:
         from sslsniff.sinks.jsonl import JsonSink  # with orjson
 
-        return [JsonSink(stream, chunks=options.chunks, schema=schema)]
+        return [JsonSink(stream.buffer, chunks=options.chunks, schema=schema)]
     paint = _painter(options.color, stream)
     sinks: list[Sink] = []
     if options.hexdump:

@@ -1,6 +1,6 @@
 """Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3); no state."""
 
-from sslsniff.decoders.messages import Header, RequestHead, ResponseHead
+from sslsniff.decoders.messages import Header, Headers, RequestHead, ResponseHead
 
 VERSION = "HTTP/2"
 
@@ -33,13 +33,13 @@ def are_trailers(fields: list[Header], *, seen: bool, ends: bool) -> bool:
     return seen or (ends and bool(fields) and fields[0] != (None, None))
 
 
-def _split(fields: list[Header]) -> tuple[list[str | None], list[Header]]:
+def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
     """Part the pseudo-header fields (section 8.3) from the rest.
 
     Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
     """
     slots: list[str | None] = [None, None, None, None, None]
-    headers: list[Header] = []
+    headers = Headers()
     for at, field in enumerate(fields):
         slot = _SLOTS.get(field[0] or "")
         if slot is not None and slots[slot] is None:

@@ -23,7 +23,7 @@ from sslsniff.decoders.http2.frames import (
     unpack_header,
 )
 from sslsniff.decoders.http2.sync import LONGEST, FrameSync
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import Headers, Side
 from sslsniff.redaction.header_block import HeaderBlocks
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.run import Run, is_opaque
@@ -194,7 +194,7 @@ class Http2:
                 self._tunnels.clear()
             self._tunnels.add(one.stream)
         if any(name and name[0] == ":" for name, _ in fields):  # no trailers
-            self._begin(one, is_blind=one.stream in self._tunnels or is_opaque(fields))
+            self._begin(one, is_blind=one.stream in self._tunnels or is_opaque(Headers(fields)))
 
     def _body(self, one: _Direction) -> Run:
         """Return the run of a body; where its head was not seen, it is blind."""

@@ -1,9 +1,7 @@
 """A run of text, such as a body, that comes in pieces with other bytes between them."""
 
-from collections.abc import Sequence
-
 from sslsniff.decoders import content
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Headers
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.tape import Tape
 
@@ -11,7 +9,7 @@ _MOST_PENDING_BYTES = 64 << 10
 """Where a secret is not decided for so long, the rest of the run is blanked."""
 
 
-def is_opaque(headers: Sequence[Header]) -> bool:
+def is_opaque(headers: Headers) -> bool:
     """Tell by a message's headers whether its body cannot be looked into, or whether that is open.
 
     So it is with codings, gRPC's too, and with WebSockets over HTTP/2 (RFC 8441), which are masked.

@@ -3,7 +3,7 @@
 import re
 
 from sslsniff.decoders import charsets, content
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Headers
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body
 from sslsniff.sinks import text
@@ -18,7 +18,7 @@ _MOST_GROWTH = 8
 """How many times its size an indented text may have; deeply nested ones would go far beyond."""
 
 
-def body_lines(body: Body, headers: list[Header]) -> list[str]:
+def body_lines(body: Body, headers: Headers) -> list[str]:
     """Return a body's lines, with a last one in brackets where something is not as it was sent."""
     decoded = content.decode(body.data, headers)
     cut = len(body.data) < body.size or len(decoded.data) > _SHOWN_BYTES

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from sslsniff.decoders import charsets, content
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Header, Headers
 from sslsniff.model import Body, Exchange, Request, Response
 from sslsniff.sinks import text
 
@@ -225,7 +225,7 @@ def _content(response: Response) -> Object:
     return made | ({"comment": comment} if comment else {})
 
 
-def _decoded(body: Body, headers: list[Header]) -> content.Decoded:
+def _decoded(body: Body, headers: Headers) -> content.Decoded:
     """Return a body without its content coding; as it was, and why, where that cannot be."""
     decoded = content.decode(body.data, headers)
     if decoded.error:

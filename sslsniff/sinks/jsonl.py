@@ -1,14 +1,14 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
 import json
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import orjson
 
 from sslsniff.decoders import content
 from sslsniff.decoders.messages import (
     Frame,
-    Header,
+    Headers,
     Http2Totals,
     Side,
     StreamMessage,
@@ -42,7 +42,9 @@ class JsonSink(Sink):
 
     wants_bodies = True
 
-    def __init__(self, stream: TextIO, *, chunks: bool = False, schema: Schema = no_schema) -> None:
+    def __init__(
+        self, stream: BinaryIO, *, chunks: bool = False, schema: Schema = no_schema
+    ) -> None:
         self._stream = stream
         self._chunks = chunks
         self._schema = schema
@@ -60,85 +62,79 @@ class JsonSink(Sink):
         """See ``Sink``."""
         if not self._chunks and not chunk.missing:
             return
-        common = _common(chunk.connection, chunk.time_ns, chunk.tid)
+        connection, time_ns, tid = chunk.connection, chunk.time_ns, chunk.tid
         if chunk.missing and chunk.cause is not None:
-            self._write(
-                {"type": "loss", **common}
-                | {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
-            )
+            line = _begun("loss", connection, time_ns, tid)
+            line |= {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
+            self._write(line)
         if self._chunks:
-            self._write(
-                {"type": "chunk", **common}
-                | {
-                    "direction": chunk.direction.value,
-                    "offset": chunk.offset,
-                    "missing": chunk.missing,
-                    "data": text.bytes_object(chunk.data, len(chunk.data)),
-                }
-            )
+            line = _begun("chunk", connection, time_ns, tid)
+            line |= {
+                "direction": chunk.direction.value,
+                "offset": chunk.offset,
+                "missing": chunk.missing,
+                "data": text.bytes_object(chunk.data, len(chunk.data)),
+            }
+            self._write(line)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
-        self._write(
-            {"type": "exchange", **_common(exchange.connection, exchange.started_ns, exchange.tid)}
-            | {
-                "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
-                "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
-                "protocol": exchange.protocol,
-                "stream": exchange.stream,
-                "request": _request(request) if request else None,
-                "response": _response(response) if response else None,
-                "informational": [_response(head) for head in exchange.informational],
-                "missing_bytes": exchange.missing_bytes,
-                "error": exchange.error,
-            }
-            | ({"warnings": exchange.warnings} if exchange.warnings else {})
-            | call_object(exchange)
-        )
+        line = _begun("exchange", exchange.connection, exchange.started_ns, exchange.tid)
+        line |= {
+            "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
+            "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
+            "protocol": exchange.protocol,
+            "stream": exchange.stream,
+            "request": _request(request) if request else None,
+            "response": _response(response) if response else None,
+            "informational": [_response(head) for head in exchange.informational],
+            "missing_bytes": exchange.missing_bytes,
+            "error": exchange.error,
+        }
+        if exchange.warnings:
+            line["warnings"] = exchange.warnings
+        line |= call_object(exchange)
+        self._write(line)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        self._write(
-            {"type": "frame", **_common(connection, time_ns, tid)}
-            | {
-                "direction": _direction(connection, frame.side),
-                "stream": frame.stream,
-                "frame": frame.type,
-                "flags": frame.flags,
-                "length": frame.length,
-            }
-            | {
-                name: text.bytes_object(value, len(value)) if isinstance(value, bytes) else value
-                for name, value in frame.details.items()
-            }
-        )
+        line = _begun("frame", connection, time_ns, tid)
+        line |= {
+            "direction": _direction(connection, frame.side),
+            "stream": frame.stream,
+            "frame": frame.type,
+            "flags": frame.flags,
+            "length": frame.length,
+        }
+        for name, value in frame.details.items():
+            is_raw = isinstance(value, bytes)
+            line[name] = text.bytes_object(value, len(value)) if is_raw else value
+        self._write(line)
 
     def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
         """See ``Sink``."""
-        self._write(
-            {"type": "wait", **_common(connection, time_ns, None)}
-            | {
-                "direction": _direction(connection, wait.side),
-                "stream": wait.stream,
-                "waited_ms": _since(wait.since_ns, time_ns),
-                "over": wait.is_over,
-            }
-        )
+        line = _begun("wait", connection, time_ns)
+        line |= {
+            "direction": _direction(connection, wait.side),
+            "stream": wait.stream,
+            "waited_ms": _since(wait.since_ns, time_ns),
+            "over": wait.is_over,
+        }
+        self._write(line)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
         for side in Side:
-            self._write(
-                {"type": "frame_totals", **_common(connection, time_ns, None)}
-                | {
-                    "direction": _direction(connection, side),
-                    "streams": totals.streams[side],
-                    "resets": totals.resets[side],
-                    "header_table": totals.header_table[side],
-                    "connection_window": totals.window[side],
-                }
-            )
+            line = _begun("frame_totals", connection, time_ns)
+            line |= {
+                "direction": _direction(connection, side),
+                "streams": totals.streams[side],
+                "resets": totals.resets[side],
+                "header_table": totals.header_table[side],
+                "connection_window": totals.window[side],
+            }
+            self._write(line)
 
     def message(
         self,
@@ -150,20 +146,20 @@ class JsonSink(Sink):
     ) -> None:
         """See ``Sink``."""
         said = message_object(exchange, message, self._schema)
-        whose = _common(connection, time_ns, tid)
-        whose["direction"] = _direction(connection, message.side)
-        self._write({"type": said.pop("type"), **whose, **said})
+        line = _begun(said.pop("type"), connection, time_ns, tid)
+        line["direction"] = _direction(connection, message.side)
+        line |= said
+        self._write(line)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        self._write(
-            {"type": "undecoded", **_common(connection, time_ns, None)}
-            | {
-                "direction": _direction(connection, message.side),
-                "reason": message.reason,
-                "data": text.bytes_object(message.data, message.size),
-            }
-        )
+        line = _begun("undecoded", connection, time_ns)
+        line |= {
+            "direction": _direction(connection, message.side),
+            "reason": message.reason,
+            "data": text.bytes_object(message.data, message.size),
+        }
+        self._write(line)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
@@ -177,55 +173,63 @@ class JsonSink(Sink):
                     "bytes": loss.bytes,
                 }
             )
-        self._write(
-            {
-                "type": "summary",
-                "exchanges": summary.exchanges,
-                "connections": summary.connections,
-                "joined_connections": summary.joined,
-                "bytes": summary.bytes,
-                "lost_events": sum(loss.events for loss in summary.losses),
-                "lost_bytes": sum(loss.bytes for loss in summary.losses),
-                "duration_s": round(summary.duration_ns / 1e9, 6),
-            }
-            | ({} if summary.shown is None else {"shown": summary.shown})
-            | ({} if summary.left_out is None else {"left_out_connections": summary.left_out})
-        )
+        line: Object = {
+            "type": "summary",
+            "exchanges": summary.exchanges,
+            "connections": summary.connections,
+            "joined_connections": summary.joined,
+            "bytes": summary.bytes,
+            "lost_events": sum(loss.events for loss in summary.losses),
+            "lost_bytes": sum(loss.bytes for loss in summary.losses),
+            "duration_s": round(summary.duration_ns / 1e9, 6),
+        }
+        if summary.shown is not None:
+            line["shown"] = summary.shown
+        if summary.left_out is not None:
+            line["left_out_connections"] = summary.left_out
+        self._write(line)
 
     def flush(self) -> None:
         """See ``Sink``."""
         self._stream.flush()
 
     def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
-        self._write(
-            {"type": "connection", "event": event, **_common(connection, time_ns, None)}
-            | {
-                "joined": not connection.from_start,
-                "sni": connection.sni,
-                "alpn": connection.alpn,
-                "tls_version": connection.tls_version,
-                "cipher": connection.cipher,
-                "tls": connection.tls,
-                "bytes_read": connection.bytes_read,
-                "bytes_written": connection.bytes_written,
-                "missing_bytes": connection.missing_bytes,
-            }
-        )
+        line = _begun("connection", connection, time_ns, event=event)
+        line |= {
+            "joined": not connection.from_start,
+            "sni": connection.sni,
+            "alpn": connection.alpn,
+            "tls_version": connection.tls_version,
+            "cipher": connection.cipher,
+            "tls": connection.tls,
+            "bytes_read": connection.bytes_read,
+            "bytes_written": connection.bytes_written,
+            "missing_bytes": connection.missing_bytes,
+        }
+        self._write(line)
 
     def _write(self, line: Object) -> None:
-        self._stream.write(_line(line))
+        self._stream.write(_encoded(line))
 
 
-def _line(line: Object) -> str:
+def _encoded(line: Object) -> bytes:
     try:
-        encoded = orjson.dumps(line).decode()
+        encoded = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        if encoded.isascii() and b"\x7f" not in encoded:  # JSON has escaped what needs it
+            return encoded
+        shown = encoded.decode().removesuffix("\n")
     except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-        encoded = _ENCODER.encode(line)
-    return escape_json(encoded) + "\n"
+        shown = _ENCODER.encode(line)
+    return f"{escape_json(shown)}\n".encode()
 
 
-def _common(connection: Connection, time_ns: int, tid: int | None) -> Object:
+def _begun(
+    kind: str, connection: Connection, time_ns: int, tid: int | None = None, **what: str
+) -> Object:
+    """Return the fields with which a line of this type begins."""
     return {
+        "type": kind,
+        **what,
         "time": text.utc_time(time_ns),
         **text.origin(connection, tid),
         "connection": connection.id,
@@ -240,14 +244,15 @@ def _direction(connection: Connection, sender: Side) -> str:
 
 
 def _address(address: Address | None) -> Object | None:
-    return address._asdict() if address else None
+    return {"ip": address.ip, "port": address.port} if address else None
 
 
 def _since(start_ns: int, end_ns: int | None) -> float | None:
-    return None if end_ns is None else round((end_ns - start_ns) / 1e6, 3)
+    """Return milliseconds, to the microsecond."""
+    return None if end_ns is None else (end_ns - start_ns) // 1000 / 1000
 
 
-def _body(body: Body, headers: list[Header]) -> Object:
+def _body(body: Body, headers: Headers) -> Object:
     shown = text.bytes_object(body.data, body.size)
     if content.codings(headers):
         decoded = content.decode(body.data, headers)

@@ -3,6 +3,7 @@
 from sslsniff.decoders import charsets
 from sslsniff.decoders.messages import (
     GrpcMessage,
+    Headers,
     ServerSentEvent,
     Side,
     StreamMessage,
@@ -59,7 +60,7 @@ def content_lines(exchange: Exchange | None, message: StreamMessage, schema: Sch
     if shown is not None:
         return escape_lines(indent_json(shown) or shown).split("\n")
     kept = _said(message)
-    return body_lines(Body(len(kept) + message.size - len(message.data), kept), [])
+    return body_lines(Body(len(kept) + message.size - len(message.data), kept), Headers())
 
 
 def _kinds(message: StreamMessage) -> list[str]:

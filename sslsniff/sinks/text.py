@@ -4,10 +4,12 @@ import base64
 import functools
 from datetime import UTC, datetime
 
+from sslsniff.decoders.messages import Side
 from sslsniff.escaping import escape
 from sslsniff.model import Address, Connection, Exchange, Request
 
 _UNITS = ("kB", "MB", "GB", "TB")
+_ROLES: dict[Side | None, str | None] = {None: None, **{side: side.value for side in Side}}
 
 
 def local_time(time_ns: int) -> str:
@@ -70,7 +72,7 @@ def origin(connection: Connection, tid: int | None) -> dict[str, object]:
         "tid": tid or None,
         "comm": process.comm if process.is_known else None,
         "library": connection.library,
-        "role": connection.role.value if connection.role else None,
+        "role": _ROLES[connection.role],
     }
 
 

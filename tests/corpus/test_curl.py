@@ -11,7 +11,14 @@ import pytest
 
 from sslsniff.decoders import content
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.messages import BodyData, Message, MessageEnd, RequestHead, ResponseHead
+from sslsniff.decoders.messages import (
+    BodyData,
+    Headers,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+)
 from tests.corpus.conftest import corpus
 from tests.corpus.curl_cases import Case, heads, read
 from tests.corpus.differences import CURL_REPLIES, CURL_SHOWN
@@ -49,7 +56,7 @@ def shown_of(reply: bytes, method: bytes) -> list[bytes]:
     messages = decode(reply, method)
     body = body_of(messages)
     head = next((m for m in reversed(messages) if isinstance(m, ResponseHead)), None)
-    decoded = content.decode(body, head.headers if head else [])
+    decoded = content.decode(body, head.headers if head else Headers())
     trailers = [field for m in messages if isinstance(m, MessageEnd) for field in m.trailers]
     lines = "".join(f"{name}: {value}\r\n" for name, value in trailers).encode()
     bodies = [body] if decoded.error else [decoded.data, body]

@@ -13,7 +13,7 @@ with atheris.instrument_imports(include=["sslsniff.decoders"]):
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
 
 from sslsniff.decoders.base import Decoder
-from sslsniff.decoders.messages import BodyTrailers, Message, StreamMessage, Undecoded
+from sslsniff.decoders.messages import BodyTrailers, Headers, Message, StreamMessage, Undecoded
 
 _INSIDE = StreamMessage | BodyTrailers
 _CODINGS = ("gzip", "deflate", "br", "zstd", "gzip, br")
@@ -69,7 +69,7 @@ def _hpack(data: bytes) -> None:
 
 def _content(data: bytes) -> None:
     for coding in _CODINGS:
-        decoded = content.decode(data, [("content-encoding", coding)], max_bytes=100_000)
+        decoded = content.decode(data, Headers([("content-encoding", coding)]), max_bytes=100_000)
         assert len(decoded.data) <= 100_000
         charsets.as_text(decoded.data)
 

@@ -1,6 +1,6 @@
 """Exchanges made by hand."""
 
-from sslsniff.decoders.messages import Header, Side
+from sslsniff.decoders.messages import Header, Headers, Side
 from sslsniff.model import Address, Body, Connection, Exchange, Process, Request, Response
 
 START_NS = 1_700_000_000_123_456_000
@@ -26,13 +26,15 @@ def request(
     body: bytes = b"",
     authority: str | None = "example.org",
 ) -> Request:
-    return Request(method, target, "https", authority, headers or [], Body(len(body), body))
+    return Request(
+        method, target, "https", authority, Headers(headers or []), Body(len(body), body)
+    )
 
 
 def response(
     status: int = 200, headers: list[Header] | None = None, body: bytes = b"", reason: str = "OK"
 ) -> Response:
-    return Response(status, reason, headers or [], Body(len(body), body))
+    return Response(status, reason, Headers(headers or []), Body(len(body), body))
 
 
 def exchange(

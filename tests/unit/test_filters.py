@@ -75,7 +75,7 @@ def verdict(text: str) -> list[bool]:
 
 
 def as_json(exchanges: list[Exchange]) -> list[object]:
-    stream = io.StringIO()
+    stream = io.BytesIO()
     sink = JsonSink(stream)
     for each in exchanges:
         sink.exchange(each)

@@ -1,9 +1,10 @@
-"""The short way to a capture file writes what the long way does."""
+"""The short way, to a capture file and to a decoder, tells what the long way does."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +13,17 @@ from sslsniff.flows import Flows
 from sslsniff.lanes import Lanes
 from sslsniff.model import Connection, Summary
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.pcap import PcapSink
 from sslsniff.tracer import Tracer
 
 OFFSET_NS = 1_700_000_000_000_000_000
 DATA, ADDRESSES, CLOSED, EXITED, ENDED = 2, 3, 4, 5, 6
+REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+Make = Callable[[io.BytesIO], Sink]
+SINKS: dict[str, Make] = {"pcap": lambda file: PcapSink(file, "pcap"), "json": JsonSink}
 
 
 class Totals(Sink):
@@ -41,10 +48,9 @@ class Outcome(NamedTuple):
     """How many records took the short way."""
 
 
-def opened(connection: int, from_start: bool) -> bytes:
-    return wire.OPENED.pack(
-        1, 0, 0, 7, 1, connection, 50, 0, 9, 0, 0x0304, 1, from_start, 0, 0, b"demo", b"", b"", b""
-    )
+def opened(connection: int, from_start: bool, role: int = 1) -> bytes:
+    head = (1, 0, 0, 7, 1, connection, 50, 0, 9, 0, 0x0304)
+    return wire.OPENED.pack(*head, role, from_start, 0, 0, b"demo", b"", b"", b"")
 
 
 def addresses(connection: int) -> bytes:
@@ -54,9 +60,9 @@ def addresses(connection: int) -> bytes:
     )
 
 
-def run(records: Iterable[bytes], lanes: Lanes | None) -> Outcome:
+def run(records: Iterable[bytes], lanes: Lanes | None, make: Make) -> Outcome:
     file, totals = io.BytesIO(), Totals()
-    sink = PcapSink(file, "pcap")
+    sink = make(file)
     tracer = Tracer([sink, totals])
     flows = Flows(["openssl"], tracer, lanes)
     short = 0
@@ -77,18 +83,19 @@ acts = st.lists(
         st.sampled_from([1, 2]),
         st.sampled_from(["data"] * 12 + ["gap", "cut", "ended", "closed", "addresses", "exited"]),
         st.integers(0, 1),
-        st.sampled_from([b"GET / HTTP/1.1\r\n\r\n", b"\0" * 30, b"x" * 20_000, b""]),
+        st.sampled_from([REQUEST, RESPONSE, REQUEST[:30], b"\0" * 30, b"x" * 20_000, b""]),
         st.integers(70, 72),
     ),
     max_size=60,
 )
 
 
-@given(acts, st.booleans())
+@pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
+@given(acts, st.booleans(), st.integers(0, 2))
 def test_same_as_the_long_way(
-    acts: list[tuple[int, str, int, bytes, int]], from_start: bool
+    make: Make, acts: list[tuple[int, str, int, bytes, int]], from_start: bool, role: int
 ) -> None:
-    records = [opened(1, from_start), addresses(1), opened(2, True)]
+    records = [opened(1, from_start, role), addresses(1), opened(2, True)]
     positions: dict[tuple[int, int], int] = {}
     for time_ns, (connection, act, direction, data, tid) in enumerate(acts, 10):
         at = positions.get((connection, direction), 0)
@@ -109,19 +116,22 @@ def test_same_as_the_long_way(
             records.append(addresses(connection))
         elif act == "exited":
             records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50))
-    long, short = run(records, None), run(records, {})
+    long, short = run(records, None, make), run(records, {}, make)
     assert short[:3] == long[:3]
 
 
-def test_all_that_follows_takes_the_short_way() -> None:
+@pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
+def test_all_that_follows_takes_the_short_way(make: Make) -> None:
+    """But for the first bytes of each direction, however the directions take turns."""
     records = [opened(1, True), addresses(1)]
     for number in range(100):
-        sizes = (number * 5, 5, 5, 5, 0)
-        records.append(wire.DATA.pack(DATA, 1, 0, 70, number, 1, *sizes) + b"hello")
-    assert run(records, {}).short == 99
+        for direction, data in ((1, REQUEST), (0, RESPONSE)):
+            sizes = (number * len(data), len(data), len(data), len(data), 0)
+            records.append(wire.DATA.pack(DATA, direction, 0, 70, number, 1, *sizes) + data)
+    assert run(records, {}, make).short == 198
 
 
-def test_none_is_lent_where_something_is_decoded() -> None:
+def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
     tracer = Tracer([PcapSink(io.BytesIO()), Sink()])
     lanes: Lanes = {}
     flows = Flows(["openssl"], tracer, lanes)

@@ -17,7 +17,15 @@ from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PREFACE, SETTINGS
-from sslsniff.decoders.messages import Aborted, Message, RequestHead, ResponseHead, Side, Undecoded
+from sslsniff.decoders.messages import (
+    Aborted,
+    Headers,
+    Message,
+    RequestHead,
+    ResponseHead,
+    Side,
+    Undecoded,
+)
 from tests.unit.decoders.wires import C, S, frame
 
 MIB = 1 << 20
@@ -123,7 +131,9 @@ def test_a_decompression_bomb_is_cut(coding: str) -> None:
     started = time.process_time()
     tracemalloc.start()
     try:
-        decoded = content.decode(BOMBS[coding], [("content-encoding", coding)], max_bytes=4 * MIB)
+        decoded = content.decode(
+            BOMBS[coding], Headers([("content-encoding", coding)]), max_bytes=4 * MIB
+        )
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -14,7 +14,7 @@ from sslsniff.decoders.messages import (
     BodyData,
     BodyTrailers,
     GrpcMessage,
-    Header,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -203,7 +203,7 @@ def test_a_reset_tells_what_was_begun() -> None:
 def test_unfinished_messages_share_one_room() -> None:
     """As many streams as there may be, each with a message of 4 GiB that never ends."""
     decoder = carried("h2")
-    fields: list[Header] = [("content-type", "application/grpc")]
+    fields = Headers([("content-type", "application/grpc")])
     heads: list[Message] = [
         RequestHead(at, "HTTP/2", "POST", "/", headers=fields) for at in range(9000)
     ]

@@ -18,7 +18,7 @@ from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,
-    Header,
+    Headers,
     Message,
     MessageEnd,
     ResponseHead,
@@ -118,8 +118,8 @@ def test_what_cannot_be_undone_is_told_once(coding: str, body: bytes, fault: str
 
 
 def response(at: int, coding: str) -> ResponseHead:
-    fields: list[Header] = [("content-type", "text/event-stream"), ("content-encoding", coding)]
-    return ResponseHead(at, "HTTP/2", 200, "", fields)
+    fields = [("content-type", "text/event-stream"), ("content-encoding", coding)]
+    return ResponseHead(at, "HTTP/2", 200, "", Headers(fields))
 
 
 @pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("gzip", 384)])

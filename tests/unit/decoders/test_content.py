@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from sslsniff.decoders.content import ContentDecoder, Decoded, codings, decode
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Headers
 
 TEXT = "".join(f"line {n} of the text, wörld\n" for n in range(500)).encode()
 
@@ -25,8 +25,8 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 
 
-def coded(value: str) -> list[Header]:
-    return [("Content-Encoding", value)]
+def coded(value: str) -> Headers:
+    return Headers([("Content-Encoding", value)])
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -82,18 +82,21 @@ def test_unknown_and_too_many_codings() -> None:
 
 def test_nothing_is_nothing() -> None:
     assert decode(b"", coded("gzip")) == Decoded(b"")
-    assert decode(b"as is", []) == Decoded(b"as is")
+    assert decode(b"as is", Headers()) == Decoded(b"as is")
 
 
 def test_codings_are_listed_over_fields() -> None:
-    headers: list[Header] = [
-        ("content-encoding", "a, identity"),
-        (None, "gzip"),
-        ("Content-Encoding", " B"),
-        ("content-encoding", None),
-    ]
+    headers = Headers(
+        [
+            ("content-encoding", "a, identity"),
+            (None, "gzip"),
+            ("Content-Encoding", " B"),
+            ("content-encoding", None),
+        ]
+    )
     assert codings(headers) == ["a", "b"]
-    assert codings([("Transfer-Encoding", "gzip, chunked"), *headers]) == ["a", "b", "gzip"]
+    headers = Headers([("Transfer-Encoding", "gzip, chunked"), *headers])
+    assert codings(headers) == ["a", "b", "gzip"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

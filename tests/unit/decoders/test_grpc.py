@@ -20,7 +20,14 @@ from sslsniff.decoders.grpc import (
     status,
 )
 from sslsniff.decoders.held import MESSAGE_BYTES, Room
-from sslsniff.decoders.messages import BodyTrailers, GrpcMessage, Header, Message, Undecoded
+from sslsniff.decoders.messages import (
+    BodyTrailers,
+    GrpcMessage,
+    Header,
+    Headers,
+    Message,
+    Undecoded,
+)
 from tests.unit.decoders.wires import S, read_body
 
 PLAIN = MediaType()
@@ -38,7 +45,7 @@ def read(
     steps: Iterable[Step], kind: MediaType = PLAIN, coding: str | None = None, size: int = 1 << 30
 ) -> list[Message]:
     """Return what a response's body in pieces, with gaps, gives."""
-    headers: list[Header] = [("grpc-encoding", coding)] if coding else []
+    headers = Headers([("grpc-encoding", coding)] if coding else [])
     room = Room()
     return read_body(GrpcReader(1, S, room, kind, headers), room, steps, size)
 
@@ -197,8 +204,8 @@ def test_wrong_web_text() -> None:
     ],
 )
 def test_media_types(value: str | None, kind: MediaType | None) -> None:
-    assert media_type_of([("x", "y"), ("Content-Type", value)]) == kind
-    assert media_type_of([(None, value)]) is None
+    assert media_type_of(Headers([("x", "y"), ("Content-Type", value)])) == kind
+    assert media_type_of(Headers([(None, value)])) is None
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from wsproto.frame_protocol import FrameProtocol
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.held import MESSAGE_BYTES
-from sslsniff.decoders.messages import Header, Message, Side, Undecoded, WebSocketMessage
+from sslsniff.decoders.messages import Headers, Message, Side, Undecoded, WebSocketMessage
 from sslsniff.decoders.websocket import NOT_A_FRAME, WebSocket
 from tests.unit.decoders.wires import END, C, S, Step, run
 
 AssertDecodes = Callable[..., None]
 
-DEFLATE: list[Header] = [("Sec-WebSocket-Extensions", "permessage-deflate")]
+DEFLATE = Headers([("Sec-WebSocket-Extensions", "permessage-deflate")])
 TAIL = b"\x00\x00\xff\xff"
 
 
@@ -224,9 +224,8 @@ def test_a_message_with_a_gap_is_inflated_up_to_it() -> None:
 
 def test_without_context_takeover() -> None:
     """Messages stand alone: after a loss, all are read."""
-    headers: list[Header] = [
-        ("sec-websocket-extensions", "x-other, permessage-deflate; server_no_context_takeover")
-    ]
+    agreed = "x-other, permessage-deflate; server_no_context_takeover"
+    headers = Headers([("sec-websocket-extensions", agreed)])
     word = b"again and again"
     frame = ws_frame(0xC1, deflater()(word))
     wire: list[Step] = [(S, frame), (S, 3 * len(frame)), (S, frame * 3)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.decoders.messages import Headers
 from sslsniff.model import Body
 from sslsniff.sinks.bodies import body_lines, indent_json
 from tests.unit.foreign import FAR, NEAR, Wire
@@ -19,7 +20,7 @@ SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
 
 def lines(data: bytes, media_type: str) -> list[str]:
-    return body_lines(Body(len(data), data), [("Content-Type", media_type)])
+    return body_lines(Body(len(data), data), Headers([("Content-Type", media_type)]))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.decoders.messages import Headers
 from sslsniff.model import Address, Body, Request, Response
 from sslsniff.sinks.har import HarSink
 from sslsniff.sinks.har_entry import entry
@@ -98,8 +99,8 @@ def test_what_is_not_known_is_marked() -> None:
     assert made["response"]["_error"] == "reset: CANCEL"
     assert "serverIPAddress" not in made
     on.remote = Address("::1", 443)
-    joined = Request(None, None, None, None, [(None, None), ("x", None)])
-    made = entry(exchange(joined, Response(None, "", [], Body(9, b"abc", 6)), on))
+    joined = Request(None, None, None, None, Headers([(None, None), ("x", None)]))
+    made = entry(exchange(joined, Response(None, "", Headers(), Body(9, b"abc", 6)), on))
     assert made["request"]["url"] == "https://[::1]/"
     assert [each["name"] for each in made["request"]["headers"]] == ["?", "x"]
     assert all(each["comment"] for each in made["request"]["headers"])
@@ -160,8 +161,9 @@ def test_any_exchange_makes_an_entry(
     body: bytes,
     status: int | None,
 ) -> None:
-    asked = Request(method, target, scheme, authority, fields, Body(len(body), body), fields)
-    answered = Response(status, target or "", fields, Body(len(body) + 1, body, 1), fields)
+    headers = Headers(fields)
+    asked = Request(method, target, scheme, authority, headers, Body(len(body), body), fields)
+    answered = Response(status, target or "", headers, Body(len(body) + 1, body, 1), fields)
     read, write = os.pipe()
     with os.fdopen(read, "rb") as reading:
         with os.fdopen(write, "wb") as file:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.decoders.messages import ServerSentEvent, Side, WebSocketMessage
+from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
 from sslsniff.model import Exchange, Request, Response
 from sslsniff.sinks.har import HarSink
 from sslsniff.sinks.har_messages import HeldMessages
@@ -51,7 +51,10 @@ def test_it_shows_what_was_sent(tmp_path: Path) -> None:
     "unknown",
     [
         exchange(None, None, error="reset: CANCEL"),
-        exchange(Request(None, None, None, None, [(None, None)]), Response(None, "", [])),
+        exchange(
+            Request(None, None, None, None, Headers([(None, None)])),
+            Response(None, "", Headers()),
+        ),
         exchange(
             request(target="/[x", headers=[("Cookie", "a; =b; c=d=e")]),
             response(200, [("Set-Cookie", "x=y; Expires=Wed, 21 Oct 2026 07:28:00 GMT")]),

@@ -22,12 +22,13 @@ from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.exchanges import START_NS, connection
 from tests.unit.protos import CLASSES, descriptor_set
 
-Make = Callable[[io.StringIO], Sink]
+Make = Callable[[io.TextIOWrapper], Sink]
 
 
 def shown(make: Make, wire: list[Step], *, is_client: bool = True) -> list[str]:
     """Return the lines of a connection, ended at its end."""
-    stream = io.StringIO()
+    file = io.BytesIO()
+    stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)
     tracer = Tracer([sink])
     on = connection()
@@ -44,12 +45,13 @@ def shown(make: Make, wire: list[Step], *, is_client: bool = True) -> list[str]:
             tracer.chunk(Chunk(on, direction, START_NS, 70, 0, b"", step, cause))
     tracer.closed(on, START_NS)
     tracer.finish()
+    sink.flush()
     sink.close()
-    return stream.getvalue().splitlines()
+    return file.getvalue().decode().splitlines()
 
 
 def objects(wire: list[Step], kind: str, **options: Any) -> list[dict[str, Any]]:
-    lines = shown(lambda out: JsonSink(out, **options), wire)
+    lines = shown(lambda out: JsonSink(out.buffer, **options), wire)
     return [line for line in map(json.loads, lines) if line["type"] == kind]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.decoders.messages import Frame, Side, Undecoded
+from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
 from sslsniff.model import (
     Address,
     Body,
@@ -57,18 +57,23 @@ def exchange(body: bytes = b'{"a": 1}', **more: Any) -> Exchange:
         START,
         START + 1_000_000,
         START + 2_500_000,
-        Request("GET", "/p" + HOSTILE, "https", "h", [("x", HOSTILE), ("unknown", None)]),
-        Response(200, "", [("content-type", "application/json")], Body(len(body), body)),
+        Request("GET", "/p" + HOSTILE, "https", "h", Headers([("x", HOSTILE), ("unknown", None)])),
+        Response(200, "", Headers([("content-type", "application/json")]), Body(len(body), body)),
         **more,
     )
 
 
-def shown(make: Callable[[io.StringIO], Sink], use: Callable[[Sink], None]) -> str:
-    stream = io.StringIO()
+def shown(make: Callable[[io.TextIOWrapper], Sink], use: Callable[[Sink], None]) -> str:
+    file = io.BytesIO()
+    stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)
     use(sink)
     sink.flush()
-    return stream.getvalue()
+    return file.getvalue().decode()
+
+
+def json_sink(out: io.TextIOWrapper) -> Sink:
+    return JsonSink(out.buffer)
 
 
 def harmless(text: str) -> bool:
@@ -139,7 +144,7 @@ def test_terminal_cuts_long_urls() -> None:
 
 
 def test_json_exchange_is_as_documented() -> None:
-    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(exchange())))
+    line = json.loads(shown(json_sink, lambda sink: sink.exchange(exchange())))
     assert line["type"] == "exchange"
     assert line["time"] == "2023-11-14T22:13:20.000000Z"
     assert (line["duration_ms"], line["first_byte_ms"]) == (2.5, 1.0)
@@ -157,7 +162,7 @@ def test_json_bodies() -> None:
     compressed = exchange(packed)
     assert compressed.response is not None
     compressed.response.headers.append(("content-encoding", "gzip"))
-    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(compressed)))
+    line = json.loads(shown(json_sink, lambda sink: sink.exchange(compressed)))
     body = line["response"]["body"]
     assert body["size"] == len(packed)
     assert body["decoded"] == {"size": 5, "text": "hello"}
@@ -165,7 +170,7 @@ def test_json_bodies() -> None:
     cut = exchange(b"abc")
     assert cut.response is not None
     cut.response.body.size = 10
-    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(cut)))
+    line = json.loads(shown(json_sink, lambda sink: sink.exchange(cut)))
     assert line["response"]["body"] == {"size": 10, "text": "abc", "truncated": True}
 
 
@@ -174,7 +179,7 @@ def test_json_of_what_utf8_and_64_bits_do_not_hold() -> None:
     assert odd.request is not None
     odd.request.headers.append(("x", "\udcff"))
     odd.request.body.size = 1 << 70
-    lines = shown(JsonSink, lambda sink: sink.exchange(odd))
+    lines = shown(json_sink, lambda sink: sink.exchange(odd))
     assert lines.endswith("\n")
     request = json.loads(lines)["request"]
     assert request["headers"][-1] == ["x", "\udcff"]
@@ -183,15 +188,17 @@ def test_json_of_what_utf8_and_64_bits_do_not_hold() -> None:
 
 def test_json_chunks_only_where_asked() -> None:
     chunk = Chunk(connection(), Direction.WRITE, START, 70, 5, b"\xff")
-    assert shown(JsonSink, lambda sink: sink.chunk(chunk)) == ""
-    line = json.loads(shown(lambda out: JsonSink(out, chunks=True), lambda sink: sink.chunk(chunk)))
+    assert shown(json_sink, lambda sink: sink.chunk(chunk)) == ""
+    line = json.loads(
+        shown(lambda out: JsonSink(out.buffer, chunks=True), lambda sink: sink.chunk(chunk))
+    )
     assert (line["type"], line["direction"], line["offset"]) == ("chunk", "write", 5)
     assert line["data"] == {"size": 1, "base64": "/w=="}
 
 
 def test_json_tells_losses_and_the_summary() -> None:
     summary = Summary(1, 1, 10, 2_000_000_000, [Loss(LossCause.RING_FULL, 2, 5)], joined=1)
-    lines = shown(JsonSink, lambda sink: sink.summary(summary)).splitlines()
+    lines = shown(json_sink, lambda sink: sink.summary(summary)).splitlines()
     loss, last = map(json.loads, lines)
     assert (loss["type"], loss["cause"], loss["bytes"]) == ("loss", "ring full", 5)
     assert last == {
@@ -205,15 +212,15 @@ def test_json_tells_losses_and_the_summary() -> None:
         "duration_s": 2.0,
     }
     summary.left_out = 9
-    *_, last = shown(JsonSink, lambda sink: sink.summary(summary)).splitlines()
+    *_, last = shown(json_sink, lambda sink: sink.summary(summary)).splitlines()
     assert json.loads(last)["left_out_connections"] == 9
 
 
 def test_warnings_are_shown_where_there_are_some() -> None:
     smuggling = exchange()
-    assert "warnings" not in json.loads(shown(JsonSink, lambda sink: sink.exchange(smuggling)))
+    assert "warnings" not in json.loads(shown(json_sink, lambda sink: sink.exchange(smuggling)))
     smuggling.warnings.append("Content-Length beside Transfer-Encoding")
-    line = json.loads(shown(JsonSink, lambda sink: sink.exchange(smuggling)))
+    line = json.loads(shown(json_sink, lambda sink: sink.exchange(smuggling)))
     assert line["warnings"] == ["Content-Length beside Transfer-Encoding"]
     text = shown(TerminalSink, lambda sink: sink.exchange(smuggling))
     assert "warning: Content-Length beside Transfer-Encoding" in text
@@ -221,7 +228,7 @@ def test_warnings_are_shown_where_there_are_some() -> None:
 
 def test_json_frames() -> None:
     frame = Frame(3, Side.SERVER, "DATA", ["END_STREAM"], 2, {"data": b"hi"})
-    text = shown(JsonSink, lambda sink: sink.frame(connection(), frame, START, 70))
+    text = shown(json_sink, lambda sink: sink.frame(connection(), frame, START, 70))
     line = json.loads(text)
     assert (line["type"], line["frame"], line["direction"]) == ("frame", "DATA", "read")
     assert (line["stream"], line["flags"], line["length"]) == (3, ["END_STREAM"], 2)

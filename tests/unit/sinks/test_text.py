@@ -2,6 +2,7 @@
 
 import pytest
 
+from sslsniff.decoders.messages import Headers
 from sslsniff.model import Address, Connection, Process, Request
 from sslsniff.sinks import text
 
@@ -24,7 +25,7 @@ def test_sizes(count: int, shown: str) -> None:
     ],
 )
 def test_urls(target: str | None, authority: str | None, shown: str) -> None:
-    request = Request("GET", target, None, authority, [("Host", "from.host")])
+    request = Request("GET", target, None, authority, Headers([("Host", "from.host")]))
     assert text.url(request) == shown
 
 
