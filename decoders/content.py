@@ -161,6 +161,8 @@ def codings(headers: Headers) -> list[str]:
     which a decoder has removed.
     """
     values = headers.all("content-encoding") + headers.all("transfer-encoding")
+    if not values:  # as a rule
+        return values
     found = [part.strip().lower() for value in values for part in value.split(",")]
     return [coding for coding in found if coding not in _NO_CODING]
 

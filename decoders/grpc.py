@@ -71,7 +71,8 @@ class MediaType:
 
 def media_type_of(headers: Headers) -> MediaType | None:
     """Return what the Content-Type among ``headers`` says; None if it is not of gRPC."""
-    found = _MEDIA_TYPE.match(headers.first("content-type") or "")
+    value = headers.first("content-type")
+    found = _MEDIA_TYPE.match(value) if value and "/grpc" in value.lower() else None
     if found is None:
         return None
     codec = (found["codec"] or "proto").lower()

@@ -73,7 +73,7 @@ class Http1:
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
-        self.reader(side).feed(data, out)
+        (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
         if self._next is not None:
             self._hand_over()
         return out

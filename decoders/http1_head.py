@@ -1,8 +1,8 @@
 """HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
 
-Parsed lines and sets of fields are remembered, as nearly all of them come again: at most
-``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short sets, about 12 MiB at worst, for the whole
-process and not for each connection.
+Parsed lines, the fields of requests and whole heads of responses are remembered, as nearly all of
+them come again: at most ``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short ones of both others,
+about 14 MiB at worst, for the whole process and not for each connection.
 """
 
 import re
@@ -56,7 +56,7 @@ _Line = tuple[Header, str]
 _Value = TypeVar("_Value")
 _memo: dict[bytes, _Line] = {}
 _fields_memo: dict[bytes, "Fields"] = {}
-_status_memo: dict[bytes, tuple[str, int, str]] = {}
+_response_memo: dict[bytes, "Head"] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +85,7 @@ _NO_FIELDS = Fields()
 
 @dataclass(slots=True)
 class Head:
-    """A parsed head: what its first line says, and its fields."""
+    """A parsed head: what its first line says, and its fields; shared, so not to be changed."""
 
     version: str
     method: str = ""
@@ -125,14 +125,25 @@ def is_too_much(data: bytes, pos: int, stop: int) -> bool:
 
 def parse_head(side: Side, raw: bytes) -> Head | None:
     """Parse a head without the empty line that ends it; None if ``side`` sends no such thing."""
+    known = _response_memo.get(raw) if side is Side.SERVER else None
+    if known is not None:
+        return known
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
-    eol = raw.find(b"\n")
-    if eol < 0:
-        return parse_start_line(side, raw)
-    head = parse_start_line(side, raw[: eol - 1 if raw[eol - 1] == 13 else eol])
-    if head is not None:
-        rest = raw[eol + 1 :]
-        head.fields = _fields_memo.get(rest) or _parse_all(rest)
+    start, eol, rest = raw.partition(b"\n")
+    head = parse_start_line(side, start.removesuffix(b"\r"))
+    if head is None or not eol:
+        return head
+    if side is Side.CLIENT:  # their start lines differ more than what follows
+        fields = _fields_memo.get(rest)
+        if fields is None:
+            fields = _parse_all(rest)
+            if _is_short(rest, fields):
+                _remember(_fields_memo, rest, fields, _MEMO_SETS)
+        head.fields = fields
+    else:
+        head.fields = _parse_all(rest)
+        if _is_short(raw, head.fields):
+            _remember(_response_memo, raw, head, _MEMO_SETS)
     return head
 
 
@@ -145,14 +156,7 @@ def parse_start_line(side: Side, line: bytes) -> Head | None:
             if method and parts[1]:
                 return Head(version, method, text_of(parts[1]))
         return _request_line(line)
-    known = _status_memo.get(line)
-    if known is None:
-        known = _status_line(line)
-        if known is None:
-            return None
-        if len(line) <= _MEMO_LINE_BYTES:
-            _remember(_status_memo, line, known, _MEMO_LINES)
-    return Head(known[0], "", "", known[1], known[2])
+    return _status_line(line)
 
 
 def _request_line(line: bytes) -> Head | None:
@@ -170,7 +174,7 @@ def _request_line(line: bytes) -> Head | None:
     return Head(version.decode(), start.decode(), text_of(target.strip()))
 
 
-def _status_line(line: bytes) -> tuple[str, int, str] | None:
+def _status_line(line: bytes) -> Head | None:
     """Parse with the reason, and even the space before it, missing (RFC 9112 section 4)."""
     parts = line.split(None, 2)
     if len(parts) < 2 or not _STATUS.fullmatch(parts[0]) or line[:1].isspace():
@@ -179,7 +183,7 @@ def _status_line(line: bytes) -> tuple[str, int, str] | None:
     reason = parts[2].strip() if len(parts) > 2 else b""
     if len(status) != 3 or not status.isdigit() or b"\r" in reason:
         return None
-    return version.decode(), int(status), text_of(reason)
+    return Head(version.decode(), status=int(status), reason=text_of(reason))
 
 
 def parse_fields(lines: list[bytes]) -> list[Header]:
@@ -228,9 +232,11 @@ def _parse_all(raw: bytes) -> Fields:
             _SETTERS[entry[1]](fields, entry[0][1] or "")
     if fields.length is not None and fields.transferred:
         fields.warnings = ("Content-Length beside Transfer-Encoding",)
-    if len(raw) <= _MEMO_SET_BYTES and len(parsed) <= _MEMO_SET_FIELDS:
-        _remember(_fields_memo, raw, fields, _MEMO_SETS)
     return fields
+
+
+def _is_short(raw: bytes, fields: Fields) -> bool:
+    return len(raw) <= _MEMO_SET_BYTES and len(fields.headers) <= _MEMO_SET_FIELDS
 
 
 def _unfold(lines: list[bytes]) -> list[bytes]:

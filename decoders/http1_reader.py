@@ -163,9 +163,9 @@ class Reader:
         if end is None and len(data) - pos < MAX_HEAD + 3:
             return self._part_of_head(data, pos, out)
         self._line_seen = False
-        if end is None or is_too_much(data, pos, end.start()):
+        stop = -1 if end is None else end.start()
+        if end is None or is_too_much(data, pos, stop):
             return self._refuse(data, pos, out)
-        stop = end.start()
         head = parse_head(self.side, data[pos : stop - 1 if data[stop - 1] == 13 else stop])
         if head is None:
             return self._refuse(data, pos, out)

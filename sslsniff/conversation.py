@@ -224,11 +224,11 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        half = opened.half(message.side)
-        if half is not None:
-            half.trailers += message.trailers
-        opened.judge(message.side)
         exchange = opened.exchange
+        if message.trailers:
+            opened.add_trailers(message.side, message.trailers)
+        if opened.in_doubt:
+            opened.judge(message.side)
         if message.side is Side.CLIENT:
             exchange.sent_ns = self._now_ns
         else:
@@ -261,9 +261,8 @@ class Conversation:
 
     def _body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)
-        half = opened.half(message.side) if opened is not None else None
-        if half is not None:
-            half.trailers += message.trailers
+        if opened is not None:
+            opened.add_trailers(message.side, message.trailers)
 
     def _undecoded(self, message: Undecoded) -> None:
         self._audience.undecoded(self.connection, message, self._now_ns)

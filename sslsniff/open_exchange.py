@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sslsniff.decoders.messages import BodyData, Side
+from sslsniff.decoders.messages import BodyData, Header, Side
 from sslsniff.model import Body, Exchange, Request, Response
 
 KEPT_BYTES = 256 << 20
@@ -39,9 +39,16 @@ class OpenExchange:
         half = self.half(side)
         return half.body if half is not None else None
 
+    def add_trailers(self, side: Side, trailers: list[Header]) -> None:
+        """Take what came behind a body, or in it."""
+        half = self.half(side)
+        if half is not None:
+            half.trailers += trailers
+
     def keep(self, message: BodyData, room: BodyRoom) -> None:
         """Count a piece of a body, and keep it if there is room."""
-        body, side, size = self.body(message.side), message.side, len(message.data)
+        side, size = message.side, len(message.data)
+        body = self.body(side)
         if body is None:
             return
         body.size += size + message.missing
