@@ -248,8 +248,8 @@ def _address(address: Address | None) -> Object | None:
 
 
 def _since(start_ns: int, end_ns: int | None) -> float | None:
-    """Return milliseconds, to the microsecond."""
-    return None if end_ns is None else (end_ns - start_ns) // 1000 / 1000
+    """Return milliseconds, rounded to microseconds."""
+    return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
 
 
 def _body(body: Body, headers: Headers) -> Object:

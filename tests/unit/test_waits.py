@@ -124,14 +124,17 @@ def test_streams_that_are_asked_for(seen: Recorder) -> None:
     assert seen.told == [3, 3, 3]
 
 
-def shown(make: Callable[[io.StringIO], Sink]) -> list[str]:
-    stream = io.StringIO()
-    wire = Wire(make(stream))
+def shown(make: Callable[[io.TextIOWrapper], Sink]) -> list[str]:
+    file = io.BytesIO()
+    stream = io.TextIOWrapper(file, "utf-8", newline="\n")
+    sink = make(stream)
+    wire = Wire(sink)
     wire.send(100, C, FULL)
     wire.tracer.tick(1100 * MS)
     wire.send(1500, S, opening(1))
     wire.close(1600)
-    return stream.getvalue().splitlines()
+    sink.flush()
+    return file.getvalue().decode().splitlines()
 
 
 def test_lines() -> None:
@@ -147,7 +150,7 @@ def test_lines() -> None:
 
 
 def test_json() -> None:
-    lines = [json.loads(line) for line in shown(JsonSink)]
+    lines = [json.loads(line) for line in shown(lambda out: JsonSink(out.buffer))]
     waits = [line for line in lines if line["type"] == "wait"]
     assert [
         (line["direction"], line["stream"], line["waited_ms"], line["over"]) for line in waits

@@ -13,7 +13,14 @@ import zstandard
 
 from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.messages import BodyData, Message, ResponseHead, ServerSentEvent, Side
+from sslsniff.decoders.messages import (
+    BodyData,
+    Headers,
+    Message,
+    ResponseHead,
+    ServerSentEvent,
+    Side,
+)
 
 _LARGEST = zstandard.ZstdCompressionParameters(window_log=23, compression_level=1)
 _CODERS = {
@@ -43,7 +50,7 @@ def main(coding: str, count: int) -> int:
     ]
     decoder = Carried(Detector("h2"))
     before = most = _resident_bytes()
-    decoder._read([ResponseHead(at, "HTTP/2", 200, "", fields) for at in range(count)])
+    decoder._read([ResponseHead(at, "HTTP/2", 200, "", Headers(fields)) for at in range(count)])
     for start in range(0, len(body) - _PIECE, _PIECE):  # none ends
         piece = body[start : start + _PIECE]
         heads: list[Message] = [BodyData(at, Side.SERVER, piece) for at in range(count)]

@@ -24,7 +24,7 @@ TAIL = b"\x00\x00\xff\xff"
 
 
 def plain() -> WebSocket:
-    return WebSocket(7, [])
+    return WebSocket(7, Headers())
 
 
 def compressed() -> WebSocket:
