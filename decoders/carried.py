@@ -30,7 +30,9 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.decoders.websocket import WebSocketReader
 
-_MAX_READERS = 4096
+_MAX_EXCHANGES = 4096
+_MAX_READERS = 2 * _MAX_EXCHANGES
+"""Both halves of all exchanges of HTTP/2 that are followed at once."""
 
 
 class Carried:
@@ -77,7 +79,7 @@ class Carried:
     def _request(self, head: RequestHead, out: list[Message]) -> None:
         self._begin(head.stream, Side.CLIENT, head.headers, out)
         if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
-            if len(self._wishes) >= _MAX_READERS:
+            if len(self._wishes) >= _MAX_EXCHANGES:
                 self._wishes.clear()
             self._wishes.add(head.stream)
 

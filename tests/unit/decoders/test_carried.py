@@ -18,6 +18,7 @@ from sslsniff.decoders.messages import (
     Message,
     MessageEnd,
     RequestHead,
+    ResponseHead,
     ServerSentEvent,
     Side,
     StreamMessage,
@@ -210,6 +211,16 @@ def test_unfinished_messages_share_one_room() -> None:
     piece = b"\0\xff\xff\xff\xff" + bytes(9000)
     heads += [BodyData(at, C, piece) for at in range(9000)]
     out = decoder._read(heads)
-    assert len(decoder._readers) == 4096
+    assert len(decoder._readers) == 8192
     assert decoder._room.left == 0
     assert sum(len(m.data) for m in flowed(out) if isinstance(m, GrpcMessage)) == 0
+
+
+def test_both_bodies_of_as_many_exchanges_as_may_be_open_are_read() -> None:
+    decoder = carried("h2")
+    fields: list[Header] = [("content-type", "application/grpc")]
+    for at in range(4096):
+        decoder._read([RequestHead(at, "HTTP/2", "POST", "/", headers=fields)])
+        decoder._read([ResponseHead(at, "HTTP/2", 200, "", fields)])
+    told = flowed(decoder._read([BodyData(0, side, prefixed(b"a")) for side in Side]))
+    assert told == [GrpcMessage(0, side, b"a", 1) for side in Side]

@@ -27,6 +27,7 @@ KIB, MIB = 1 << 10, 1 << 20
 UNKNOWN = "the protocol is not yet known"
 HEAD = MIB - 100
 GRPC = b"\x0f\x10\x10application/grpc"
+EXTENDED_CONNECT = b"\x02\x07CONNECT\x00\x09:protocol\x09websocket"  # RFC 8441 section 4
 ALLOW = frame(SETTINGS, 0, 0, b"\0\x01\0\x01\0\0\0\x05\0\x10\0\0")  # tables of 64 KiB, long frames
 TABLE = b"".join(b"\x40\x02%2b\0" % (b"%02x" % (n % 256)) for n in range(2000))  # small entries
 OPEN = b"".join(frame(HEADERS, 4, 2 * n + 1, b"\x82") for n in range(5000))
@@ -97,6 +98,24 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     },
     "a byte from each side in turn": (UNKNOWN, Detector, [(C, b"\xff"), (S, b"\xff")] * 12_000),
     "losses alone": (UNKNOWN, Detector, [(C, 1)] * 30_000),
+    "4096 WebSockets over HTTP/2": (
+        "messages",
+        lambda: Carried(Detector("h2")),
+        [
+            (C, PREFACE + ALLOW),
+            (S, ALLOW),
+            *(
+                (side, frame(HEADERS, 4, 2 * n + 1, head))
+                for n in range(4096)
+                for side, head in ((C, EXTENDED_CONNECT), (S, b"\x88"))
+            ),
+            *(
+                (side, frame(DATA, 0, 2 * n + 1, b"\x82\x7e\xff\xff" + bytes(5000)))
+                for n in range(4096)
+                for side in (C, S)
+            ),
+        ],
+    ),
     "4096 gRPC calls": (
         "messages",
         lambda: Carried(Detector("h2")),
