@@ -8,6 +8,7 @@
 #define SSLSNIFF_BCC_H
 
 #include <uapi/linux/ptrace.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <net/sock.h>

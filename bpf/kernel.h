@@ -41,6 +41,10 @@ struct pt_regs {
 #define PT_REGS_RC(ctx) ((ctx)->ax)
 #define PT_REGS_SP(ctx) ((ctx)->sp)
 
+/* 1: sslsniff is in a PID namespace that is not the host's. Set before the programs are loaded: where it is 0, the
+ * verifier does not follow what is for it. With bcc a macro of this name. */
+const volatile u32 in_pid_namespace;
+
 struct bpf_raw_tracepoint_args {
 	u64 args[0];
 };
@@ -71,9 +75,17 @@ struct signal_struct {
 	} live;
 };
 
+struct ns_common {
+	u32 inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
 struct upid {
 	s32 nr;
-	void *ns;
+	struct pid_namespace *ns;
 };
 
 struct pid {

@@ -3,17 +3,6 @@
  * Which processes are watched, and their life: fork, exec, exit.
  */
 
-/* The caller's process and thread as sslsniff's own /proc numbers them; 0: not visible there. */
-static __always_inline u64 current_pid_tgid(const struct config *config)
-{
-	if (!config->pid_namespace_inode)
-		return bpf_get_current_pid_tgid();
-	struct bpf_pidns_info info = {};
-	if (bpf_get_ns_current_pid_tgid(config->pid_namespace_device, config->pid_namespace_inode, &info, sizeof(info)))
-		return 0;
-	return (u64)info.tgid << 32 | info.pid;
-}
-
 static __always_inline struct config *get_config(void)
 {
 	u32 zero = 0;
@@ -30,6 +19,46 @@ static __always_inline int types_are_reliable(const struct task_struct *task)
 		return 1;
 	count(COUNTER_UNRELIABLE_TYPES, 1);
 	return 0;
+}
+
+/* MAX_PID_NS_LEVEL, include/linux/pid_namespace.h */
+#define MOST_PID_NAMESPACES 32
+
+/* The number of a thread as sslsniff's own /proc shows it; 0: not visible there. In the namespaces inside of sslsniff's
+ * it has others. */
+static __always_inline u32 shown_number(const struct config *config, const struct task_struct *task)
+{
+	struct pid *pid = 0;
+	u32 level = 0;
+	bpf_probe_read_kernel(&pid, sizeof(pid), &task->thread_pid);
+	bpf_probe_read_kernel(&level, sizeof(level), &pid->level);
+	for (u32 i = 0; i <= MOST_PID_NAMESPACES && i <= level; i++) {
+		struct upid number = {};
+		u32 inode = 0;
+		bpf_probe_read_kernel(&number, sizeof(number), (const void *)&pid->numbers + i * sizeof(number));
+		bpf_probe_read_kernel(&inode, sizeof(inode), &number.ns->ns.inum);
+		if (inode == config->pid_namespace_inode)
+			return number.nr;
+	}
+	return 0;
+}
+
+/* The caller's process and thread as sslsniff's own /proc numbers them; 0: not visible there. */
+static __always_inline u64 current_pid_tgid(const struct config *config)
+{
+	if (!in_pid_namespace)
+		return bpf_get_current_pid_tgid();
+	struct bpf_pidns_info info = {};
+	if (!bpf_get_ns_current_pid_tgid(config->pid_namespace_device, config->pid_namespace_inode, &info,
+					 sizeof(info)))
+		return (u64)info.tgid << 32 | info.pid;
+	/* The helper knows the processes of this namespace only, and not of those inside it (kernel/bpf/helpers.c). */
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	const struct task_struct *leader = 0;
+	if (!types_are_reliable(task))
+		return 0;
+	bpf_probe_read_kernel(&leader, sizeof(leader), &task->group_leader);
+	return (u64)shown_number(config, leader) << 32 | shown_number(config, task);
 }
 
 /* The process's name, not the thread's: servers name their threads otherwise. */
@@ -148,20 +177,6 @@ static __always_inline void forget_process(u32 tgid)
 	map_delete(watched, &tgid);
 }
 
-/* The number of a new process as sslsniff's own /proc shows it. */
-static __always_inline u32 shown_pid(const struct config *config, const struct task_struct *task, u32 tgid)
-{
-	if (!config->pid_namespace_inode)
-		return tgid;
-	struct pid *pid = 0;
-	u32 level = 0;
-	s32 number = 0;
-	bpf_probe_read_kernel(&pid, sizeof(pid), &task->thread_pid);
-	bpf_probe_read_kernel(&level, sizeof(level), &pid->level);
-	bpf_probe_read_kernel(&number, sizeof(number), (const void *)&pid->numbers + level * sizeof(struct upid));
-	return number;
-}
-
 SEC("raw_tp/sched_process_fork")
 int process_fork(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -178,8 +193,9 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	bpf_probe_read_kernel(&tgid, sizeof(tgid), &child->tgid);
 	if ((u32)tgid == bpf_get_current_pid_tgid() >> 32)
 		return 0; /* a thread */
-	u32 pid = shown_pid(config, child, tgid);
-	map_update(pids, &pid, &parent);
+	u32 pid = in_pid_namespace ? shown_number(config, child) : tgid;
+	if (pid)
+		map_update(pids, &pid, &parent);
 	return 0;
 }
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _LD_SO_CACHE = Path("/etc/ld.so.cache")
 _DELETED = " (deleted)"
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
 # glibc: sysdeps/generic/dl-cache.h, struct cache_file_new and struct file_entry_new
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
@@ -48,6 +49,13 @@ class MappedFile(NamedTuple):
     device: int
     inode: int
     addresses: str
+
+
+def pid_namespace() -> tuple[int, int] | None:
+    """Return device and inode of this process's PID namespace; None: it is the host's."""
+    status = (_PROC / "self/ns/pid").stat()
+    is_inside = status.st_ino != _INITIAL_PID_NAMESPACE
+    return (status.st_dev, status.st_ino) if is_inside else None
 
 
 def pids() -> list[int]:

@@ -4,9 +4,9 @@ import math
 import os
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TypeVar
 
+from sslsniff import procfs
 from sslsniff.kernel.loader import Loader
 from sslsniff.layout import SslLayout
 from sslsniff.model import Loss, LossCause
@@ -15,8 +15,6 @@ from sslsniff.plans.rustls import RustlsLayout
 from sslsniff.targets import Scope
 
 MOST_LAYOUTS = 1024
-
-_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
 
 _CONFIG = struct.Struct("<IIIIIIQQQ")
 _LAYOUT = struct.Struct("<I14iI")
@@ -86,8 +84,6 @@ class Tables:
 
     def _write_config(self, *, stopped: bool) -> None:
         scope = self._scope
-        namespace = Path("/proc/self/ns/pid").stat()
-        inside = namespace.st_ino != _INITIAL_PID_NAMESPACE
         config = _CONFIG.pack(
             os.getpid(),
             bool(scope.pids),
@@ -96,8 +92,7 @@ class Tables:
             stopped,
             self._sample_most,
             self._call_limit_bytes,
-            namespace.st_dev if inside else 0,
-            namespace.st_ino if inside else 0,
+            *(procfs.pid_namespace() or (0, 0)),
         )
         self._loader.update("configs", _U32.pack(0), config)
 

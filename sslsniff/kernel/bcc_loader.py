@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from sslsniff import procfs
 from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import release
 from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
@@ -99,7 +100,11 @@ class BccLoader:
     def __init__(self, ring_bytes: int) -> None:
         self._bcc = import_bcc()
         flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
-        flags += ["-DSSLSNIFF_BCC", "-w"]
+        flags += [
+            f"-Din_pid_namespace={procfs.pid_namespace() is not None:d}",
+            "-DSSLSNIFF_BCC",
+            "-w",
+        ]
         remedy = (
             f"install the kernel's headers (Debian: apt install linux-headers-{os.uname().release})"
             " or set BCC_KERNEL_SOURCE to them"

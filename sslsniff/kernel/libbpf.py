@@ -10,6 +10,7 @@ from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t,
 from pathlib import Path
 from typing import Any
 
+from sslsniff import procfs
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel import release, uprobe_multi
 from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
@@ -49,6 +50,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "bpf_map__fd": (c_int, [c_void_p]),
     "bpf_map__map_flags": (ctypes.c_uint32, [c_void_p]),
     "bpf_map__set_map_flags": (c_int, [c_void_p, ctypes.c_uint32]),
+    "bpf_map__set_initial_value": (c_int, [c_void_p, c_char_p, c_size_t]),
     "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
     "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
@@ -111,6 +113,7 @@ class LibbpfLoader:
             if release.has_socket_tracepoints():
                 self._leave_out_kprobes()
             self._set_hash_map_flags()
+            self._set_constants()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
             if self._lib.bpf_object__load(self._object) != 0:
                 raise _load_error(ctypes.get_errno())
@@ -141,6 +144,10 @@ class LibbpfLoader:
         while each := self._lib.bpf_object__next_map(self._object, each):
             if self._lib.bpf_map__map_flags(each) == release.BPF_F_NO_PREALLOC:
                 self._lib.bpf_map__set_map_flags(each, release.hash_map_flags())
+
+    def _set_constants(self) -> None:
+        value = int(procfs.pid_namespace() is not None).to_bytes(4, "little")
+        self._lib.bpf_map__set_initial_value(self._map(".rodata"), value, len(value))
 
     def _map(self, name: str) -> int:
         handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())

@@ -106,6 +106,23 @@ def test_everything(
     assert len(captured.exchanges) == 18 + 11
 
 
+def test_a_child_in_a_pid_namespace_of_its_own(
+    inside: Enclosure, server_inside: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    """It counts by its number in sslsniff's namespace, not by that in its own: there it is 1."""
+    output, requests = tmp_path / "captured.jsonl", gets(3)
+    command = curl(server_inside.url, requests, certificate, tmp_path)
+    apart = ("unshare", "--pid", "--fork", *command)
+    done = inside.run(SSLSNIFF, "--json", "-o", output, "--", *apart)
+    lines = output.read_text("utf-8").splitlines()
+    captured = Captured([json.loads(line) for line in lines], done.stderr, done.returncode)
+    assert (captured.code, captured.stderr) == (0, "")
+    assert_whole(captured)
+    assert_passed(captured, results(done.stdout, requests), role="client")
+    assert len(captured.exchanges) == 3
+    assert {each["pid"] for each in captured.exchanges}.isdisjoint({1, server_inside.pid})
+
+
 def test_list(inside: Enclosure, server_inside: Server) -> None:
     """The one process that uses TLS, and the probes that fit its library."""
     done = inside.run(SSLSNIFF, "list")
