@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from sslsniff import debug_files, plan_cache, procfs
 from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError, TargetError
+from sslsniff.kernel import release
 from sslsniff.parts import Probe, ReturnStyle
 from sslsniff.plans import PLANS
 
@@ -25,7 +25,6 @@ __all__ = [
     "candidates",
     "is_named",
     "plan_file",
-    "return_style",
     "survey",
 ]
 
@@ -45,32 +44,6 @@ class Scope:
     programs: tuple[str, ...] = ()
 
 
-# On x86-64 a return probe's trampoline is a system call since 6.11 (uretprobe, number 335). A
-# seccomp filter that does not know it kills the process; since 6.14 filters do not see it
-# ("seccomp: passthrough uretprobe systemcall without filtering"), which
-# stable 6.12.14 and 6.13.3 have too, and 6.11 never got.
-_FIRST_WITH_SYSTEM_CALL = (6, 11)
-_FIRST_UNSEEN_BY_FILTERS = (6, 14)
-_FIXED_IN_STABLE = {(6, 12): 14, (6, 13): 3}
-
-
-@cache
-def return_style(release: str | None = None) -> ReturnStyle:
-    """Return the way to see returns that is safe on a kernel; None: the running one.
-
-    ``release`` is as ``uname -r`` has it. Distributions count on their own behind the first two
-    numbers: where the third is unknown the kernel counts as not fixed.
-    """
-    numbers = [int(each) for each in re.findall(r"\d+", release or os.uname().release)]
-    major, minor, patch = (*numbers, 0, 0, 0)[:3]
-    series = (major, minor)
-    if not _FIRST_WITH_SYSTEM_CALL <= series < _FIRST_UNSEEN_BY_FILTERS:
-        return ReturnStyle.TRAMPOLINE
-    fixed = _FIXED_IN_STABLE.get(series)
-    is_fixed = fixed is not None and patch >= fixed
-    return ReturnStyle.TRAMPOLINE if is_fixed else ReturnStyle.INSTRUCTIONS
-
-
 def plan_file(
     path: str, handle: str | None = None, style: ReturnStyle | None = None
 ) -> Attachment | Refusal:
@@ -79,7 +52,7 @@ def plan_file(
     ``handle`` is another path to open it by, where by its own another file may be found by now;
     ``style`` is how returns are seen, None: as is safe on this kernel.
     """
-    style = style or return_style()
+    style = style or _safe_style()
     try:
         with Elf(path, handle) as elf:
             known = plan_cache.load(path, elf.status, style)
@@ -92,6 +65,11 @@ def plan_file(
             return found
     except ElfError as error:
         return Refusal(error.fact, remedy=error.remedy)
+
+
+def _safe_style() -> ReturnStyle:
+    safe = release.has_safe_return_probes()
+    return ReturnStyle.TRAMPOLINE if safe else ReturnStyle.INSTRUCTIONS
 
 
 def _is_outdated(known: Attachment | Refusal, elf: Elf) -> bool:

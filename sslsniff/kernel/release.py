@@ -6,10 +6,39 @@ import re
 BPF_F_NO_PREALLOC = 1  # include/uapi/linux/bpf.h
 
 
+# On x86-64 a return probe's trampoline is a system call since 6.11 (uretprobe, number 335). A
+# seccomp filter that does not know it kills the process; since 6.14 filters do not see it
+# ("seccomp: passthrough uretprobe systemcall without filtering"), which
+# stable 6.12.14 and 6.13.3 have too, and 6.11 never got.
+_FIRST_WITH_SYSTEM_CALL = (6, 11)
+_FIRST_UNSEEN_BY_FILTERS = (6, 14)
+_FIXED_IN_STABLE = {(6, 12): 14, (6, 13): 3}
+
+
 def version() -> tuple[int, int]:
     """Return the running kernel's major and minor version."""
-    major, minor = re.findall(r"\d+", os.uname().release)[:2]
-    return int(major), int(minor)
+    major, minor, _ = _numbers(os.uname().release)
+    return major, minor
+
+
+def _numbers(release: str) -> tuple[int, int, int]:
+    """Return the first three numbers of a release as ``uname -r`` has it; 0 for those missing."""
+    major, minor, patch = (*map(int, re.findall(r"\d+", release)), 0, 0, 0)[:3]
+    return major, minor, patch
+
+
+def has_safe_return_probes(release: str | None = None) -> bool:
+    """Say whether return probes harm no process on a kernel; None: the running one.
+
+    ``release`` is as ``uname -r`` has it. Distributions count on their own behind the first two
+    numbers: where the third is unknown the kernel counts as not fixed.
+    """
+    major, minor, patch = _numbers(release or os.uname().release)
+    series = (major, minor)
+    if not _FIRST_WITH_SYSTEM_CALL <= series < _FIRST_UNSEEN_BY_FILTERS:
+        return True
+    fixed = _FIXED_IN_STABLE.get(series)
+    return fixed is not None and patch >= fixed
 
 
 def has_socket_tracepoints() -> bool:

@@ -12,9 +12,7 @@ import pytest
 
 from sslsniff import plan_cache, procfs, targets
 from sslsniff.errors import TargetError
-from sslsniff.targets import Attachment, Refusal, ReturnStyle, Scope
-
-TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS
+from sslsniff.targets import Attachment, Refusal, Scope
 
 
 @pytest.fixture(autouse=True)
@@ -29,28 +27,6 @@ def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
         assert isinstance(found, Refusal)
         assert reason in found.reason
         assert not found.is_tls
-
-
-@pytest.mark.parametrize(
-    ("release", "style"),
-    [
-        ("5.10.0-28-amd64", TRAMPOLINE),
-        ("6.10.14", TRAMPOLINE),
-        ("6.11.0-21-generic", INSTRUCTIONS),
-        ("6.11.11", INSTRUCTIONS),
-        ("6.12", INSTRUCTIONS),
-        ("6.12.0-55.el10.x86_64", INSTRUCTIONS),
-        ("6.12.13", INSTRUCTIONS),
-        ("6.12.14", TRAMPOLINE),
-        ("6.12.48+deb13-amd64", TRAMPOLINE),
-        ("6.13.2", INSTRUCTIONS),
-        ("6.13.3-arch1-1", TRAMPOLINE),
-        ("6.14.0", TRAMPOLINE),
-        ("7.0.1", TRAMPOLINE),
-    ],
-)
-def test_return_probes_are_avoided_where_they_kill(release: str, style: ReturnStyle) -> None:
-    assert targets.return_style(release) is style
 
 
 @contextlib.contextmanager
