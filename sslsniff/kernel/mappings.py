@@ -9,10 +9,12 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError
 
+_ONLINE = Path("/sys/devices/system/cpu/online")
 _SYSCALL_PERF_EVENT_OPEN = 298  # x86-64
 _TYPE_SOFTWARE = 1
 _COUNT_SW_DUMMY = 9
@@ -49,14 +51,17 @@ class Mapped(NamedTuple):
 
 
 class Mappings:
-    """The stream of such news, from all CPUs. ``fds`` are pollable."""
+    """The stream of such news, from all CPUs that are online. ``fds`` are pollable.
+
+    Raises ``KernelError``.
+    """
 
     def __init__(self) -> None:
         self.fds: list[int] = []
         self.lost = 0
         self._maps: list[mmap.mmap] = []
         try:
-            for cpu in range(os.cpu_count() or 1):
+            for cpu in _online_cpus():
                 self._open(cpu)
         except BaseException:
             self.close()
@@ -99,6 +104,25 @@ class Mappings:
         for fd in self.fds:
             os.close(fd)
         self._maps, self.fds = [], []
+
+
+def _online_cpus() -> list[int]:
+    try:
+        return parse_cpus(_ONLINE.read_text(encoding="ascii"))
+    except OSError as error:
+        raise KernelError(
+            f"cannot read {_ONLINE} ({error.strerror})", "mount sysfs at /sys"
+        ) from error
+
+
+def parse_cpus(text: str) -> list[int]:
+    """Return the numbers in a list of CPUs as the kernel writes it, such as ``0-2,4``.
+
+    Where some are offline, those that are online are not the first (Documentation/admin-guide/
+    cputopology.rst).
+    """
+    spans = (part.partition("-") for part in text.strip().split(","))
+    return [cpu for first, _, last in spans for cpu in range(int(first), int(last or first) + 1)]
 
 
 def _wrapped(ring: mmap.mmap, position: int, size: int) -> bytes:
