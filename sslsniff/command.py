@@ -1,6 +1,5 @@
 """A command that is started held, and let go when the probes stand."""
 
-import contextlib
 import errno
 import os
 import signal
@@ -15,7 +14,7 @@ _REMEDIES = {
 
 
 class HeldCommand:
-    """A child process that waits before it becomes ``arguments``.
+    """A child process that waits before it becomes ``arguments``, and ends if this one does.
 
     It has sslsniff's own standard input, output and error, and stays in its process group, so
     that Ctrl-C reaches it as if it had been started alone.
@@ -42,12 +41,6 @@ class HeldCommand:
             os.waitpid(self.pid, 0)
             remedy = _REMEDIES.get(int(reason), "check its name and PATH")
             raise TargetError(f"cannot start {self._name} ({os.strerror(int(reason))})", remedy)
-
-    def kill(self) -> None:
-        """End the child that was never released."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
 
     def wait(self) -> int:
         """Wait for the command's end; return its exit code as a shell shows it."""

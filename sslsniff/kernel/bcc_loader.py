@@ -1,6 +1,7 @@
 """The bcc loader: the same BPF source, compiled when sslsniff starts; for kernels without BTF."""
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -13,7 +14,7 @@ from typing import IO, Any
 from sslsniff import procfs
 from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import release
-from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
+from sslsniff.kernel.loader import Detach, refused_entry, refused_place, refused_probe
 
 SOURCES = Path(__file__).parent.parent / "bpf"
 
@@ -169,22 +170,14 @@ class BccLoader:
         function = self._function(program, self._bcc.BPF.RAW_TRACEPOINT)
         fd = self._bcc.lib.bpf_attach_raw_tracepoint(function.fd, tracepoint.encode())
         if fd < 0:
-            raise KernelError(f"cannot attach tracepoint {tracepoint}", "run sslsniff doctor")
-
-        def detach() -> None:
-            os.close(fd)
-
-        return detach
+            raise refused_place(f"tracepoint {tracepoint}", self._bcc.ct.get_errno())
+        return functools.partial(os.close, fd)
 
     def attach_kprobe(self, program: str, function: str) -> Detach:
         """See ``Loader``."""
         with _at_work(KernelError, f"cannot attach kprobe {function}", "run sslsniff doctor"):
             self._bpf.attach_kprobe(event=function.encode(), fn_name=program.encode())
-
-        def detach() -> None:
-            self._bpf.detach_kprobe(event=function.encode())
-
-        return detach
+        return functools.partial(self._bpf.detach_kprobe, event=function.encode())
 
     def close(self) -> None:
         """See ``Loader``."""

@@ -13,7 +13,7 @@ from typing import Any
 from sslsniff import procfs
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel import release, uprobe_multi
-from sslsniff.kernel.loader import Detach, refused_entry, refused_probe
+from sslsniff.kernel.loader import Detach, refused_entry, refused_place, refused_probe
 
 OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 
@@ -230,18 +230,14 @@ class LibbpfLoader:
         )
         return self._detach(link, f"kprobe {function}")
 
-    def _detach(self, link: int | None, what: str) -> Detach:
+    def _detach(self, link: int | None, place: str) -> Detach:
         if not link:
-            raise _attach_error(what, ctypes.get_errno())
+            raise refused_place(place, ctypes.get_errno())
         return functools.partial(self._lib.bpf_link__destroy, link)
 
     def close(self) -> None:
         """See ``Loader``."""
         self._lib.bpf_object__close(self._object)
-
-
-def _attach_error(what: str, number: int) -> KernelError:
-    return KernelError(f"cannot attach {what} ({os.strerror(number)})", "run sslsniff doctor")
 
 
 def _load_error(number: int) -> SslsniffError:

@@ -25,6 +25,11 @@ def refused_probe(program: str, offsets: Sequence[int], number: int) -> KernelEr
     return KernelError(f"cannot attach {program} at {places} ({os.strerror(number)})", _DOCTOR)
 
 
+def refused_place(place: str, number: int) -> KernelError:
+    """Return the error for a tracepoint or kprobe, ``place``, that was not attached to."""
+    return KernelError(f"cannot attach {place} ({os.strerror(number)})", _DOCTOR)
+
+
 _DOCTOR = "run sslsniff doctor"
 
 
