@@ -4,7 +4,7 @@ import contextlib
 import os
 import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sslsniff import targets
@@ -107,45 +107,53 @@ class Probes:
     def attach_tracepoints(self) -> None:
         """Follow the life of processes, and their socket calls. Raises ``KernelError``."""
         for program, tracepoint in _LIFE:
-            self._keep(self._loader.attach_raw_tracepoint(program, tracepoint))
+            self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
         try:
             _, detaches = sockets.attach(self._loader)
         except KernelError as error:
             self._note(f"addresses of connections will be unknown: {error.fact}")
         else:
-            for each in detaches:
-                self._keep(each)
+            self._detaches += detaches
 
     def attach(self, planned: Planned) -> bool:
-        """Place the probes of a file; returns whether the kernel took them."""
+        """Place the probes of a file; returns whether the kernel took those of any part."""
+        taken = [self._attach_part(part, planned) for part in planned.plan.parts]
+        self.files += any(taken)
+        return any(taken)
+
+    def _attach_part(self, part: Part, planned: Planned) -> bool:
+        """Place all probes of a part, or none: calls would begin there that never return."""
+        index = self._add_layout(part)
+        attached: list[Detach] = []
         try:
-            for part in planned.plan.parts:
-                self._attach_part(part, planned)
+            if isinstance(part.layout, RustlsLayout):
+                self._follow_sockets()
+                self._doubt(part, planned.path, index)
+            for (program, is_return), offsets in part.places().items():
+                detach = self._loader.attach_uprobes(
+                    program, _handle(planned.file), offsets, is_return=is_return, cookie=index
+                )
+                attached.append(detach)
         except KernelError as error:
             self._note(f"{planned.path}: {error}")
+            _take_away(attached)
             return False
-        self.files += 1
+        self._detaches += attached
+        self.count += len(part.probes)
         return True
 
-    def _attach_part(self, part: Part, planned: Planned) -> None:
-        index = self._add_layout(part)
-        if isinstance(part.layout, RustlsLayout):
-            self._follow_sockets()
-            name = f"{planned.path}: {part}"
-            if part.read_as is not None and name not in self._doubted.values():
-                self._note(f"{name}, as its own layout is not known")
-            self._doubted[index] = name
-        for (program, is_return), offsets in part.places().items():
-            detach = self._loader.attach_uprobes(
-                program, _handle(planned.file), offsets, is_return=is_return, cookie=index
-            )
-            self._keep(detach, len(offsets))
+    def _doubt(self, part: Part, path: str, index: int) -> None:
+        """Remember whose layout may not hold, and say if another version's is used."""
+        name = f"{path}: {part}"
+        if part.read_as is not None and name not in self._doubted.values():
+            self._note(f"{name}, as its own layout is not known")
+        self._doubted[index] = name
 
     def _follow_sockets(self) -> None:
         """Follow the ends of sockets: those of connections whose library tells of none."""
         if not self._follows_sockets:
+            self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._follows_sockets = True
-            self._keep(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
 
     def tell_misfits(self) -> None:
         """Say which parts were not as their layouts say, once; the programs drop them."""
@@ -154,17 +162,9 @@ class Probes:
             self._note(f"{name} keeps its data otherwise than is known: it is not shown")
 
     def detach(self) -> None:
-        """Take all away, side by side: each waits until no CPU is in it. Safe to call again."""
-        threads = [threading.Thread(target=detach) for detach in self._detaches]
-        self._detaches.clear()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def _keep(self, detach: Detach, probes: int = 0) -> None:
-        self._detaches.append(detach)
-        self.count += probes
+        """Take all away. Safe to call again."""
+        detaches, self._detaches = self._detaches, []
+        _take_away(detaches)
 
     def _add_layout(self, part: Part) -> int:
         """Tell the programs the layout of a part's objects; return the index it has there.
@@ -182,6 +182,15 @@ class Probes:
         index = len(libraries) - 1
         self._tables.set_layout(index, [part])
         return index
+
+
+def _take_away(detaches: Iterable[Detach]) -> None:
+    """Take away what was attached, side by side: each waits until no CPU is in it."""
+    threads = [threading.Thread(target=detach) for detach in detaches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _handle(file: int) -> str:

@@ -125,6 +125,26 @@ def test_a_refused_probe_names_its_file(
     )
 
 
+def test_a_part_whose_last_probe_is_refused_has_none(libraries: list[Path], pid: int) -> None:
+    loader = LibbpfLoader(RING_BYTES)
+    plan = targets.plan_file(str(libraries[0]))
+    assert isinstance(plan, Attachment)
+    [part] = plan.parts
+    *first, last = part.probes
+    beyond = part._replace(probes=(*first, last._replace(offset=1 << 40)))
+    notes: list[str] = []
+    probes = Probes(loader, Tables(loader), ["unknown"], notes.append)
+    with libraries[0].open("rb") as file:
+        planned = Planned(str(libraries[0]), file.fileno(), plan._replace(parts=(beyond, part)))
+        assert probes.attach(planned)
+        assert (probes.files, probes.count, len(notes)) == (1, len(part.probes), 1)
+        assert breakpoints(pid, libraries[0]) == {each.offset for each in part.probes}
+        probes.detach()
+        assert not probes.attach(planned._replace(plan=plan._replace(parts=(beyond,))))
+        assert breakpoints(pid, libraries[0]) == set()
+    loader.close()
+
+
 def test_a_full_table_is_told_with_a_remedy() -> None:
     loader = LibbpfLoader(RING_BYTES)
     full = "the kernel's table of uids is full: name fewer to watch"
