@@ -5,9 +5,10 @@ a *stream* only ever an HTTP/2 stream, a *direction* is as the traced process se
 """
 
 import re
+import socket
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sslsniff.decoders.messages import Header, Headers, Side
 
@@ -49,6 +50,12 @@ class Address(NamedTuple):
 
     ip: str
     port: int
+
+    @classmethod
+    def of(cls, raw: bytes, port: int) -> Self:
+        """Return an address of 4 or 16 octets; IPv4 mapped into IPv6 is shown as IPv4."""
+        text = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
+        return cls(text.removeprefix("::ffff:") if "." in text else text, port)
 
 
 @dataclass(slots=True)

@@ -184,7 +184,7 @@ class TcpConnection:
         self._role = None if self._joined else Side.CLIENT
         self._addresses: tuple[Address, Address] | None = None
         if described is None or described.addresses_known:
-            ends = segments.address(client), segments.address(server)
+            ends = Address.of(*client), Address.of(*server)
             if described is not None and described.client_port is not None:
                 ends = Address(ends[0].ip, described.client_port), ends[1]
             self._addresses = ends if plays is Side.CLIENT else ends[::-1]

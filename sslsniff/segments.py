@@ -4,13 +4,11 @@ dpkt hides how much of a packet was cut off and what it could not read: both are
 """
 
 import contextlib
-import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import dpkt
 
-from sslsniff.model import Address
 from sslsniff.packets import ACK, LINK_RAW, RST
 
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
@@ -109,12 +107,3 @@ def _segment(layer: Any) -> Segment | None:
         payload=payload,
         size=size,
     )
-
-
-def address(end: End) -> Address:
-    """Return an end of a ``Segment`` with its IP address as text, mapped IPv4 as IPv4."""
-    raw, port = end
-    if len(raw) == 4:
-        return Address(socket.inet_ntop(socket.AF_INET, raw), port)
-    text = socket.inet_ntop(socket.AF_INET6, raw)
-    return Address(text.removeprefix("::ffff:") if "." in text else text, port)

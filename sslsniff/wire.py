@@ -252,8 +252,8 @@ def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
     return Addresses(
         time_ns + clock_offset_ns,
         connection,
-        Address(_ip(family, local[:size]), local_port),
-        Address(_ip(family, remote[:size]), remote_port),
+        Address.of(local[:size], local_port),
+        Address.of(remote[:size], remote_port),
         sock,
     )
 
@@ -303,9 +303,3 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
 
 def _text(raw: bytes) -> str | None:
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None
-
-
-def _ip(family: int, raw: bytes) -> str:
-    """Return the text form; an IPv4 address mapped into IPv6 is shown as IPv4."""
-    text = socket.inet_ntop(family, raw)
-    return text.removeprefix("::ffff:") if "." in text else text

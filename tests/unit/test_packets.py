@@ -7,7 +7,7 @@ from scapy.layers.inet6 import IPv6
 
 from sslsniff.model import Address
 from sslsniff.packets import ACK, FIN, LINK_RAW, SYN, Sender, connect
-from sslsniff.segments import address, parse
+from sslsniff.segments import parse
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)
@@ -31,8 +31,8 @@ def test_handshake_and_data(client: Address, server: Address) -> None:
     assert dict(tcps[0].options) == {"MSS": 65475, "NOP": None, "WScale": 7}
     assert segments[3]
     assert segments[3].payload == b"hello"
-    assert address(segments[3].source) == client
-    assert address(segments[3].destination)[1] == server.port
+    assert Address.of(*segments[3].source) == client
+    assert segments[3].destination[1] == server.port
 
 
 def test_headers_agree_with_dpkt() -> None:
@@ -75,8 +75,8 @@ def test_mixed_families_are_written_mapped() -> None:
     near, _ = connect(NEAR, NEAR6, 1)
     segment = parse(LINK_RAW, near.data(0))
     assert segment
-    assert address(segment.source) == NEAR
-    assert address(segment.destination) == NEAR6
+    assert Address.of(*segment.source) == NEAR
+    assert Address.of(*segment.destination) == NEAR6
 
 
 def test_sender_is_abstract() -> None:
