@@ -129,7 +129,7 @@ class LiveCapture:
         """Make sure that the processes to watch live, now that their ends are noticed."""
         for pid in self._scope.pids:
             if not procfs.exists(pid):
-                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
+                raise targets.no_process(pid)
 
     def _tell_refused(self) -> None:
         """Say of each file with a TLS library that is not probed why it is not, once."""

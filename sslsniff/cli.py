@@ -112,7 +112,8 @@ def _live(given: list[str]) -> int:
     # The rest is imported while the programs are loaded.
     from sslsniff.capture import LiveCapture
     from sslsniff.outputs import check_outputs, open_sinks
-    from sslsniff.targets import ReturnStyle, Scope
+    from sslsniff.parts import ReturnStyle
+    from sslsniff.targets import Scope
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)

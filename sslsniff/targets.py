@@ -12,21 +12,8 @@ from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError, TargetError
 from sslsniff.kernel import release
-from sslsniff.parts import Probe, ReturnStyle
+from sslsniff.parts import ReturnStyle
 from sslsniff.plans import PLANS
-
-__all__ = [
-    "Attachment",
-    "Probe",
-    "Refusal",
-    "ReturnStyle",
-    "Scope",
-    "Usage",
-    "candidates",
-    "is_named",
-    "plan_file",
-    "survey",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +170,18 @@ def _processes(scope: Scope) -> Iterator[procfs.Process]:
         process = procfs.process(pid)
         if process is None:
             if scope.pids:
-                raise TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
+                raise no_process(pid)
             continue
         if scope.uids and process.uid not in scope.uids:
             continue
         if scope.comms and not _has_name(process, scope.comms):
             continue
         yield process
+
+
+def no_process(pid: int) -> TargetError:
+    """Return the error for a process that was asked for and is not there."""
+    return TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
 
 
 def _has_name(process: procfs.Process, names: Iterable[str]) -> bool:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from sslsniff import plan_cache, procfs, targets
+from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import TargetError
-from sslsniff.targets import Attachment, Refusal, Scope
+from sslsniff.targets import Scope
 
 
 @pytest.fixture(autouse=True)
