@@ -1,5 +1,6 @@
 """The two sides of the wire contract, and the parsing of its records."""
 
+import re
 import struct
 
 import pytest
@@ -75,6 +76,38 @@ def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> No
         flat += [(offset + 8 * index, size // count) for index in range(count)]
     assert fields(layout) == flat
     assert layout.size == STRUCTS[name].size
+
+
+def numbers(header: str, kind: str) -> list[str]:
+    """Return the members of an enum of a BPF header, in order."""
+    text = OBJECT.with_name(header).read_text("utf-8")
+    [body] = re.findall(rf"enum {kind} \{{(.*?)\}}", text, re.DOTALL)
+    return re.findall(r"^\t(\w+)", body, re.MULTILINE)
+
+
+def defined(header: str, name: str) -> int:
+    """Return the number that a BPF header defines ``name`` to be."""
+    text = OBJECT.with_name(header).read_text("utf-8")
+    [value] = re.findall(rf"^#define {name} (\d+)$", text, re.MULTILINE)
+    return int(value)
+
+
+def test_numbers_are_those_of_the_source() -> None:
+    counters = numbers("maps.bpf.h", "counter")
+    for index, cause in enumerate(tables._COUNTED):
+        both = [f"COUNTER_{cause.name}_EVENTS", f"COUNTER_{cause.name}_BYTES"]
+        assert counters[2 * index : 2 * index + 2] == both
+    for name in ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES"):
+        assert counters[getattr(tables, f"_{name}")] == f"COUNTER_{name}"
+    assert counters.index("COUNTERS") == tables._LOST_CLOSES + 1
+    kinds = numbers("event.h", "event_kind")
+    for number, parser in wire._PARSERS.items():
+        assert parser.__name__.removeprefix("_parse_") == kinds[number - 1].lower()[6:]
+    assert len(kinds) == len(wire._PARSERS)
+    cuts = [each and f"CUT_{each.name}" for each in wire._CUTS]
+    assert [None, *numbers("event.h", "cut")[1:]] == cuts
+    assert defined("maps.bpf.h", "MOST_LAYOUTS") == tables.MOST_LAYOUTS
+    assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == tables._MISFITS_ALLOWED
 
 
 def test_data_is_parsed() -> None:
