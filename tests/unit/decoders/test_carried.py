@@ -218,7 +218,7 @@ def test_unfinished_messages_share_one_room() -> None:
 
 def test_both_bodies_of_as_many_exchanges_as_may_be_open_are_read() -> None:
     decoder = carried("h2")
-    fields: list[Header] = [("content-type", "application/grpc")]
+    fields = Headers([("content-type", "application/grpc")])
     for at in range(4096):
         decoder._read([RequestHead(at, "HTTP/2", "POST", "/", headers=fields)])
         decoder._read([ResponseHead(at, "HTTP/2", 200, "", fields)])
