@@ -3,8 +3,8 @@
 Nothing is enforced: windows, limits and the order of states are the peers' business.
 
 Memory per connection: two readers and two header blocks (up to 256 KiB each), two
-HPACK tables (64 KiB each by RFC 7541's count), ``_MAX_STREAMS`` small numbers: 2 MiB at
-worst, some KiB as a rule.
+HPACK tables (64 KiB each by RFC 7541's count), two times ``_MAX_STREAMS`` small numbers:
+2 MiB at worst, some KiB as a rule.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from sslsniff.decoders.messages import (
 _REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
 _REQUEST_END, _RESPONSE_END = 4, 8
 _CLOSED = 16  # reset or given up: what still comes for it is not told
-_MAX_STREAMS = 4096
+_MAX_STREAMS = 4096  # that are open; and of those that are closed, the last
 
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
@@ -66,6 +66,7 @@ class Http2:
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
         self._view = FrameView() if frames else None
         self._streams: dict[int, int] = {}
+        self._closed: dict[int, None] = {}  # apart, so that many of them take no open one's place
         if upgraded:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
             if self._view:
@@ -95,11 +96,10 @@ class Http2:
         out: list[Message] = []
         self._of(side).reader.end(out)
         self._block_lost(side, "connection closed", out)
-        for stream, state in self._streams.items():
+        for stream, state in list(self._streams.items()):
             owed = side is _SERVER or state & _REQUEST_HEAD
-            if owed and not state & (self._of(side).end | _CLOSED):
-                out.append(Aborted(stream, side, "connection closed"))
-                self._streams[stream] = state | _CLOSED
+            if owed and not state & self._of(side).end:
+                self._abort(stream, side, "connection closed", out)
         return out
 
     # What the readers tell.
@@ -182,7 +182,7 @@ class Http2:
             busy = [
                 stream
                 for stream, state in self._streams.items()
-                if state & direction.head and not state & (direction.end | _CLOSED)
+                if state & direction.head and not state & direction.end
             ]
             if len(busy) == 1:
                 out.append(BodyData(busy[0], side, b"", missing))
@@ -346,7 +346,10 @@ class Http2:
         return self._client if side is _CLIENT else self._server
 
     def _state(self, stream: int) -> int:
-        return self._streams.get(stream, 0)
+        state = self._streams.get(stream)
+        if state is None:
+            return _CLOSED if stream in self._closed else 0
+        return state
 
     def _note(self, stream: int, bits: int) -> int:
         streams = self._streams
@@ -372,10 +375,11 @@ class Http2:
 
     def _abort(self, stream: int, side: Side, error: str, out: list[Message]) -> None:
         # A stream that is not known is over, or was never seen: there is nothing to end.
-        state = self._state(stream)
-        if state and not state & _CLOSED:
+        if self._streams.pop(stream, None) is not None:
             out.append(Aborted(stream, side, error))
-            self._note(stream, _CLOSED)
+            if len(self._closed) >= _MAX_STREAMS:
+                del self._closed[next(iter(self._closed))]
+            self._closed[stream] = None
 
 
 _ACTS: dict[int, Callable[..., list[Header] | None]] = {

@@ -8,9 +8,11 @@ from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     HEADERS,
     PREFACE,
+    RST_STREAM,
     SETTINGS,
 )
 from sslsniff.decoders.messages import (
+    Aborted,
     MessageEnd,
     RequestHead,
     Undecoded,
@@ -72,3 +74,15 @@ def test_streams_are_bounded() -> None:
     for stream in range(1, 20001, 2):
         decoder.feed(C, ask(stream))
     assert len(decoder._streams) == 4096
+
+
+def test_a_stream_is_not_forgotten_for_many_that_were_reset() -> None:
+    """As a watch that stays open for days, beside calls that time out."""
+    decoder = Http2()
+    run(decoder, [(C, PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 4, 1, b"\x82"))])
+    cancel = b"\0\0\0\x08"
+    for stream in range(3, 20_001, 2):
+        call = frame(HEADERS, 5, stream, b"\x82")
+        run(decoder, [(C, call + frame(RST_STREAM, 0, stream, cancel))])
+    assert run(decoder, [(S, frame(RST_STREAM, 0, 1, cancel))]) == [Aborted(1, S, "reset: CANCEL")]
+    assert run(decoder, [(S, frame(HEADERS, 5, 19_999, b"\x88"))]) == []
