@@ -23,6 +23,7 @@ from tests.servers import Certificate
 
 MIB = 1 << 20
 CALL_LIMIT = 16 * MIB
+STOPPED_MS = 10_000
 
 
 @pytest.fixture
@@ -187,11 +188,12 @@ def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) ->
 def test_stopped_reader(
     load: Load, receiver: Receiver, certificate: Certificate, sniff: Sniff
 ) -> None:
-    """Nobody reads the ring for two seconds while it fills: what is lost is known exactly."""
+    """Nobody reads the ring for ten seconds under load: what is lost is known exactly."""
     with contextlib.ExitStack() as ending:
         quick = ending.enter_context(load.receiver(certificate.certificate, certificate.key))
         # One that has its connection all the time, others that come and go meanwhile.
-        long = held(load.sender(receiver.port, 1, (20, 1000), (9_000, 4_000)))
+        burst = ((900, 4_000), (STOPPED_MS // 10, 0))
+        long = held(load.sender(receiver.port, 1, (20, 1000), *burst * 10))
         short = [held(load.sender(quick.port, seed, (30, 700))) for seed in range(2, 7)]
         markers = [held(load.sender(quick.port, seed, (1, 700))) for seed in range(10, 40)]
         after = held(load.sender(quick.port, 99, (30, 700)))
@@ -199,9 +201,7 @@ def test_stopped_reader(
         pids = [part for each in senders for part in ("--pid", str(each.pid))]
         with sniff("--chunks", "--ring-size", "4M", *pids) as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)
-            stopped = time.monotonic()
-            sent = [told(each.communicate("go\n", PATIENCE_S)[0]) for each in (long, *short)]
-            time.sleep(max(0.0, 2 - (time.monotonic() - stopped)))
+            sent = [told(each.communicate("go\n", 4 * PATIENCE_S)[0]) for each in (long, *short)]
             sniffer.process.send_signal(signal.SIGCONT)
             sent += until_caught_up(sniffer, markers)
             sent.append(told(after.communicate("go\n", PATIENCE_S)[0]))

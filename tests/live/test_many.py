@@ -1,0 +1,105 @@
+"""Many short processes, many connections: all are seen, and nothing of them stays behind."""
+
+import contextlib
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.live.checks import Sniff, assert_whole, connections, content, run, sha256, started
+from tests.live.kernel_objects import entries, wait_until
+from tests.live.load import Load, held, told
+from tests.live.sniffer import PATIENCE_S, Sniffer
+from tests.servers import PROGRAMS, Certificate
+
+PAIRS = PROGRAMS / "pairs.c"
+PROCESSES = 2_000
+PROCESS_BYTES = 700
+CONNECTIONS = 20_000
+MOST_GROWTH_BYTES = 2 << 20
+
+
+def files(sniffer: Sniffer) -> int:
+    return len(list(Path(f"/proc/{sniffer.process.pid}/fd").iterdir()))
+
+
+def memory_bytes(sniffer: Sniffer) -> int:
+    status = Path(f"/proc/{sniffer.process.pid}/status").read_text().splitlines()
+    [line] = [line for line in status if line.startswith("VmRSS:")]
+    return int(line.split()[1]) << 10
+
+
+def test_short_processes(load: Load, certificate: Certificate, sniff: Sniff) -> None:
+    """Children of a shell, one after the other: the data of each, byte by byte."""
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        command = " ".join(load.sender(receiver.port, 0, (1, PROCESS_BYTES)))
+        command = command.replace(" 0 ", " $seed ", 1)
+        script = f"for seed in $(seq {PROCESSES}); do {command}; done; echo; read word"
+        shell = held(["sh", "-c", script])
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        with sniff("--chunks", "--pid", str(shell.pid)) as sniffer:
+            open_files = files(sniffer)
+            shell.stdin.write("go\n")
+            shell.stdin.flush()
+            sent = []
+            for line in iter(shell.stdout.readline, "\n"):
+                sent.append(told(line))
+                assert receiver.next().sha256 == sent[-1].sha256
+            sniffer.until(PROCESSES, "chunk")
+            assert files(sniffer) <= open_files
+            left = {"threads": 0, "watched": 0, "connections": 0, "pids": 1}
+            wait_until(lambda: entries(sniffer.process.pid, *left) == left)
+            shell.communicate("end\n", PATIENCE_S)
+            captured = sniffer.wait()
+
+    chunks = {(each["pid"], sha256(content(each["data"]))) for each in captured.of("chunk")}
+    assert len({each.pid for each in sent}) == PROCESSES
+    assert not chunks ^ {(each.pid, each.sha256) for each in sent}
+    summary = captured.summary
+    assert (summary["bytes"], summary["lost_bytes"]) == (PROCESSES * PROCESS_BYTES, 0)
+    assert connections(captured, comm="load") == connections(captured, "closed") == PROCESSES
+
+
+@contextlib.contextmanager
+def pairs(folder: Path, certificate: Certificate) -> Iterator["subprocess.Popen[str]"]:
+    """Run tests/programs/pairs.c."""
+    program = folder / "pairs"
+    run("gcc", "-O2", "-Wall", "-Werror", "-o", program, PAIRS, "-lssl", "-lcrypto")
+    with started(program, certificate.certificate, certificate.key) as process:
+        yield process
+
+
+def make(process: "subprocess.Popen[str]", count: int) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{count}\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == f"{count}\n"
+
+
+def test_connections(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """Both ends of each, with an exchange; the memory for the first quarter is enough."""
+    with (
+        pairs(tmp_path, certificate) as process,
+        sniff("--pid", str(process.pid)) as sniffer,
+    ):
+        open_files = files(sniffer)
+        make(process, CONNECTIONS // 8)
+        sniffer.until(CONNECTIONS // 4)
+        at_first_bytes = memory_bytes(sniffer)
+        make(process, CONNECTIONS // 8 * 3)
+        sniffer.until(CONNECTIONS)
+        grown_bytes = memory_bytes(sniffer) - at_first_bytes
+        assert files(sniffer) <= open_files
+        left = {"threads": 1, "watched": 1, "connections": 0}
+        wait_until(lambda: entries(sniffer.process.pid, *left) == left)
+        captured = sniffer.stop()
+
+    targets = Counter(each["request"]["target"] for each in captured.exchanges)
+    assert set(targets.values()) == {2}
+    assert len(captured.exchanges) == CONNECTIONS
+    assert {each["error"] for each in captured.exchanges} == {None}
+    assert_whole(captured)
+    assert connections(captured) == connections(captured, "closed") == CONNECTIONS
+    assert grown_bytes < MOST_GROWTH_BYTES
