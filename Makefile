@@ -7,15 +7,16 @@ BIN := .venv/bin
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 900
 RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench bench-long format clean
+.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +26,7 @@ help:
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
+	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
@@ -63,6 +65,11 @@ test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
 	missed=$$?; $(BIN)/python -m bench.report && exit $$missed
+
+soak: .cache/bench-packages .cache/developer .cache/wheels rust
+	$(SUDO) $(BIN)/python -m bench.soak $(SOAK_SECONDS); missed=$$?; \
+	$(SUDO) $(BIN)/pytest -m reliability --junitxml=.cache/reliability.xml tests/unit tests/live; \
+	failed=$$?; $(BIN)/python -m tests.reliability .cache/reliability.xml && exit $$((missed + failed))
 
 format: .cache/developer
 	$(BIN)/ruff check --fix .

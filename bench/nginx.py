@@ -24,7 +24,7 @@ _CONFIGURATION = """
 daemon off; user root; worker_processes 2; pid {folder}/pid;
 events {{ worker_connections 64; }}
 http {{
-    access_log off;
+    access_log {access_log};
     keepalive_requests 10000000;
     server {{
         listen 127.0.0.1:{port} ssl http2;
@@ -37,15 +37,17 @@ http {{
 
 
 class _Nginx:
-    """A running nginx; it serves /1k."""
+    """A running nginx; it serves /1k and logs to ``access_log``."""
 
-    def __init__(self, folder: Path, certificate: Certificate) -> None:
+    def __init__(self, folder: Path, certificate: Certificate, access_log: str) -> None:
         (folder / "1k").write_bytes(bytes(range(256)) * 4)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         configuration = folder / "nginx.conf"
         configuration.write_text(
-            _CONFIGURATION.format(folder=folder, port=port, certificate=certificate)
+            _CONFIGURATION.format(
+                folder=folder, port=port, certificate=certificate, access_log=access_log
+            )
         )
         self.url = f"https://127.0.0.1:{port}/1k"
         self.process = subprocess.Popen(
@@ -66,8 +68,11 @@ class _Nginx:
 
 
 @contextlib.contextmanager
-def _nginx(folder: Path, certificate: Certificate) -> Iterator[_Nginx]:
-    running = _Nginx(folder, certificate)
+def running_nginx(
+    folder: Path, certificate: Certificate, access_log: str = "off"
+) -> Iterator[_Nginx]:
+    """Run it; a line is logged for each request that it served, where a file is named."""
+    running = _Nginx(folder, certificate, access_log)
     try:
         yield running
     finally:
@@ -77,7 +82,7 @@ def _nginx(folder: Path, certificate: Certificate) -> Iterator[_Nginx]:
 
 def measure() -> Iterator[Row]:
     """Ask at a fixed rate, decoded, and as fast as it goes, captured."""
-    with own_folder() as (folder, certificate), _nginx(folder, certificate) as nginx:
+    with own_folder() as (folder, certificate), running_nginx(folder, certificate) as nginx:
         watched = [part for pid in nginx.pids for part in ("--pid", str(pid))]
         for protocol in PROTOCOLS:
             yield from _fixed(nginx.url, protocol, folder, watched)

@@ -23,16 +23,17 @@ def this_machine() -> str:
     return f"Linux {platform.release()}, {cpus} CPUs, Python {platform.python_version()}"
 
 
-def load() -> Results:
-    """Return what was measured before; nothing if nothing was."""
-    if not PATH.exists():
+def load(path: Path | None = None) -> Results:
+    """Return what was measured before, in ``PATH`` if no other is given; nothing if nothing was."""
+    path = path or PATH
+    if not path.exists():
         return Results(this_machine(), {})
-    told = json.loads(PATH.read_text())
+    told = json.loads(path.read_text())
     parts = {part: [_row(row) for row in rows] for part, rows in told["parts"].items()}
     return Results(told["machine"], parts)
 
 
-def save(results: Results) -> None:
+def save(results: Results, path: Path | None = None) -> None:
     """Keep ``results``, a row a line."""
     parts = ",\n".join(
         f"  {json.dumps(part)}: [\n"
@@ -41,7 +42,7 @@ def save(results: Results) -> None:
         for part, rows in results.parts.items()
     )
     machine = json.dumps(results.machine)
-    PATH.write_text(f'{{"machine": {machine},\n "parts": {{\n{parts}\n}}}}\n')
+    (path or PATH).write_text(f'{{"machine": {machine},\n "parts": {{\n{parts}\n}}}}\n')
 
 
 def _row(told: dict[str, Any]) -> Row:

@@ -71,6 +71,10 @@ class Running:
         user, system = stat.rpartition(")")[2].split()[11:13]  # proc(5): fields 14 and 15
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
+    def files(self) -> list[Path]:
+        """Return its open files."""
+        return list(Path(f"/proc/{self.process.pid}/fd").iterdir())
+
     def memory_mb(self, name: str) -> float:
         """Return VmRSS or VmHWM, in millions of bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()

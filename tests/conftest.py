@@ -1,7 +1,15 @@
 """What all tests share."""
 
+import pytest
 from hypothesis import settings
 
 # A machine under load is slow, and nothing here tests its speed.
 settings.register_profile("sslsniff", deadline=None)
 settings.load_profile("sslsniff")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tell in the report which row of README's table a test is for."""
+    for item in items:
+        for mark in item.iter_markers("reliability"):
+            item.user_properties += zip(("kind", "what"), mark.args, strict=True)

@@ -197,3 +197,6 @@ def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[s
 
 Sniff = Callable[..., Any]
 """The fixture ``sniff``."""
+
+Record = Callable[[str, object], None]
+"""pytest's fixture ``record_property``."""

@@ -16,7 +16,7 @@ from sslsniff.flows import Flows
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.replay import ReplaySource
 from tests.live import checks
-from tests.live.checks import Sniff
+from tests.live.checks import Record, Sniff
 from tests.live.load import Load, Passed, Receiver, held, told
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured, Sniffer
 from tests.servers import Certificate
@@ -67,6 +67,7 @@ class Sums:
         pytest.param(200_000, 64, "sender", id="200,000 calls"),
     ],
 )
+@pytest.mark.reliability("load", "100 MB, and 200,000 calls, at full speed")
 def test_every_byte(
     calls: int,
     size: int,
@@ -74,6 +75,7 @@ def test_every_byte(
     load: Load,
     receiver: Receiver,
     tmp_path: Path,
+    record_property: Record,
 ) -> None:
     """The capture of an end, read back through the library, is what both ends hashed."""
     capture = tmp_path / "capture.pcapng"
@@ -93,7 +95,9 @@ def test_every_byte(
     _, summary = sniffer.communicate(timeout=PATIENCE_S)
 
     assert sniffer.returncode == 0
-    assert re.fullmatch(r"1 connection, .*, 0 bytes lost\n", summary)
+    lost = re.fullmatch(r"1 connection, .*, (\d+) bytes lost\n", summary)
+    assert lost is not None
+    assert lost[1] == "0"
     assert sent.bytes == got.bytes == calls * size
     assert sent.sha256 == got.sha256
     source = ReplaySource(capture)
@@ -105,6 +109,7 @@ def test_every_byte(
     direction = Direction.WRITE if end == "sender" else Direction.READ
     assert sums.bytes == {(pid, direction): calls * size}
     assert sums.sha256(pid, direction) == sent.sha256
+    record_property("lost_bytes", lost[1])
 
 
 def assert_accounted(captured: Captured, sent: Passed) -> tuple[int, dict[str, int]]:
@@ -185,8 +190,13 @@ def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) ->
     raise TimeoutError("the reader has not caught up")
 
 
+@pytest.mark.reliability("fault", "sslsniff is stopped for 10 s, and the ring fills")
 def test_stopped_reader(
-    load: Load, receiver: Receiver, certificate: Certificate, sniff: Sniff
+    load: Load,
+    receiver: Receiver,
+    certificate: Certificate,
+    sniff: Sniff,
+    record_property: Record,
 ) -> None:
     """Nobody reads the ring for ten seconds under load: what is lost is known exactly."""
     with contextlib.ExitStack() as ending:
@@ -224,6 +234,7 @@ def test_stopped_reader(
     assert set(lost) == {"ring full"}
     assert kept > 3 * MIB
     assert assert_accounted(captured, sent[-1]) == (21_000, {})
+    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
 @pytest.mark.parametrize(("spill", "causes"), [("64M", set()), ("6M", {"ring full"})])

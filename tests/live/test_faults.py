@@ -12,13 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections, read, run
+from tests.live.checks import Record, Sniff, assert_passed, assert_whole, connections, read, run
+from tests.live.clients import (
+    ask,
+    late_python_client,
+    load_library,
+    loading,
+    python_client,
+    say,
+)
 from tests.live.kernel_objects import alive, entries, objects, wait_until
 from tests.live.load import Load, held
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import PATIENCE_S, sniffing
 from tests.live.test_openssl_cli import s_server
-from tests.live.test_processes import ask, late_python_client, load_library, loading, python_client
 from tests.live.test_terminal import ping, s_client, showing, wait_for
 from tests.servers import PROGRAMS, Certificate, Server
 
@@ -53,8 +60,15 @@ def harmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("returns", ["auto", "instructions"])
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.reliability("fault", "programs crash, are killed, fork or exec inside a call")
 def test_in_the_middle_of_a_call(
-    fault: str, returns: str, harmed: Path, server: Server, own_library: Path, sniff: Sniff
+    fault: str,
+    returns: str,
+    harmed: Path,
+    server: Server,
+    own_library: Path,
+    sniff: Sniff,
+    record_property: Record,
 ) -> None:
     """The program ends as it does unwatched; the kernel's tables keep nothing of it."""
     command = [harmed, str(server.port), fault]
@@ -79,10 +93,17 @@ def test_in_the_middle_of_a_call(
     assert_whole(captured)
     assert connections(captured) == connections(captured, "closed")
     assert (captured.code, captured.stderr.count("\n")) == (0, 1)
+    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
+@pytest.mark.reliability("fault", "a library is replaced while it is mapped")
 def test_library_upgraded(
-    server: Server, certificate: Certificate, tmp_path: Path, own_library: Path, sniff: Sniff
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+    own_library: Path,
+    sniff: Sniff,
+    record_property: Record,
 ) -> None:
     """A new file is moved over the library while it is mapped: both are watched, by its name."""
     library = Path(shutil.copy(own_library, tmp_path / "libssl.so.3"))
@@ -114,10 +135,17 @@ def test_library_upgraded(
     assert_whole(captured)
     line = f"sslsniff: {library} came into use by process {new.pid}: watched from now on\n"
     assert line in captured.stderr
+    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
+@pytest.mark.reliability("fault", "one of two sslsniffs is killed with -9")
 def test_two_at_once_one_is_killed(
-    server: Server, certificate: Certificate, own_library: Path, tmp_path: Path, sniff: Sniff
+    server: Server,
+    certificate: Certificate,
+    own_library: Path,
+    tmp_path: Path,
+    sniff: Sniff,
+    record_property: Record,
 ) -> None:
     """Both see all; what the killed one had in the kernel goes, what the other has stays."""
     (tmp_path / "killed").mkdir()
@@ -150,6 +178,7 @@ def test_two_at_once_one_is_killed(
     assert_passed(before, passed, role="client", pid=client.pid)
     assert_passed(captured, [*passed, *later], role="client", pid=client.pid)
     assert_whole(captured)
+    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
 class Clock:
@@ -173,11 +202,13 @@ class Clock:
         return float(run("date", "+%s.%N", **self.environment))
 
 
+@pytest.mark.reliability("fault", "the clock is set back by an hour")
 def test_clock_set_back(
     load: Load,
     certificate: Certificate,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
 ) -> None:
     """Times and waits go on as if nobody had set the clock: sslsniff's alone, by an hour."""
     clock, capture = Clock(tmp_path), tmp_path / "capture.pcapng"
@@ -197,9 +228,7 @@ def test_clock_set_back(
         assert clock.read_s() >= began_s
         clock.set_off(-BACK_S)
         assert clock.read_s() < began_s
-        assert waiter.stdin is not None
-        waiter.stdin.write("go\n")
-        waiter.stdin.flush()
+        say(waiter, "go")
         ping(client, "no protocol of ours")
         wait_for(lines, "not decoded: unknown protocol")  # a second later
         sniffer.send_signal(signal.SIGUSR1)
@@ -219,3 +248,4 @@ def test_clock_set_back(
     ]
     assert len(times_s) > 4
     assert began_s < min(times_s) <= max(times_s) < ended_s
+    record_property("lost_bytes", captured.summary["lost_bytes"])

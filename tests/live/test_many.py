@@ -1,12 +1,23 @@
 """Many short processes, many connections: all are seen, and nothing of them stays behind."""
 
 import contextlib
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.live.checks import Sniff, assert_whole, connections, content, run, sha256, started
+import pytest
+
+from tests.live.checks import (
+    Record,
+    Sniff,
+    assert_whole,
+    connections,
+    content,
+    run,
+    sha256,
+    started,
+)
+from tests.live.clients import Process, next_line, say
 from tests.live.kernel_objects import entries, wait_until
 from tests.live.load import Load, held, told
 from tests.live.sniffer import PATIENCE_S, Sniffer
@@ -29,19 +40,20 @@ def memory_bytes(sniffer: Sniffer) -> int:
     return int(line.split()[1]) << 10
 
 
-def test_short_processes(load: Load, certificate: Certificate, sniff: Sniff) -> None:
+@pytest.mark.reliability("load", "2,000 short processes")
+def test_short_processes(
+    load: Load, certificate: Certificate, sniff: Sniff, record_property: Record
+) -> None:
     """Children of a shell, one after the other: the data of each, byte by byte."""
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         command = " ".join(load.sender(receiver.port, 0, (1, PROCESS_BYTES)))
         command = command.replace(" 0 ", " $seed ", 1)
         script = f"for seed in $(seq {PROCESSES}); do {command}; done; echo; read word"
         shell = held(["sh", "-c", script])
-        assert shell.stdin is not None
         assert shell.stdout is not None
         with sniff("--chunks", "--pid", str(shell.pid)) as sniffer:
             open_files = files(sniffer)
-            shell.stdin.write("go\n")
-            shell.stdin.flush()
+            say(shell, "go")
             sent = []
             for line in iter(shell.stdout.readline, "\n"):
                 sent.append(told(line))
@@ -59,10 +71,11 @@ def test_short_processes(load: Load, certificate: Certificate, sniff: Sniff) -> 
     summary = captured.summary
     assert (summary["bytes"], summary["lost_bytes"]) == (PROCESSES * PROCESS_BYTES, 0)
     assert connections(captured, comm="load") == connections(captured, "closed") == PROCESSES
+    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
 @contextlib.contextmanager
-def pairs(folder: Path, certificate: Certificate) -> Iterator["subprocess.Popen[str]"]:
+def pairs(folder: Path, certificate: Certificate) -> Iterator[Process]:
     """Run tests/programs/pairs.c."""
     program = folder / "pairs"
     run("gcc", "-O2", "-Wall", "-Werror", "-o", program, PAIRS, "-lssl", "-lcrypto")
@@ -70,15 +83,15 @@ def pairs(folder: Path, certificate: Certificate) -> Iterator["subprocess.Popen[
         yield process
 
 
-def make(process: "subprocess.Popen[str]", count: int) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{count}\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == f"{count}\n"
+def make(process: Process, count: int) -> None:
+    say(process, str(count))
+    assert next_line(process) == str(count)
 
 
-def test_connections(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+@pytest.mark.reliability("load", "20,000 short connections")
+def test_connections(
+    certificate: Certificate, tmp_path: Path, sniff: Sniff, record_property: Record
+) -> None:
     """Both ends of each, with an exchange; the memory for the first quarter is enough."""
     with (
         pairs(tmp_path, certificate) as process,
@@ -103,3 +116,4 @@ def test_connections(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> 
     assert_whole(captured)
     assert connections(captured) == connections(captured, "closed") == CONNECTIONS
     assert grown_bytes < MOST_GROWTH_BYTES
+    record_property("lost_bytes", captured.summary["lost_bytes"])

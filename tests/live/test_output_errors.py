@@ -60,6 +60,7 @@ def test_outputs(option: str, bystander: str, tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.reliability("fault", "the disk is full")
 def test_disk_full(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     """A file system of 128 KiB: what came before stays readable, and the program undisturbed."""
     requests = [Request("/bytes/1000") for _ in range(150)]

@@ -57,6 +57,7 @@ def test_end_by_signal(
     assert len(ask(client, 3)) == 3
 
 
+@pytest.mark.reliability("fault", "sslsniff is killed with -9, and started anew")
 def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
     """kill -9: the kernel takes the probes away; what was flushed can be read; it starts anew."""
     capture = tmp_path / "capture.pcapng"
@@ -84,6 +85,7 @@ def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff
     assert breakpoints(client.pid, own_library) == set()
 
 
+@pytest.mark.reliability("fault", "nobody reads the output any more")
 def test_closed_pipe(client: Process, own_library: Path, tmp_path: Path) -> None:
     """As in ``sslsniff | head -1``: the capture beside it is whole."""
     capture = tmp_path / "capture.pcapng"

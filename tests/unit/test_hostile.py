@@ -87,6 +87,7 @@ def capture(tmp_path: Path) -> Path:
     "options", ["", "-v", "-vv", "--frames", "--hexdump", "--pcap out.pcapng", "--har out.har"]
 )
 @pytest.mark.parametrize("redact", [False, True])
+@pytest.mark.reliability("input", "terminal escapes and forged lines, in every place and output")
 def test_no_text_acts_on_a_terminal_or_forges_a_line(
     options: str,
     redact: bool,
@@ -105,6 +106,7 @@ def test_no_text_acts_on_a_terminal_or_forges_a_line(
 
 
 @pytest.mark.parametrize("options", ["--json", "--chunks", "--frames --json"])
+@pytest.mark.reliability("input", "terminal escapes and forged lines, in every place and output")
 def test_each_line_of_json_is_one_object(
     options: str, capture: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +167,7 @@ def usual_mib(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", HUGE)
+@pytest.mark.reliability("input", "heads of 10 MB")
 def test_huge_heads_take_little_memory(
     name: str, usual_mib: dict[str, int], tmp_path: Path
 ) -> None:
@@ -180,6 +183,7 @@ def test_huge_heads_take_little_memory(
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+@pytest.mark.reliability("input", "600 damaged captures")
 def test_damaged_captures(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Bytes changed, left out and put in at random, among them lengths that cannot be.
 

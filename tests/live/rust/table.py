@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from tests import pages
 from tests.live.rust.fixtures import BUILDS, REFUSED, SOURCES, Build, Fixture
 
 ROOT = SOURCES.parents[2]
@@ -128,7 +129,7 @@ def _library(build: Build, releases: dict[str, str]) -> tuple[str, str]:
 def whole(found: list[Row]) -> list[str]:
     """Return the table with a line for each build."""
     headings = ("library", "provider", "profile", *(each.heading for each in COLUMNS))
-    return _lines(headings, ((*row[:3], *row.cells) for row in found))
+    return pages.table(headings, ((*row[:3], *row.cells) for row in found))
 
 
 def short(found: list[Row]) -> list[str]:
@@ -141,7 +142,7 @@ def short(found: list[Row]) -> list[str]:
         works = ", ".join(profiles.pop(WORKS, [])) or NONE
         others = "; ".join(f"{', '.join(each)}: {state}" for state, each in profiles.items())
         body.append((*key, works, others or NONE))
-    return _lines(("library", "provider", "works", "else"), body)
+    return pages.table(("library", "provider", "works", "else"), body)
 
 
 def _in_all(cells: tuple[str, ...]) -> str:
@@ -151,18 +152,9 @@ def _in_all(cells: tuple[str, ...]) -> str:
     return PARTLY if {WORKS, NOT_RUN} <= {*states} else states[0]
 
 
-def _lines(headings: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = (headings, ("---",) * len(headings), *body)
-    return [f"| {' | '.join(cells)} |" for cells in lines]
-
-
-def put(path: Path, table: list[str]) -> None:
-    """Write a table between its marks in a file; raises ``ValueError`` where they are not once."""
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end) or BEGIN in after:
-        raise ValueError(f"{path} has not one table between {BEGIN} and {END}")
-    path.write_text("\n".join((before + BEGIN, *table, END)) + after)
+def put(path: Path, lines: list[str]) -> None:
+    """Write a table to its place in a page; raises ``ValueError`` where that is not."""
+    pages.put(path, BEGIN, END, lines)
 
 
 if __name__ == "__main__":

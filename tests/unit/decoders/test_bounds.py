@@ -94,6 +94,7 @@ def passed(decoder: Decoder, side: Side, wire: bytes) -> Iterator[Message]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.reliability("input", "floods, bombs and lengths that cannot be")
 def test_an_attack_takes_little(name: str) -> None:
     make, wire, undecoded = ATTACKS[name]
     started = time.process_time()

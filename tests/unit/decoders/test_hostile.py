@@ -47,6 +47,7 @@ WIRES: dict[str, tuple[Side, bytes]] = {
 @pytest.mark.parametrize("name", WIRES)
 @pytest.mark.parametrize("make", [Http1, Http2, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 16384, 1])
+@pytest.mark.reliability("input", "bytes made to take long")
 def test_time_is_linear(name: str, make: Callable[[], Decoder], size: int) -> None:
     side, wire = WIRES[name]
     if size == 1:
