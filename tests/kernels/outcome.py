@@ -10,8 +10,7 @@ from tests import debian
 from tests.kernels import guest
 from tests.kernels.matrix import Case
 
-_GUEST_S = 900
-_PATIENCE_S = 200
+_GUEST_S = 1800
 _COMMAND = """
 .venv/bin/sslsniff doctor > /mnt/doctor
 env PYTHONDONTWRITEBYTECODE=1 BCC_KERNEL_SOURCE={headers} \
@@ -54,7 +53,7 @@ def outcome(case: Case) -> Outcome:
     headers = guest.fetch_headers(case.suite, kernel) if case.loader == "bcc" else ""
     results = debian.CACHE / "kernels" / f"{case.suite}-{case.loader}"
     command = _COMMAND.format(
-        headers=headers, patience_s=_PATIENCE_S, loader=case.loader, tests=" ".join(case.tests)
+        headers=headers, patience_s=case.patience_s, loader=case.loader, tests=" ".join(case.tests)
     )
     ran = guest.run(kernel, command, results, _GUEST_S)
     report = results / "junit.xml"
