@@ -218,8 +218,7 @@ class Http1:
 
     def _number(self, fields: Fields) -> int:
         """Return a request's number; for h2c it is 1, as its stream will be, if that is free."""
-        is_free = not self._waiting and not self._responses.in_message
-        if fields.upgrade == "h2c" and is_free:
+        if fields.upgrade == "h2c" and not (self._waiting or self._responses.in_message):
             self._streams = max(1, self._streams)
             return 1
         self._streams += 1
@@ -234,8 +233,9 @@ class Http1:
 
     def _decided(self, out: list[Message]) -> None:
         """Read on what the client sent behind a wish to switch that came to nothing."""
-        if self.after(Side.CLIENT, self._requests.plan) is State.HEAD:
-            self._requests.resume(out)
+        requests = self._requests
+        if requests.state is State.WAIT and self.after(Side.CLIENT, requests.plan) is State.HEAD:
+            requests.resume(out)
 
     def _hand_over(self) -> None:
         assert self._next is not None

@@ -23,7 +23,7 @@ from sslsniff.decoders.http1_head import (
 )
 from sslsniff.decoders.http1_plan import Pairing, Plan, State
 from sslsniff.decoders.lost import LostRun
-from sslsniff.decoders.messages import Aborted, BodyData, Message, MessageEnd, Side
+from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
 
 _MAX_LINE = 16 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -285,8 +285,10 @@ class Reader:
             self._message_done(out)
 
     def _message_done(self, out: list[Message]) -> None:
-        trailers = parse_fields(self._trailers) if self._trailers else []
-        self._clear_trailers()
+        trailers: list[Header] = []
+        if self._trailers:
+            trailers = parse_fields(self._trailers)
+            self._clear_trailers()
         out.append(MessageEnd(self.plan.stream, self.side, trailers))
         self.state = self.pairing.after(self.side, self.plan)
 

@@ -37,28 +37,27 @@ class Headers(list[Header]):
     Names are looked up in lower case, whatever case they have.
     """
 
-    _values: dict[str | None, str | None] | None = None
+    _by_name: dict[str | None, str | None] | None = None
 
     def first(self, name: str) -> str | None:
         """Return the first value of header ``name``; None if it is not there or not known."""
-        return self._by_name().get(name)
+        return (self._by_name or self._first_values()).get(name)
 
     def all(self, name: str) -> list[str]:
         """Return all values of header ``name`` that are known and not empty, in order."""
-        if name not in self._by_name():
+        if name not in (self._by_name or self._first_values()):
             return []
         return [value for each, value in self if value and each and each.lower() == name]
 
     def may_hide(self, name: str) -> bool:
         """Say whether header ``name`` may be there, but its value is not known."""
-        values = self._by_name()
+        values = self._by_name or self._first_values()
         return values[name] is None if name in values else None in values
 
-    def _by_name(self) -> dict[str | None, str | None]:
+    def _first_values(self) -> dict[str | None, str | None]:
         """Return the first value of each name, None for names that are not known."""
-        if self._values is None:
-            self._values = {name and name.lower(): value for name, value in reversed(self)}
-        return self._values
+        self._by_name = {name and name.lower(): value for name, value in reversed(self)}
+        return self._by_name
 
 
 @dataclass(slots=True)

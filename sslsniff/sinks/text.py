@@ -67,10 +67,11 @@ def near_end(connection: Connection) -> str:
 def origin(connection: Connection, tid: int | None) -> dict[str, object]:
     """Return the JSON fields that tell whose bytes these are; null where that is not known."""
     process = connection.process
+    is_known = process.is_known
     return {
-        "pid": process.pid if process.is_known else None,
+        "pid": process.pid if is_known else None,
         "tid": tid or None,
-        "comm": process.comm if process.is_known else None,
+        "comm": process.comm if is_known else None,
         "library": connection.library,
         "role": _ROLES[connection.role],
     }
