@@ -1,9 +1,10 @@
 """Where a function returns, and cheap places for probes on that way (x86-64).
 
 A return probe costs half a hit more, and needs a place where the stack pointer is that of the call.
-Where a function has no such place that is cheap (GCC 16 makes the whole frame with one ``sub``), it
-may still have one behind that, and another before it returns, such as the jump by which it checks
-its stack protector. On both the stack pointer is the same: by it a return is known to be a call's.
+Where a function has no such place that is cheap (newer compilers make the whole frame with one
+``sub``), it may still have one behind that, and another before it returns, such as the jump by
+which it checks its stack protector. On both the stack pointer is the same: by it a return is known
+to be a call's.
 """
 
 import re
