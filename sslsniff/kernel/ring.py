@@ -5,6 +5,7 @@ producer position, then the data. Each record has an 8-byte header whose first
 word is its length with two flag bits; records are aligned to 8 bytes.
 """
 
+import contextlib
 import mmap
 from collections.abc import Iterator
 
@@ -75,12 +76,13 @@ class Ring:
         """See ``start``."""
 
     def close(self) -> None:
-        """Unmap; no view that ``read`` gave may be alive."""
+        """Unmap; or leave that to the last view that ``read`` gave: an error's trace has some."""
         self._lengths.release()
         self._data.release()
         self._producer.release()
         self._consumer.release()
-        self._producer_map.close()
+        with contextlib.suppress(BufferError):  # there are views
+            self._producer_map.close()
         self._consumer_map.close()
 
 

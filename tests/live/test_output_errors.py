@@ -11,6 +11,7 @@ import pytest
 from tests.live import checks
 from tests.live.checks import assert_passed, run, seen
 from tests.live.curl import Request, curl, gets, results
+from tests.live.load import Load, told
 from tests.live.refusals import NO_PROCESS, ROOT, assert_told, sniff
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
 from tests.servers import Certificate, Server
@@ -98,6 +99,45 @@ def test_disk_full(server: Server, certificate: Certificate, tmp_path: Path) -> 
     assert [seen(each).nonce for each in whole] == nonces[: len(whole)]
     assert len(exchanges) - len(whole) <= 1
     assert 50 < len(whole) < 150
+
+
+@pytest.mark.reliability("fault", "the disk is full")
+@pytest.mark.parametrize("kind", ["pcap", "pcapng"])
+def test_disk_full_in_a_burst(
+    kind: str, load: Load, certificate: Certificate, tmp_path: Path
+) -> None:
+    """Plaintext goes from the ring to the file without a copy when there is no more room."""
+    small, kept = tmp_path / "small", tmp_path / f"kept.{kind}"
+    small.mkdir()
+    file = small / f"out.{kind}"
+    mount = f'mount -t tmpfs -o size=128k none {small} && {{ "$@"; code=$?; '
+    script = f"{mount} cp {file} {kept}; exit $code; }}"
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        command = load.sender(receiver.port, 1, (400, 16 << 10))
+        done = subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                SSLSNIFF,
+                "--pcap",
+                file,
+                "--",
+                *command,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE_S,
+        )
+        assert_told(done, f"cannot write .*{file.name}: No space left on device")
+        assert told(done.stdout).sha256 == receiver.next().sha256
+    read = sniff("read", kept, "--chunks")
+    assert (read.returncode, read.stderr) == (0, "")
+    chunks = [each for each in map(json.loads, read.stdout.splitlines()) if each["type"] == "chunk"]
+    assert 50_000 < sum(each["data"]["size"] for each in chunks) < 128 << 10
 
 
 def test_standard_output_full(server: Server, certificate: Certificate, tmp_path: Path) -> None:
