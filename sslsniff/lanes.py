@@ -1,8 +1,8 @@
-"""The short way of plaintext that only goes into a file: from the ring to the packet.
+"""The short way of plaintext that has but one taker: from the ring to the packet or the decoder.
 
-Where nothing is decoded, an event, a chunk and what takes them cost more than the packet itself. So
-``flows`` lends a direction's next bytes to a lane, which takes them one after the other; any other
-news of the connection calls it back first.
+An event, a chunk and all who would look at them cost more than the packet itself, and a sixth of
+the way to a line of JSON. So ``flows`` lends a direction's next bytes to a lane, which takes them
+one after the other; a gap in the direction, or any other news of the connection, calls it back.
 """
 
 from typing import Protocol
