@@ -12,6 +12,7 @@ from sslsniff.decoders.messages import (
     BodyTrailers,
     Frame,
     GrpcMessage,
+    Header,
     Http2Totals,
     Message,
     MessageEnd,
@@ -26,12 +27,15 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, Request, Response
-from sslsniff.open_exchange import BodyRoom, OpenExchange
+from sslsniff.open_exchange import BodyRoom, OpenExchange, list_bytes
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
 MOST_OPEN = 4096
 """Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
+
+MOST_HEAD_BYTES = 16 << 20
+"""Their heads and trailers, all together."""
 
 _CHUNKS_WITHOUT_ROLE = 16
 """So many chunks wait for one that tells the role; then the writer counts as the client."""
@@ -74,6 +78,7 @@ class Conversation:
         self._waits = waits
         self._room = room
         self._open: dict[int, OpenExchange] = {}
+        self._head_bytes = 0
         self._waiting: list[Chunk] = []
         self._ended: set[Side] = set()
         self._switched: Exchange | None = None  # it ended HTTP: what follows is on its behalf
@@ -186,6 +191,15 @@ class Conversation:
             )
         return opened.exchange
 
+    def _hold(self, stream: int, fields: list[Header]) -> None:
+        """Count what an exchange keeps of a head; where that is too much, the oldest end."""
+        size = list_bytes(fields)
+        self._open[stream].head_bytes += size
+        self._head_bytes += size
+        while self._head_bytes > MOST_HEAD_BYTES:
+            oldest = next(iter(self._open))
+            self._finish(oldest, f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges")
+
     def _request_head(self, message: RequestHead) -> None:
         exchange = self._exchange(message.stream)
         if exchange.stream is None:
@@ -199,6 +213,7 @@ class Conversation:
             default_scheme=self.connection.scheme,
         )
         exchange.warnings += message.warnings
+        self._hold(message.stream, message.headers)
 
     def _response_head(self, message: ResponseHead) -> None:
         exchange = self._exchange(message.stream)
@@ -206,9 +221,10 @@ class Conversation:
         exchange.warnings += message.warnings
         if message.status is not None and 100 <= message.status < 200 and message.status != 101:
             exchange.informational.append(response)
-            return
-        exchange.response = response
-        exchange.first_byte_ns = self._now_ns
+        else:
+            exchange.response = response
+            exchange.first_byte_ns = self._now_ns
+        self._hold(message.stream, message.headers)
 
     def _body_data(self, message: BodyData) -> None:
         opened = self._open.get(message.stream)
@@ -236,6 +252,8 @@ class Conversation:
         if opened.is_answered and (exchange.sent_ns is not None or exchange.request is None):
             error = None if exchange.response else "undecodable: response head not seen"
             self._finish(message.stream, error)
+        elif message.trailers:
+            self._hold(message.stream, message.trailers)
 
     def _aborted(self, message: Aborted) -> None:
         opened = self._open.get(message.stream)
@@ -263,12 +281,14 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.add_trailers(message.side, message.trailers)
+            self._hold(message.stream, message.trailers)
 
     def _undecoded(self, message: Undecoded) -> None:
         self._audience.undecoded(self.connection, message, self._now_ns)
 
     def _finish(self, stream: int, error: str | None) -> None:
         opened = self._open.pop(stream)
+        self._head_bytes -= opened.head_bytes
         exchange = opened.exchange
         exchange.ended_ns = self._now_ns
         exchange.error = error or opened.error

@@ -8,6 +8,14 @@ from sslsniff.model import Body, Exchange, Request, Response
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
 
+_HEAD_BYTES, _FIELD_BYTES = 500, 150  # without text, in CPython 3.11
+
+
+def list_bytes(fields: list[Header]) -> int:
+    """Return about how many bytes of memory a head or trailers take."""
+    text = sum([len(name or "") + len(value or "") for name, value in fields])
+    return _HEAD_BYTES + len(fields) * _FIELD_BYTES + text
+
 
 @dataclass(slots=True)
 class BodyRoom:
@@ -22,12 +30,14 @@ class OpenExchange:
     """``is_answered``: the response ended; ``error`` is said of an exchange that comes to its end.
 
     ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
+    ``head_bytes`` is about the memory that its heads take.
     """
 
     exchange: Exchange
     is_answered: bool = False
     in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
+    head_bytes: int = 0
     _kept: dict[Side, bytearray] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:

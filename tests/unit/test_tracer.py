@@ -1,5 +1,7 @@
 """Chunks -> exchanges, with the real decoders."""
 
+import tracemalloc
+
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -190,6 +192,34 @@ def test_open_exchanges_are_bounded(protocol: str) -> None:
     assert len(wire.tracer.open_exchanges()) == MOST_OPEN
     assert len(wire.sink.exchanges) == 5000 - MOST_OPEN
     assert {exchange.error for exchange in wire.sink.exchanges} == {"over 4096 exchanges open"}
+
+
+LONG_FIELD = b"x: " + b"y" * 500_000 + b"\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("direction", "head", "count"),
+    [
+        (WRITE, b"GET / HTTP/1.1\r\n" + LONG_FIELD + b"\r\n", 100),
+        (WRITE, CHUNKED + LONG_FIELD + b"\r\n", 100),
+        (READ, b"HTTP/1.1 103 Early Hints\r\n" + LONG_FIELD + b"\r\n", 100),
+        (READ, b"HTTP/1.1 103\r\n\r\n" * 1000, 50),
+    ],
+    ids=["requests", "trailers", "responses", "empty responses"],
+)
+def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, count: int) -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
+    tracemalloc.start()
+    for _ in range(count):
+        wire.pass_bytes(direction, head)
+        if wire.sink.exchanges:
+            break
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert wire.sink.exchanges[0].error == "over 16 MiB of heads of open exchanges"
+    assert held < 24 << 20
 
 
 def test_a_body_until_close_ends_with_the_connection_only() -> None:
