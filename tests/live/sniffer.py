@@ -14,8 +14,8 @@ from typing import Any
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
-# tests/kernels sets these, for slower machines and another loader.
-PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "15"))
+# What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
+PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "60"))
 LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
 
 
