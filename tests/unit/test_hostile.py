@@ -129,7 +129,7 @@ HUGE: dict[str, bytes] = {
     + b"\r\n",
     "no protocol": b"\x01" + RAW * (HUGE_BYTES // len(RAW)) + b"\r\n",
 }
-FORMS = ["", "-vv", "--json", "--hexdump", "--pcap {}/out.pcapng", "--har {}/out.har", "--redact"]
+FORMS = ["", "-vv", "--json", "--pcap {}/out.pcapng", "--har {}/out.har", "--redact"]
 
 
 READ_APART = """
