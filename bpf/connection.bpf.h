@@ -96,11 +96,11 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		bpf_probe_read_user_str(event->sni, SNI_BYTES, (const void *)sni);
 }
 
-static __always_inline void announce_addresses(const struct thread *thread, const struct connection *connection);
+static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection);
 
 /* Tell user space of the connection, until it took it. Returns whether it knows. */
-static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
-				    struct connection *connection)
+static __always_inline int announce_opened(void *ctx, const struct thread *thread, const struct connection_key *key,
+					   struct connection *connection)
 {
 	if (connection->announced)
 		return 1;
@@ -125,6 +125,16 @@ static __always_inline int announce(void *ctx, const struct thread *thread, cons
 		describe(event, key->object, layout);
 	ring_submit(events, event);
 	connection->announced = 1;
+	return 1;
+}
+
+/* Before something is told of a connection: tell what user space does not know yet of the connection itself. Returns
+ * whether it may be told. */
+static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
+				    struct connection *connection)
+{
+	if (!announce_opened(ctx, thread, key, connection))
+		return 0;
 	announce_addresses(thread, connection);
 	return 1;
 }

@@ -76,6 +76,7 @@ struct connection {
 	u64 missed;   /* records that no probe saw, not told yet */
 	u64 partner;  /* id of the other half, where user space was told of the pair */
 	u8 announced; /* user space has the EVENT_OPENED */
+	u8 addressed; /* and the EVENT_ADDRESSES of `socket` */
 	u8 from_start;
 	u8 ended;    /* 1 << direction: nothing follows there, and user space knows */
 	u8 half;     /* enum half */

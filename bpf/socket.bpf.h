@@ -33,10 +33,11 @@ static __always_inline u16 socket_family(const struct sock *sock)
 	return family;
 }
 
-static __always_inline void announce_addresses(const struct thread *thread, const struct connection *connection)
+/* Tell user space of the connection's socket, until it took it. */
+static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
 {
 	const struct sock *sock = (const struct sock *)connection->socket;
-	if (!sock)
+	if (!sock || connection->addressed)
 		return;
 	struct event_addresses *event = ring_reserve(events, sizeof(struct event_addresses));
 	if (!event)
@@ -57,6 +58,7 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 		bpf_probe_read_kernel(event->remote, 16, &sock->__sk_common.skc_v6_daddr);
 	}
 	ring_submit(events, event);
+	connection->addressed = 1;
 }
 
 /* Remember whose records the socket carries, for its end. Returns whether they are left out. */
@@ -89,6 +91,7 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 		return;
 	}
 	connection->socket = socket;
+	connection->addressed = 0;
 	connection->rival = 0;
 	if (connection->half)
 		follow_socket(thread->tid, connection, carry(socket, key, connection->half));

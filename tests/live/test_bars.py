@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,10 @@ from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.replay import ReplaySource
 from tests.live import checks
 from tests.live.checks import Record, Sniff
+from tests.live.clients import next_line, say
 from tests.live.load import Load, Passed, Receiver, held, told
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured, Sniffer
-from tests.servers import Certificate
+from tests.servers import PROGRAMS, Certificate, Server
 
 MIB = 1 << 20
 CALL_LIMIT = 16 * MIB
@@ -259,3 +261,28 @@ def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> 
     assert lost.keys() == causes
     assert kept > 6 * MIB
     assert captured.summary["lost_bytes"] == sum(lost.values())
+
+
+def test_addresses_come_later(certificate: Certificate, server: Server, sniff: Sniff) -> None:
+    """The ring is full when a connection's socket is found: it is told with what follows."""
+    files = (certificate.certificate, certificate.key)
+    program = (sys.executable, PROGRAMS / "full_ring.py", str(server.port), *files)
+    with checks.started(*program) as client:
+        assert next_line(client) == "ready"
+        with sniff("--chunks", "--ring-size", "4M", "--pid", str(client.pid)) as sniffer:
+            sniffer.process.send_signal(signal.SIGSTOP)
+            say(client, "go")
+            port = int(next_line(client))
+            sniffer.process.send_signal(signal.SIGCONT)
+            sniffer.until(60, "chunk")
+            say(client, "go")
+            captured = sniffer.wait()
+
+    [last] = [each for each in captured.of("chunk") if each["data"].get("text") == "z"]
+    [closed] = [
+        each
+        for each in captured.of("connection")
+        if each["event"] == "closed" and each["connection"] == last["connection"]
+    ]
+    assert closed["missing_bytes"] == 1
+    assert closed["client"]["port"] == port
