@@ -166,6 +166,7 @@ enum counter {
 	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
 	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room, */
 	COUNTER_LOST_CLOSES,	  /* and of connections */
+	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
 	COUNTERS,
 };
 

@@ -194,8 +194,8 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	if ((u32)tgid == bpf_get_current_pid_tgid() >> 32)
 		return 0; /* a thread */
 	u32 pid = in_pid_namespace ? shown_number(config, child) : tgid;
-	if (pid)
-		map_update(pids, &pid, &parent);
+	if (pid && map_update(pids, &pid, &parent))
+		count(COUNTER_UNFOLLOWED, 1);
 	return 0;
 }
 

@@ -230,6 +230,11 @@ class LiveCapture:
                 f"{len(self._gone) - closes} connections were forgotten, as the kernel's table was"
                 " full: what passed on them later counts as another connection's"
             )
+        if unfollowed := self._tables.unfollowed():
+            self._note(
+                f"{unfollowed} children of processes were not followed, as the kernel's table was"
+                " full: without --pid all processes are watched"
+            )
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
                 "the kernel headers are not this kernel's: children of processes were not followed"

@@ -43,6 +43,7 @@ _UNRELIABLE_TYPES = 11
 _LEFT_OUT = 12
 _LOST_EXITS = 13
 _LOST_CLOSES = 14
+_UNFOLLOWED = 15
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -163,6 +164,10 @@ class Tables:
     def lost_closes(self) -> int:
         """Return how many ends of connections the ring had no room for."""
         return self._counter(_LOST_CLOSES)
+
+    def unfollowed(self) -> int:
+        """Return how many children of processes the table of processes had no room for."""
+        return self._counter(_UNFOLLOWED)
 
     def unreliable_types(self) -> int:
         """Return how often bcc's headers were found not to be this kernel's."""

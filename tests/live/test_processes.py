@@ -5,12 +5,16 @@ import os
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sslsniff import targets
+from sslsniff.capture import LiveCapture
+from sslsniff.kernel.libbpf import LibbpfLoader
 from tests.live import checks
 from tests.live.checks import (
     Sniff,
@@ -36,6 +40,9 @@ from tests.live.sniffer import PATIENCE_S
 from tests.servers import PROGRAMS, Certificate, Server
 
 NOBODY = 65534
+RING_BYTES = 4 << 20
+MOST_PROCESSES = 65536  # bpf/maps.bpf.h
+NO_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
 
 
 def test_before_and_after(
@@ -330,3 +337,29 @@ def test_files_of_others_are_left_alone(own_library: Path, tmp_path: Path, sniff
         captured = sniffer.stop()
     assert captured.stderr.count("came into use") == 1
     assert captured.objects == [captured.summary]
+
+
+def test_more_children_than_are_known(own_library: Path) -> None:
+    """The table of processes is full, but for one: the next child is followed, others are told."""
+    program = 'read line; for each in 1 2 3; do sleep 60 & all="$all $!"; done; kill $all'
+    with started("sh", "-c", program) as shell:
+        loader = LibbpfLoader(RING_BYTES)
+        notes: list[str] = []
+        capture = LiveCapture(
+            targets.Scope(pids=(shell.pid,), libraries=(str(own_library),)),
+            lambda: loader,
+            ring_bytes=RING_BYTES,
+            call_limit_bytes=1,
+            note=notes.append,
+        )
+        with capture:
+            for pid in range(NO_PID, NO_PID + MOST_PROCESSES - 2):
+                loader.update("pids", struct.pack("<I", pid), bytes(4))
+            say(shell, "go")
+            shell.wait(PATIENCE_S)
+            list(capture.finish())
+
+    assert [note for note in notes if "children" in note] == [
+        "2 children of processes were not followed, as the kernel's table was full:"
+        " without --pid all processes are watched"
+    ]

@@ -97,9 +97,10 @@ def test_numbers_are_those_of_the_source() -> None:
     for index, cause in enumerate(tables._COUNTED):
         both = [f"COUNTER_{cause.name}_EVENTS", f"COUNTER_{cause.name}_BYTES"]
         assert counters[2 * index : 2 * index + 2] == both
-    for name in ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES"):
+    names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
+    for name in (*names, "UNFOLLOWED"):
         assert counters[getattr(tables, f"_{name}")] == f"COUNTER_{name}"
-    assert counters.index("COUNTERS") == tables._LOST_CLOSES + 1
+    assert counters.index("COUNTERS") == tables._UNFOLLOWED + 1
     kinds = numbers("event.h", "event_kind")
     for number, parser in wire._PARSERS.items():
         assert parser.__name__.removeprefix("_parse_") == kinds[number - 1].lower()[6:]
