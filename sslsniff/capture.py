@@ -243,12 +243,14 @@ class LiveCapture:
     def _take_mappings(self) -> None:
         for mapped in self._mappings.read():
             device = os.makedev(*mapped.device)
-            if not self._planner.has_seen(device, mapped.inode) and self._is_in_scope(mapped):
-                self._attach_new(mapped)
+            path = procfs.host_path(mapped.pid, mapped.path)
+            seen = self._planner.has_seen(device, mapped.inode, path)
+            if not seen and self._is_in_scope(mapped):
+                self._attach_new(mapped, path)
 
-    def _attach_new(self, mapped: Mapped) -> None:
+    def _attach_new(self, mapped: Mapped, path: str) -> None:
         with contextlib.ExitStack() as opened:
-            planned = self._planner.plan(procfs.host_path(mapped.pid, mapped.path), opened)
+            planned = self._planner.plan(path, opened)
             if planned is not None and self._probes.attach(planned):
                 self._note(
                     f"{mapped.path} came into use by process {mapped.pid}: watched from now on"

@@ -5,6 +5,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff import targets
@@ -22,6 +23,7 @@ _LIFE = (
     ("process_exit", "sched_process_exit"),
 )
 _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
+_UNSEEN = -1
 
 
 class Planned(NamedTuple):
@@ -33,7 +35,7 @@ class Planned(NamedTuple):
 
 
 class Planner:
-    """Decides what belongs into a file; each file is looked at once.
+    """Decides what belongs into a file; each file is looked at once, until it changes.
 
     ``refusal`` is why the first file was not taken that could not be; ``untold`` are lines about
     those with a TLS library, for who has told them to take out. ``style`` is how returns are seen,
@@ -44,11 +46,25 @@ class Planner:
         self.refusal: TargetError | None = None
         self.untold: list[str] = []
         self._style = style
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: dict[tuple[int, int], int | None] = {}
+        """Device and inode -> time of change; None: with probes, by which the kernel holds it."""
 
-    def has_seen(self, device: int, inode: int) -> bool:
-        """Say whether this file was looked at."""
-        return (device, inode) in self._seen
+    def has_seen(self, device: int, inode: int, path: str) -> bool:
+        """Say whether this file was looked at, and not its inode's last one or what it was before.
+
+        ``path`` is where it is now; it does not matter if it is gone.
+        """
+        changed_ns = self._seen.get((device, inode), _UNSEEN)
+        if changed_ns in (None, _UNSEEN):
+            return changed_ns is None
+        try:
+            return self._knows(Path(path).stat())
+        except OSError:  # its process is gone
+            return True
+
+    def _knows(self, status: os.stat_result) -> bool:
+        changed_ns = self._seen.get((status.st_dev, status.st_ino), _UNSEEN)
+        return changed_ns in (None, status.st_ctime_ns)
 
     def plan(self, path: str, opened: contextlib.ExitStack) -> Planned | None:
         """Return what belongs into the file at ``path``; None: nothing, or it is there already.
@@ -64,11 +80,12 @@ class Planner:
         with contextlib.ExitStack() as closing:
             closing.callback(os.close, file)
             status = os.fstat(file)
-            if self.has_seen(status.st_dev, status.st_ino):
+            if self._knows(status):
                 return None
-            self._seen.add((status.st_dev, status.st_ino))
+            self._seen[status.st_dev, status.st_ino] = status.st_ctime_ns
             plan = targets.plan_file(path, _handle(file), self._style)
             if isinstance(plan, Attachment):
+                self._seen[status.st_dev, status.st_ino] = None
                 opened.push(closing.pop_all())
                 return Planned(path, file, plan)
         self._refuse(path, plan)

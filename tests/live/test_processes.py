@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import targets
+from sslsniff import procfs, targets
 from sslsniff.capture import LiveCapture
 from sslsniff.kernel.libbpf import LibbpfLoader
 from tests.live import checks
@@ -29,6 +29,7 @@ from tests.live.clients import (
     late_python_client,
     load_library,
     loading,
+    next_line,
     python_client,
     say,
 )
@@ -337,6 +338,35 @@ def test_files_of_others_are_left_alone(own_library: Path, tmp_path: Path, sniff
         captured = sniffer.stop()
     assert captured.stderr.count("came into use") == 1
     assert captured.objects == [captured.summary]
+
+
+def test_library_replaced_in_place(own_library: Path, tmp_path: Path, sniff: Sniff) -> None:
+    """A file without TLS was looked at; then there is a library in it, as where an inode is new."""
+    changing = Path(shutil.copy(dict(procfs.libraries())["libcrypto.so.3"], tmp_path / "some.so"))
+    last = shutil.copy(own_library, tmp_path / "last.so")
+    script = (
+        "import subprocess, sys\n"
+        "load = 'import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(flush=True);'\n"
+        "load += 'sys.stdin.read()'\n"
+        "for line in sys.stdin:\n"
+        "    command = [sys.executable, '-c', load, line.strip()]\n"
+        "    with subprocess.Popen(command, stdin=subprocess.PIPE):\n"
+        "        sys.stdin.readline()\n"
+    )
+    with (
+        started(sys.executable, "-c", script) as parent,
+        sniff("--pid", str(parent.pid)) as sniffer,
+    ):
+        for library in (changing, last):
+            say(parent, str(library))
+            next_line(parent)
+            if library == last:  # what happened before was looked at by then
+                sniffer.until_told(f"{last} came into use")
+            say(parent, "end")
+        changing.write_bytes(own_library.read_bytes())
+        say(parent, str(changing))
+        sniffer.until_told(f"{changing} came into use")
+        sniffer.stop()
 
 
 def test_more_children_than_are_known(own_library: Path) -> None:
