@@ -5,6 +5,7 @@ include/uapi/linux/perf_event.h) at the cost of nothing else, on every kernel an
 """
 
 import ctypes
+import errno
 import mmap
 import os
 import struct
@@ -30,6 +31,14 @@ _DATA_PAGES = 64
 _HEAD_OFFSET = 1024
 _HEADER = struct.Struct("<IHH")
 _MMAP2 = struct.Struct("<II24xIIQ16x")
+_AS_ROOT = "run sslsniff as root, and outside of a sandbox that forbids perf_event_open"
+_REMEDIES = {  # perf_event_open(2), ERRORS
+    errno.EACCES: _AS_ROOT,
+    errno.EPERM: _AS_ROOT,
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENODEV: "start sslsniff again: a CPU went offline",
+    errno.ENOSYS: "use a kernel with CONFIG_PERF_EVENTS",
+}
 
 
 class Mapped(NamedTuple):
@@ -76,12 +85,12 @@ class Mappings:
         libc = ctypes.CDLL(None, use_errno=True)
         fd = libc.syscall(_SYSCALL_PERF_EVENT_OPEN, attributes, -1, cpu, -1, _FLAG_CLOEXEC)
         if fd < 0:
-            reason = os.strerror(ctypes.get_errno())
-            raise KernelError(
-                f"the kernel does not tell of mapped files ({reason})", "run sslsniff as root"
-            )
+            raise _refused(ctypes.get_errno())
         self.fds.append(fd)
-        self._maps.append(mmap.mmap(fd, (1 + _DATA_PAGES) * mmap.PAGESIZE))
+        try:
+            self._maps.append(mmap.mmap(fd, (1 + _DATA_PAGES) * mmap.PAGESIZE))
+        except OSError as error:
+            raise _refused(error.errno or 0) from error
 
     def read(self) -> Iterator[Mapped]:
         """Yield what is new; ``lost`` counts news for which there was no room."""
@@ -106,12 +115,21 @@ class Mappings:
         self._maps, self.fds = [], []
 
 
+def _refused(number: int) -> KernelError:
+    reason = os.strerror(number)
+    return KernelError(
+        f"the kernel does not tell of mapped files ({reason})",
+        _REMEDIES.get(number, "run sslsniff doctor"),
+    )
+
+
 def _online_cpus() -> list[int]:
     try:
         return parse_cpus(_ONLINE.read_text(encoding="ascii"))
     except OSError as error:
         raise KernelError(
-            f"cannot read {_ONLINE} ({error.strerror})", "mount sysfs at /sys"
+            f"cannot read {_ONLINE} ({error.strerror})",
+            _REMEDIES.get(error.errno or 0, "mount sysfs at /sys"),
         ) from error
 
 

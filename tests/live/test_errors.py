@@ -1,7 +1,9 @@
 """What cannot be watched is told in one line with a remedy and an exit code, never a traceback."""
 
+import contextlib
 import os
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import pytest
 
 from sslsniff import targets
 from sslsniff.capture import LiveCapture
+from sslsniff.errors import KernelError
 from sslsniff.kernel.loading import Loading
+from sslsniff.kernel.mappings import Mappings
 from tests.live import checks
 from tests.live.checks import connections, run, run_under
 from tests.live.load import Load, told
@@ -116,6 +120,19 @@ def test_gone_before_the_probes_stand(by_library: bool, own_library: Path) -> No
             pass
     finally:
         capture.close()
+
+
+@pytest.mark.parametrize("room", [0, 1, 2 * (os.cpu_count() or 1) - 2])
+def test_no_news_of_mapped_files(room: int) -> None:
+    """The remedy is that of the reason: at the list of CPUs, at a ring, at the last CPU's news."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as closing:
+        closing.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + room, usual[1]))
+        with pytest.raises(KernelError, match=r"\(Too many open files\): raise the limit of open"):
+            Mappings()
 
 
 @pytest.mark.parametrize(
