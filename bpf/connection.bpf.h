@@ -186,6 +186,8 @@ static __always_inline void close_connection(u32 tid, const struct connection_ke
 			ring_submit(events, event);
 		} else {
 			count(COUNTER_LOST_CLOSES, 1);
+			if (!connection->half)
+				count(COUNTER_LOST_ENDS, 1);
 		}
 	}
 	map_delete(connections, key);

@@ -165,7 +165,8 @@ enum counter {
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
 	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
 	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room, */
-	COUNTER_LOST_CLOSES,	  /* and of connections */
+	COUNTER_LOST_ENDS,	  /* of connections: as a whole, */
+	COUNTER_LOST_CLOSES,	  /* and events of it, which halves have each */
 	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
 	COUNTERS,
 };

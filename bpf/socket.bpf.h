@@ -229,12 +229,16 @@ int tcp_received(struct pt_regs *ctx)
 	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 0);
 }
 
-static __always_inline void close_half(u64 object, u64 pid, u64 socket)
+/* Returns whether user space knew of the half. */
+static __always_inline int close_half(u64 object, u64 pid, u64 socket)
 {
 	struct connection_key key = {.object = object, .pid = pid};
 	const struct connection *connection = map_lookup(connections, &key);
-	if (connection && connection->half && connection->socket == socket)
-		close_connection(0, &key);
+	if (!connection || !connection->half || connection->socket != socket)
+		return 0;
+	int announced = connection->announced;
+	close_connection(0, &key);
+	return announced;
 }
 
 /* The last use of a TCP socket is over (net/ipv4/tcp_ipv4.c, tcp_v4_destroy_sock), in whatever context: another
@@ -248,11 +252,14 @@ int socket_gone(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	struct carrier carrier = *known;
 	map_delete(carriers, &socket);
-	close_half(carrier.objects[DIRECTION_READ], carrier.pid, socket);
-	close_half(carrier.objects[DIRECTION_WRITE], carrier.pid, socket);
+	int announced = close_half(carrier.objects[DIRECTION_READ], carrier.pid, socket);
+	announced |= close_half(carrier.objects[DIRECTION_WRITE], carrier.pid, socket);
 	struct event_socket_gone *event = ring_reserve(events, sizeof(struct event_socket_gone));
-	if (!event)
+	if (!event) {
+		if (announced)
+			count(COUNTER_LOST_ENDS, 1);
 		return 0;
+	}
 	fill_header(&event->header, EVENT_SOCKET_GONE, 0, 0);
 	event->socket = socket;
 	ring_submit(events, event);

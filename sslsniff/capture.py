@@ -219,12 +219,13 @@ class LiveCapture:
             )
         if untracked := self._tables.untracked_calls():
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
-        exits, closes = self._tables.lost_exits(), self._tables.lost_closes()
-        if exits or closes:
+        exits, ends = self._tables.lost_exits(), self._tables.lost_ends()
+        if exits or ends:
             self._note(
-                f"the ends of {exits} processes and {closes} connections were lost, as the ring was"
+                f"the ends of {exits} processes and {ends} connections were lost, as the ring was"
                 " full: they count as open"
             )
+        closes = self._tables.lost_closes()
         if len(self._gone) > closes:
             self._note(
                 f"{len(self._gone) - closes} connections were forgotten, as the kernel's table was"

@@ -42,8 +42,9 @@ _UNTRACKED_CALLS = 10
 _UNRELIABLE_TYPES = 11
 _LEFT_OUT = 12
 _LOST_EXITS = 13
-_LOST_CLOSES = 14
-_UNFOLLOWED = 15
+_LOST_ENDS = 14
+_LOST_CLOSES = 15
+_UNFOLLOWED = 16
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -161,8 +162,12 @@ class Tables:
         """Return how many ends of processes the ring had no room for."""
         return self._counter(_LOST_EXITS)
 
-    def lost_closes(self) -> int:
+    def lost_ends(self) -> int:
         """Return how many ends of connections the ring had no room for."""
+        return self._counter(_LOST_ENDS)
+
+    def lost_closes(self) -> int:
+        """Return how many events of such ends it had no room for: of a half's its own."""
         return self._counter(_LOST_CLOSES)
 
     def unfollowed(self) -> int:

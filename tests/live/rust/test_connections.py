@@ -1,6 +1,12 @@
 """rustls connections: from before, one after the other, with new keys, with early data."""
 
+import re
+import signal
+import ssl
 import sys
+import time
+from collections import Counter
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -29,6 +35,8 @@ from tests.servers import PROGRAMS, Certificate, Server
 AFTER_EACH_OTHER = 200
 [SERVER] = [each for each in fixtures("server") if each[1:] == ("rustls-0-23-ring", "release")]
 FIFTY = ["10"] * 5
+FILLING = [8_000_000, *[4_000, 1_000, 0] * 20, *[0] * 20]
+"""Bodies that fill a ring of 4 MiB, so that 312 bytes have no room."""
 WITH_KEY_UPDATES = [each for each in fixtures("blocking") if each.tls.startswith("rustls-0-23")]
 
 
@@ -139,3 +147,62 @@ def test_early_data(fixture: Fixture, certificate: Certificate, tmp_path: Path) 
         assert_passed(ran.captured, passed, role=role, library="rustls")
     assert_whole(ran.captured)
     assert connections(ran.captured, joined=False) == connections(ran.captured, "closed") == 2 * 12
+
+
+class Clients:
+    """Connections to a server, one request after the other on each."""
+
+    def __init__(self, server: Server, certificate: Certificate, count: int) -> None:
+        context = ssl.create_default_context(cafile=certificate.certificate)
+        self._server = server
+        self._before = self._server_files()
+        self.open = [
+            HTTPSConnection("localhost", server.port, context=context) for _ in range(count)
+        ]
+
+    def ask(self, client: HTTPSConnection, size: int) -> None:
+        client.request("GET", f"/bytes/{size}")
+        assert len(client.getresponse().read()) == size
+
+    def close(self, clients: list[HTTPSConnection]) -> None:
+        """Close some, and wait until the server has, too."""
+        for client in clients:
+            client.close()
+            self.open.remove(client)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._server_files() > self._before + len(self.open):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _server_files(self) -> int:
+        return len(list(Path(f"/proc/{self._server.pid}/fd").iterdir()))
+
+
+def test_lost_ends(certificate: Certificate, sniff: Sniff) -> None:
+    """The ring is full when connections end: each counts once, though it has two halves."""
+    with rust_server(SERVER.path, certificate) as server:
+        clients = Clients(server, certificate, 30)
+        long, marker, *short = clients.open
+        with sniff("--pid", str(server.pid), "--ring-size", "4M", "--max-body", "0") as sniffer:
+            for client in clients.open:
+                clients.ask(client, 0)
+            sniffer.until(len(clients.open))
+            sniffer.process.send_signal(signal.SIGSTOP)
+            for size in FILLING:
+                clients.ask(long, size)
+            clients.close(short)
+            sniffer.process.send_signal(signal.SIGCONT)
+            deadline = time.monotonic() + PATIENCE_S
+            while '"/bytes/77"' not in sniffer.output.read_text():
+                assert time.monotonic() < deadline
+                clients.ask(marker, 77)
+                time.sleep(0.05)
+            clients.close([long, marker])
+            captured = sniffer.stop()
+
+    told_ends = re.search(r"the ends of 0 processes and (\d+) connections", captured.stderr)
+    assert told_ends is not None, captured.stderr
+    events = Counter(each["event"] for each in captured.of("connection"))
+    assert events["opened"] == 30
+    assert int(told_ends[1]) == events["opened"] - events["closed"] > len(short) - 4
+    assert "were forgotten" not in captured.stderr
