@@ -11,9 +11,10 @@ from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.layout import read_layout
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.placing import entry_probes
 from sslsniff.plans import Alternative, At, Passing, Plan, Row
-from sslsniff.returns import emulated_span, return_sites
-from sslsniff.sites import Cost, best_site, is_emulated
+from sslsniff.returns import emulated_span
+from sslsniff.sites import Cost, is_emulated
 from sslsniff.symbols import Function
 
 _STUB_BYTES = 16
@@ -88,17 +89,7 @@ class _Fitting:
     def _at_entry(
         self, row: Row, name: str, function: Function, _probed: set[int]
     ) -> Iterator[Probe]:
-        code = self._elf.code(function)
-        site = best_site(code, function.address, row.registers, with_return=row.leave is not None)
-        if site is None:
-            raise UnfitError(f"{name} has no place for a probe")
-        offset = self._elf.offset(site.address)
-        if row.enter is not None:
-            yield Probe(row.enter, offset, False, site.cost)
-        if row.leave is not None and self._style is ReturnStyle.TRAMPOLINE:
-            yield Probe(row.leave, offset, True, site.cost)
-        elif row.leave is not None:
-            yield from self._returns(name, function, code, row.leave)
+        return entry_probes(self._elf, name, function, row, self._style)
 
     def _in_span(
         self, row: Row, name: str, function: Function, _probed: set[int]
@@ -125,13 +116,6 @@ class _Fitting:
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
         return function and (function.address, self._elf.code(function))
-
-    def _returns(self, name: str, function: Function, code: bytes, leave: str) -> Iterator[Probe]:
-        returns = return_sites(code, function.address, self._elf.data)
-        if returns is None:
-            raise UnfitError(f"{name} has ways out other than its return instructions")
-        for address in returns:
-            yield Probe(leave, self._elf.offset(address), False, Cost.STEPPED)
 
     def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
         """Say whether a function calls one of ``wanted``, itself or through the ones named."""

@@ -4,17 +4,15 @@ Each version of rustls in a file is a part, and in it TLS 1.2 and 1.3, whose cip
 connection's TLS version is known.
 """
 
-from collections.abc import Iterator
-
 from sslsniff.elf import Elf
-from sslsniff.parts import Part, Probe, UnfitError
+from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.placing import entry_probes
 from sslsniff.plans.rustls import LAYOUTS, METHODS, nearest
-from sslsniff.returns import return_sites
-from sslsniff.rustls import Found, Version, find_rustls
-from sslsniff.sites import Cost, best_site
+from sslsniff.rustls import Version, find_rustls
 from sslsniff.symbols import Function
 
 LIBRARY = "rustls"
+_STYLE = ReturnStyle.INSTRUCTIONS  # a return probe turns a panic into an abort: ``plans.rustls``
 
 
 def fit_rustls(elf: Elf) -> tuple[list[Part], list[str]]:
@@ -30,7 +28,9 @@ def fit_rustls(elf: Elf) -> tuple[list[Part], list[str]]:
             left_out.append(f"{found.name}: the version of its rustls is unknown")
             continue
         try:
-            probes = list(_probes(elf, found))
+            function = Function(found.address, found.size)
+            programs = METHODS[found.method]
+            probes = list(entry_probes(elf, found.name, function, programs, _STYLE))
         except UnfitError as unfit:
             left_out.append(str(unfit))
         else:
@@ -53,20 +53,3 @@ def make_part(version: Version, tls_version: int | None, probes: list[Probe]) ->
 
 def _text(version: Version) -> str:
     return ".".join(map(str, version))
-
-
-def _probes(elf: Elf, found: Found) -> Iterator[Probe]:
-    """Yield a function's probes; raises ``UnfitError``."""
-    programs = METHODS[found.method]
-    code = elf.code(Function(found.address, found.size))
-    with_return = programs.leave is not None
-    site = best_site(code, found.address, programs.registers, with_return=with_return)
-    if site is None:
-        raise UnfitError(f"{found.name} has no place for a probe")
-    yield Probe(programs.enter, elf.offset(site.address), False, site.cost)
-    if programs.leave is not None:
-        returns = return_sites(code, found.address, elf.data)
-        if returns is None:
-            raise UnfitError(f"{found.name} has ways out other than its return instructions")
-        for address in returns:
-            yield Probe(programs.leave, elf.offset(address), False, Cost.STEPPED)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from sslsniff import debug_files
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
-from sslsniff.returns import return_sites
 from sslsniff.rustls.model import Found, Method, Proof, Search, Version
 from sslsniff.rustls.named import Named, find_named
 from sslsniff.rustls.shaped import VERSIONS, find_shaped
@@ -102,20 +101,18 @@ def _checked(
     elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refusals: Iterable[str] = ()
 ) -> Search:
     """Return what was found, without that about which there is a doubt."""
-    doubts = {each: _doubt(elf, each.method, Function(each.address, each.size)) for each in found}
+    doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
     left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
     kept = tuple(each for each, doubt in doubts.items() if doubt is None)
     return Search(kept, releases, (*refusals, *left_out))
 
 
-def _doubt(elf: Elf, method: Method, function: Function) -> str | None:
+def _doubt(elf: Elf, function: Function) -> str | None:
     """Return why a function should not be probed."""
     if not function.size:
         return "its length is unknown"
     try:
-        code = elf.code(function)
+        elf.code(function)
     except ElfError:
         return "it is outside of the file's code"
-    if method is not Method.DECRYPT or return_sites(code, function.address, elf.data):
-        return None
-    return "it has ways out other than its return instructions"
+    return None

@@ -8,6 +8,7 @@ import pytest
 from sslsniff import debug_files
 from sslsniff.elf import Elf
 from sslsniff.rustls import Method, Proof, Search, find_rustls
+from sslsniff.rustls_fitting import fit_rustls
 from tests.unit import rust_files
 from tests.unit.rust_files import made, source_path
 
@@ -102,13 +103,17 @@ def test_received_plaintext_is_that_of_0_23_only(tmp_path: Path) -> None:
 
 def test_a_decrypter_with_other_ways_out_is_refused(tmp_path: Path) -> None:
     path = made(tmp_path / "program", ALL_NEW, [NEW], body=rust_files.LEAVES_BY_JUMP)
-    found = search(path)
-    assert {each.method for each in found.found} == {Method.ENCRYPT, Method.RECEIVED}
-    assert found.refusals == (
+    with Elf(str(path)) as elf:
+        parts, left_out = fit_rustls(elf)
+    assert {each.program for part in parts for each in part.probes} == {
+        "rustls_encrypt_enter",
+        "rustls_received_enter",
+    }
+    assert left_out == [
         "<rustls::crypto::ring::tls13::Tls13MessageDecrypter as"
-        " rustls::crypto::cipher::MessageDecrypter>::decrypt is left out:"
-        " it has ways out other than its return instructions",
-    )
+        " rustls::crypto::cipher::MessageDecrypter>::decrypt"
+        " has ways out other than its return instructions",
+    ]
 
 
 def test_symbols_are_taken_from_the_debug_file(
