@@ -41,6 +41,9 @@ class LiveCapture:
     (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
     """
 
+    opens_perf_events: bool
+    """Whether files that come into use later are probed by perf_event_open(2)."""
+
     _mappings: Mappings
     _tables: Tables
     _probes: Probes
@@ -82,6 +85,7 @@ class LiveCapture:
         try:
             with contextlib.ExitStack() as opened:
                 files, loader = self._plan_and_load(opened)
+                self.opens_perf_events = loader.opens_perf_events
                 self._tables = Tables(loader)
                 self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
                 self._open_ring(loader)

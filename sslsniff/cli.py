@@ -141,7 +141,7 @@ def _live(given: list[str]) -> int:
                 held.release()
             # Not before: an error up to here should leave no file behind, and none overwritten.
             sinks = open_sinks(options, standard, closing, asked.stop, chosen)
-            privileges.drop()
+            privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, asked)

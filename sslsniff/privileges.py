@@ -2,6 +2,7 @@
 
 Root is not asked for: a capture works with the four of ``NEEDED``, measured on Linux 6.18.
 They are kept while it runs, as files that come into use later must be opened and probed.
+CAP_SYS_ADMIN is the fifth where the kernel demands it (``perf_needs_admin``).
 """
 
 import contextlib
@@ -9,6 +10,8 @@ import ctypes
 import errno
 import os
 import re
+import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 from sslsniff.errors import PrivilegeError
@@ -20,11 +23,17 @@ NEEDED = {  # include/uapi/linux/capability.h
     "CAP_DAC_READ_SEARCH": 2,  # opens libraries that not everyone may read
 }
 _SYS_ADMIN = 21
+_ADMIN = "CAP_SYS_ADMIN"
 _IMPLIED = ("CAP_BPF", "CAP_PERFMON")  # by CAP_SYS_ADMIN (bpf_capable, perfmon_capable)
 
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _VERSION_3 = 0x20080522
+
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+_MOST_PARANOID = 2  # of the levels of mainline, Documentation/admin-guide/sysctl/kernel.rst
+_SYSCALL_PERF_EVENT_OPEN = 298  # x86-64
+_DUMMY_EVENT = struct.pack("<IIQ112x", 1, 128, 9)  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,9 +52,27 @@ class _Data(ctypes.Structure):
 
 def missing() -> list[str]:
     """Return the names of the capabilities that are needed and not in effect."""
-    held = _effective()
+    held = _capabilities("Eff")
     implied = _IMPLIED if held >> _SYS_ADMIN & 1 else ()
-    return [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
+    names = [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
+    return names if held >> _SYS_ADMIN & 1 or not perf_needs_admin() else [*names, _ADMIN]
+
+
+def perf_needs_admin() -> bool:
+    """Say whether this kernel refuses perf_event_open(2) to who has only what is ``NEEDED``.
+
+    Debian's and Ubuntu's do in some releases, above the levels that mainline knows for
+    ``kernel.perf_event_paranoid``: CAP_PERFMON is not asked for there. It is tried out.
+    """
+    if int(_PARANOID.read_text(encoding="ascii")) <= _MOST_PARANOID:
+        return False
+    held = _capabilities("Eff"), _capabilities("Prm"), _capabilities("Inh")
+    _set_capabilities(held[0] & _mask(NEEDED), *held[1:])
+    fd = _libc.syscall(_SYSCALL_PERF_EVENT_OPEN, _DUMMY_EVENT, 0, -1, -1, 0)
+    _set_capabilities(*held)
+    if fd >= 0:
+        os.close(fd)
+    return bool(fd < 0)
 
 
 def require() -> None:
@@ -58,15 +85,17 @@ def require() -> None:
         )
 
 
-def drop() -> None:
+def drop(*, opens_perf_events: bool) -> None:
     """Keep only what is ``NEEDED``, for good: no program started from here on gets any.
 
-    Under sudo the process becomes its caller's. CAP_SYS_ADMIN stays where it stands for others.
+    Under sudo the process becomes its caller's. CAP_SYS_ADMIN stays where it stands for others, and
+    where it is needed to open perf events, if the process ``opens_perf_events`` from here on.
     Threads that were started before keep theirs: there should be none. Raises ``PrivilegeError``.
     """
-    held = _effective()
-    kept = sum(1 << bit for bit in NEEDED.values() if held >> bit & 1)
-    if any(not held >> NEEDED[name] & 1 for name in _IMPLIED):
+    held = _capabilities("Eff")
+    kept = held & _mask(NEEDED)
+    is_implied = any(not held >> NEEDED[name] & 1 for name in _IMPLIED)
+    if is_implied or (opens_perf_events and perf_needs_admin()):
         kept |= held & 1 << _SYS_ADMIN
     for bit in range(64):
         # Refused to who has no CAP_SETPCAP, and beyond the last capability.
@@ -77,9 +106,7 @@ def drop() -> None:
         _become(*owner)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    words = (_Data * 2)(*(_Data(part, part, 0) for part in (kept & 0xFFFFFFFF, kept >> 32)))
-    if _libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), words):
-        raise _refused("capset")
+    _set_capabilities(kept, kept, 0)
 
 
 def caller() -> tuple[int, int] | None:
@@ -101,10 +128,22 @@ def _become(user: int, group: int) -> None:
         raise _refused(f"becoming user {user}") from error
 
 
-def _effective() -> int:
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+def _capabilities(kind: str) -> int:
+    """Return a set of this thread: ``Eff``, ``Prm`` or ``Inh``."""
+    status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
+    found = re.search(rf"^Cap{kind}:\s*([0-9a-f]+)", status, re.MULTILINE)
     return int(found[1], 16) if found else 0
+
+
+def _set_capabilities(*sets: int) -> None:
+    """Set what is effective, permitted and inheritable in this thread."""
+    words = (_Data * 2)(*(_Data(*(each >> low & 0xFFFFFFFF for each in sets)) for low in (0, 32)))
+    if _libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), words):
+        raise _refused("capset")
+
+
+def _mask(names: Iterable[str]) -> int:
+    return sum(1 << NEEDED[name] for name in names)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -97,6 +97,7 @@ class BccLoader:
     """
 
     name = "bcc"
+    opens_perf_events = True
 
     def __init__(self, ring_bytes: int) -> None:
         self._bcc = import_bcc()

@@ -106,6 +106,7 @@ class LibbpfLoader:
             raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
         self._map_fds: dict[str, int] = {}
         self._links_multi = uprobe_multi.is_supported()
+        self.opens_perf_events = not self._links_multi
         self.has_cookies = self._links_multi or self._has_helper(_FUNC_GET_ATTACH_COOKIE)
         try:
             if self._links_multi:

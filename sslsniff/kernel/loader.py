@@ -40,6 +40,10 @@ class Loader(Protocol):
     def name(self) -> str:
         """Say which loader it is: ``co-re`` or ``bcc``."""
 
+    @property
+    def opens_perf_events(self) -> bool:
+        """Say whether it attaches uprobes by perf_event_open(2), not by bpf(2)."""
+
     def map_fd(self, name: str) -> int:
         """Return the file descriptor of a map, valid until ``close``."""
 

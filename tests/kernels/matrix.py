@@ -14,7 +14,7 @@ TESTS = (
     "tests/live/test_openssl_cli.py::test_files",
     "tests/live/test_openssl_cli.py::test_plain_text",
     "tests/live/test_output.py::test_one_capture_in_all_forms",
-    "tests/live/test_privileges.py::test_four_capabilities_are_enough",
+    "tests/live/test_privileges.py::test_a_few_capabilities_are_enough",
     "tests/live/test_privileges.py::test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen",
     "tests/live/test_processes.py::test_exec",
     "tests/live/test_python.py::test_asyncio",
