@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from sslsniff.decoders.messages import Frame, Http2Totals, StreamMessage, Undecoded
+from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
 from sslsniff.lanes import Lane
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary, Wait
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
 from sslsniff.sinks.base import Sink
 
 
@@ -62,18 +62,11 @@ class Audience(Sink):
         for sink in self._sinks:
             sink.frame_totals(connection, totals, time_ns)
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
-        if self._wants(exchange.stream if exchange is not None else None):
+        if self._wants(passed.exchange.stream if passed.exchange is not None else None):
             for sink in self._sinks:
-                sink.message(connection, exchange, message, time_ns, tid)
+                sink.message(passed)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""

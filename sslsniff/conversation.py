@@ -26,7 +26,7 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.lanes import Lane
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Request, Response
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Request, Response
 from sslsniff.open_exchange import BodyRoom, OpenExchange, list_bytes
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
@@ -275,7 +275,8 @@ class Conversation:
     def _stream_message(self, message: StreamMessage) -> None:
         opened = self._open.get(message.stream)
         exchange = opened.exchange if opened is not None else self._switched
-        self._audience.message(self.connection, exchange, message, self._now_ns, self._tid)
+        passed = InnerMessage(self.connection, exchange, message, self._now_ns, self._tid)
+        self._audience.message(passed)
 
     def _body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Self
 
-from sslsniff.decoders.messages import Header, Headers, Side
+from sslsniff.decoders.messages import Header, Headers, Side, StreamMessage
 
 # RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
 _HOST = re.compile(r"\[(?P<ip>[^]]*)\]|(?P<name>[^:]+)")
@@ -278,6 +278,20 @@ class Wait(NamedTuple):
     side: Side
     since_ns: int
     is_over: bool
+
+
+class InnerMessage(NamedTuple):
+    """A message of a protocol inside HTTP, when it was whole, and in which thread.
+
+    ``exchange`` is the one on which it flows, still open or the one that switched protocols; None
+    if that was not seen.
+    """
+
+    connection: Connection
+    exchange: Exchange | None
+    message: StreamMessage
+    time_ns: int
+    tid: int
 
 
 @dataclass(slots=True)

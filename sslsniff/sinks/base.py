@@ -1,8 +1,8 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
-from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage, Undecoded
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.lanes import Lane
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Summary, Wait
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
 
 
 class Sink:
@@ -42,19 +42,8 @@ class Sink:
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """Take what the frames of an HTTP/2 connection came to, at its end or the capture's."""
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
-        """Take a message of a protocol inside HTTP, as soon as it is whole.
-
-        ``exchange`` is the one on which it flows, still open or the one that switched protocols;
-        None if that was not seen.
-        """
+    def message(self, passed: InnerMessage) -> None:
+        """Take a message of a protocol inside HTTP, as soon as it is whole."""
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """Take note that a protocol is unknown a while after ``side`` sent the first bytes.

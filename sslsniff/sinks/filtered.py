@@ -11,13 +11,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage, Undecoded
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.filters import Filter
 from sslsniff.model import (
     Chunk,
     Connection,
     Direction,
     Exchange,
+    InnerMessage,
     Loss,
     LossCause,
     Summary,
@@ -113,18 +114,11 @@ class FilteredSink(Sink):
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``. It flows at once, so that its exchange must match as far as it is known."""
-        if exchange is not None and self._chosen.matches(exchange):
-            self._admit(connection)
-            self._call(lambda sink: sink.message(connection, exchange, message, time_ns, tid))
+        if passed.exchange is not None and self._chosen.matches(passed.exchange):
+            self._admit(passed.connection)
+            self._call(lambda sink: sink.message(passed))
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""

@@ -2,9 +2,9 @@
 
 from typing import TextIO
 
-from sslsniff.decoders.messages import Frame, Http2Totals, Side, StreamMessage
+from sslsniff.decoders.messages import Frame, Http2Totals, Side
 from sslsniff.escaping import escape
-from sslsniff.model import Connection, Exchange, Wait
+from sslsniff.model import Connection, InnerMessage, Wait
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.lines import plain
@@ -48,16 +48,9 @@ class FrameSink(Sink):
             )
             self._line(connection, side, 0, shown, time_ns)
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
-        shown = message_line(connection, exchange, message, time_ns, plain, self._schema)
+        shown = message_line(passed, plain, self._schema)
         self._stream.write(shown + "\n")
 
     def _line(

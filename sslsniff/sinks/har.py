@@ -16,9 +16,8 @@ import sys
 from importlib.metadata import version
 from typing import BinaryIO
 
-from sslsniff.decoders.messages import StreamMessage
 from sslsniff.errors import OutputError
-from sslsniff.model import Connection, Exchange
+from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks import har_guard
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har_entry import entry
@@ -50,17 +49,10 @@ class HarSink(Sink):
         self._messages = HeldMessages()
         self._switched: dict[str, Exchange] = {}
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
-        if exchange is not None:
-            self._messages.add(exchange, message, time_ns)
+        if passed.exchange is not None:
+            self._messages.add(passed.exchange, passed.message, passed.time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

@@ -11,7 +11,6 @@ from sslsniff.decoders.messages import (
     Headers,
     Http2Totals,
     Side,
-    StreamMessage,
     Undecoded,
 )
 from sslsniff.escaping import escape_json
@@ -22,6 +21,7 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
+    InnerMessage,
     Request,
     Response,
     Summary,
@@ -136,18 +136,11 @@ class JsonSink(Sink):
             }
             self._write(line)
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
-        said = message_object(exchange, message, self._schema)
-        line = _begun(said.pop("type"), connection, time_ns, tid)
-        line["direction"] = _direction(connection, message.side)
+        said = message_object(passed.exchange, passed.message, self._schema)
+        line = _begun(said.pop("type"), passed.connection, passed.time_ns, passed.tid)
+        line["direction"] = _direction(passed.connection, passed.message.side)
         line |= said
         self._write(line)
 

@@ -10,7 +10,7 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.escaping import escape, escape_lines
-from sslsniff.model import Body, Connection, Exchange
+from sslsniff.model import Body, Exchange, InnerMessage
 from sslsniff.sinks import text
 from sslsniff.sinks.bodies import body_lines, indent_json
 from sslsniff.sinks.lines import Paint, prefix
@@ -25,19 +25,13 @@ def is_keepalive(message: StreamMessage) -> bool:
     return isinstance(message, WebSocketMessage) and message.opcode in {"ping", "pong"}
 
 
-def message_line(
-    connection: Connection,
-    exchange: Exchange | None,
-    message: StreamMessage,
-    time_ns: int,
-    paint: Paint,
-    schema: Schema,
-) -> str:
+def message_line(passed: InnerMessage, paint: Paint, schema: Schema) -> str:
     """Return the line of a message: on what it flows, which way, its kind, size and beginning."""
+    exchange, message = passed.exchange, passed.message
     stream = "" if exchange is None or exchange.stream is None else f"#{exchange.stream}"
     target = exchange.request.target if exchange and exchange.request else None
     fields = [
-        prefix(connection, time_ns, paint),
+        prefix(passed.connection, passed.time_ns, paint),
         paint("dim", message.protocol + stream),
         f"{'->' if message.side is Side.CLIENT else '<-'} {_cut(target or '?')}",
         *map(_cut, _kinds(message)),

@@ -2,10 +2,10 @@
 
 from typing import TextIO
 
-from sslsniff.decoders.messages import Header, Side, StreamMessage, Undecoded
+from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
 from sslsniff.escaping import escape
-from sslsniff.model import Chunk, Connection, Exchange, Request, Response, Summary
+from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.bodies import body_lines
 from sslsniff.sinks.lines import Paint, exchange_line, plain, prefix
@@ -42,22 +42,14 @@ class TerminalSink(Sink):
             if exchange.response is not None:
                 self._half(exchange.response, "<")
 
-    def message(
-        self,
-        connection: Connection,
-        exchange: Exchange | None,
-        message: StreamMessage,
-        time_ns: int,
-        tid: int,
-    ) -> None:
+    def message(self, passed: InnerMessage) -> None:
         """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
-        if is_keepalive(message) and not self._verbosity:
+        if is_keepalive(passed.message) and not self._verbosity:
             return
-        shown = (connection, exchange, message, time_ns, self._paint, self._schema)
-        self._write(message_line(*shown))
+        self._write(message_line(passed, self._paint, self._schema))
         if self._verbosity >= 2:
-            mark = ">" if message.side is Side.CLIENT else "<"
-            for line in content_lines(exchange, message, self._schema):
+            mark = ">" if passed.message.side is Side.CLIENT else "<"
+            for line in content_lines(passed.exchange, passed.message, self._schema):
                 self._write(f"  {mark} {line}")
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:

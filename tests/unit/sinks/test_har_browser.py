@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
-from sslsniff.model import Exchange, Request, Response
+from sslsniff.model import Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.har import HarSink
 from sslsniff.sinks.har_messages import HeldMessages
 from tests.unit.devtools import imported
@@ -131,7 +131,7 @@ def test_a_websocket_is_written_with_its_messages(
             sink.exchange(on)
             sink.exchange(exchange(request(target="/other"), on=connection(2)))
         for message, time_ns in sent:
-            sink.message(on.connection, on, message, time_ns, 7)
+            sink.message(InnerMessage(on.connection, on, message, time_ns, 7))
         if not is_first:
             sink.exchange(on)
         if closes:

@@ -10,7 +10,7 @@ import pytest
 
 from sslsniff.decoders.messages import Side, WebSocketMessage
 from sslsniff.filters import parse
-from sslsniff.model import Chunk, Direction, LossCause
+from sslsniff.model import Chunk, Direction, InnerMessage, LossCause
 from sslsniff.proto_set import ProtoSet
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filtered import FilteredSink
@@ -296,7 +296,7 @@ def test_hostile_text_stays_harmless() -> None:
     for verbosity in (0, 2):
         sink = TerminalSink(stream, verbosity)
         message = WebSocketMessage(1, S, hostile, len(hostile), opcode="text")
-        sink.message(connection(), None, message, START_NS, 1)
+        sink.message(InnerMessage(connection(), None, message, START_NS, 1))
     assert all(char == "\n" or char.isprintable() for char in stream.getvalue())
 
 
