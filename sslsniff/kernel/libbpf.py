@@ -243,6 +243,11 @@ class LibbpfLoader:
 
 def _load_error(number: int) -> SslsniffError:
     reason = os.strerror(number)
+    if number == errno.EPERM and release.counts_maps_as_locked():
+        return PrivilegeError(
+            f"no right to load BPF programs, or to lock memory for their maps ({reason})",
+            "run sslsniff as root, or raise the limit (ulimit -l unlimited)",
+        )
     if number in (errno.EPERM, errno.EACCES):
         return PrivilegeError(
             f"no right to load BPF programs as user {os.geteuid()} ({reason})",

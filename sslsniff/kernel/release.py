@@ -49,6 +49,14 @@ def has_socket_tracepoints() -> bool:
     return version() >= (6, 3)
 
 
+def counts_maps_as_locked() -> bool:
+    """Say whether the memory of maps counts towards RLIMIT_MEMLOCK, as it did before 5.11.
+
+    libbpf lifts the limit by itself, for which it needs CAP_SYS_RESOURCE.
+    """
+    return version() < (5, 11)
+
+
 def hash_map_flags() -> int:
     """Return the flags of hash maps: they get their memory as they fill, since 6.1.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff import privileges
-from sslsniff.kernel import uprobe_multi
+from sslsniff.kernel import release, uprobe_multi
 from sslsniff.privileges import NEEDED
 from tests.live.checks import Sniff, assert_passed, assert_whole
 from tests.live.clients import ask, late_python_client, load_library
@@ -99,7 +99,8 @@ def test_a_few_capabilities_are_enough(
 ) -> None:
     """Even as root it begins with these and no others; also a library to come is seen."""
     output = tmp_path / "few.jsonl"
-    names = [*NEEDED, ADMIN] if privileges.perf_needs_admin() else NEEDED
+    names = [*NEEDED, *[ADMIN] * privileges.perf_needs_admin()]
+    names += ["CAP_SYS_RESOURCE"] * release.counts_maps_as_locked()
     with late_python_client(server, certificate, own_library) as client:
         process = subprocess.Popen(
             [*limited(names), SSLSNIFF, "--pid", str(client.pid), "--json", "-o", output],
