@@ -1,6 +1,7 @@
 """The bcc loader: the same BPF source, compiled when sslsniff starts; for kernels without BTF."""
 
 import contextlib
+import ctypes
 import functools
 import importlib
 import os
@@ -69,7 +70,13 @@ def _held_back() -> Iterator[IO[bytes]]:
                 restoring.callback(os.close, saved)
                 restoring.callback(os.dup2, saved, standard)
                 os.dup2(held.fileno(), standard)
+        restoring.callback(_flush_streams)
         yield held
+
+
+def _flush_streams() -> None:
+    """Write what C's streams hold: they buffer what goes to a pipe."""
+    ctypes.CDLL(None).fflush(None)
 
 
 @contextlib.contextmanager
@@ -83,6 +90,7 @@ def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None
         try:
             yield
         except Exception as error:
+            _flush_streams()
             held.seek(0)
             printed = held.read().decode("utf-8", "replace").splitlines()
             lines = [line.strip() for line in printed if line.strip()] or [str(error)]
