@@ -1,88 +1,18 @@
 """Chunks -> exchanges, with the real decoders."""
 
-import tracemalloc
-
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
-from sslsniff.conversation import MOST_OPEN
-from sslsniff.decoders.messages import Frame, Side, Undecoded
+from sslsniff.decoders.messages import Side
 from sslsniff.model import (
-    Chunk,
-    Connection,
     Direction,
-    Exchange,
     LossCause,
-    Process,
-    Summary,
 )
-from sslsniff.sinks.base import Sink
 from sslsniff.tracer import Tracer
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
-
-READ, WRITE = Direction.READ, Direction.WRITE
-
-
-class Recorder(Sink):
-    wants_bodies = True
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.frames: list[Frame] = []
-        self.totals: Summary | None = None
-        self.unknowns: list[tuple[Side, bytes, int]] = []
-        self.undecoded_bytes = 0
-
-    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
-        self.unknowns.append((side, first, time_ns))
-
-    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
-        self.undecoded_bytes += message.size
-
-    def exchange(self, exchange: Exchange) -> None:
-        self.exchanges.append(exchange)
-
-    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
-        self.frames.append(frame)
-
-    def summary(self, summary: Summary) -> None:
-        self.totals = summary
-
-
-class Wire:
-    """One connection, driven by hand; a millisecond passes with each chunk."""
-
-    def __init__(self, role: Side | None = Side.CLIENT, **options: object) -> None:
-        self.sink = Recorder()
-        self.tracer = Tracer([self.sink], **options)  # type: ignore[arg-type]
-        self.connection = Connection("7-1", Process(7, "demo"), "openssl", role, True, 0)
-        self.now_ns = 0
-        self.tracer.opened(self.connection, 0)
-
-    def pass_bytes(self, direction: Direction, data: bytes, missing: int = 0) -> None:
-        self.now_ns += 1_000_000
-        cause = LossCause.RING_FULL if missing else None
-        if missing:
-            self.connection.missing[LossCause.RING_FULL] = missing
-        self.tracer.chunk(
-            Chunk(self.connection, direction, self.now_ns, 70, 0, data, missing, cause)
-        )
-
-    def end_direction(self, direction: Direction) -> list[Exchange]:
-        self.now_ns += 1_000_000
-        self.tracer.ended(self.connection, direction, self.now_ns)
-        return self.sink.exchanges
-
-    def end(self) -> list[Exchange]:
-        self.tracer.closed(self.connection, self.now_ns)
-        self.tracer.finish()
-        return self.sink.exchanges
-
-
-REQUEST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
-RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire
 
 
 def test_an_exchange_has_both_halves_and_times() -> None:
@@ -178,50 +108,6 @@ def test_an_open_exchange_ends_with_its_connection_or_the_capture() -> None:
     assert [exchange.error for exchange in running.sink.exchanges] == ["capture ended"]
 
 
-@pytest.mark.parametrize("protocol", ["http/1.1", "http/2"])
-def test_open_exchanges_are_bounded(protocol: str) -> None:
-    """A client that never gets a response, or whose responses are not captured."""
-    wire = Wire()
-    ask = b"GET / HTTP/1.1\r\n\r\n"
-    if protocol == "http/2":
-        wire.pass_bytes(WRITE, HELLO)
-    for number in range(5000):
-        wire.pass_bytes(
-            WRITE, frame(1, 5, 2 * number + 1, b"\x82\x84") if protocol == "http/2" else ask
-        )
-    assert len(wire.tracer.open_exchanges()) == MOST_OPEN
-    assert len(wire.sink.exchanges) == 5000 - MOST_OPEN
-    assert {exchange.error for exchange in wire.sink.exchanges} == {"over 4096 exchanges open"}
-
-
-LONG_FIELD = b"x: " + b"y" * 500_000 + b"\r\n"
-CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
-
-
-@pytest.mark.parametrize(
-    ("direction", "head", "count"),
-    [
-        (WRITE, b"GET / HTTP/1.1\r\n" + LONG_FIELD + b"\r\n", 100),
-        (WRITE, CHUNKED + LONG_FIELD + b"\r\n", 100),
-        (READ, b"HTTP/1.1 103 Early Hints\r\n" + LONG_FIELD + b"\r\n", 100),
-        (READ, b"HTTP/1.1 103\r\n\r\n" * 1000, 50),
-    ],
-    ids=["requests", "trailers", "responses", "empty responses"],
-)
-def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, count: int) -> None:
-    wire = Wire()
-    wire.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
-    tracemalloc.start()
-    for _ in range(count):
-        wire.pass_bytes(direction, head)
-        if wire.sink.exchanges:
-            break
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert wire.sink.exchanges[0].error == "over 16 MiB of heads of open exchanges"
-    assert held < 24 << 20
-
-
 def test_a_body_until_close_ends_with_the_connection_only() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     closed = Wire()
@@ -299,15 +185,6 @@ def test_a_response_whose_head_was_lost_is_told() -> None:
     assert exchange.error == "undecodable: response head not seen"
 
 
-def test_bodies_are_kept_up_to_a_limit() -> None:
-    wire = Wire(body_limit_bytes=4)
-    wire.pass_bytes(WRITE, REQUEST)
-    wire.pass_bytes(READ, RESPONSE)
-    [exchange] = wire.end()
-    assert exchange.response is not None
-    assert (exchange.response.body.data, exchange.response.body.size) == (b"hell", 5)
-
-
 def test_nothing_is_decoded_for_nobody() -> None:
     wire = Wire()
     wire.sink.wants_messages = False
@@ -358,58 +235,6 @@ def test_a_side_that_ends_ends_its_answer_only(role: Side | None) -> None:
     assert exchange.response is not None
     assert exchange.response.body.data == b"to the end"
     assert wire.end() == [exchange]
-
-
-def test_bytes_of_no_known_protocol_wait_for_both_ends() -> None:
-    wire = Wire()
-    wire.pass_bytes(WRITE, b"\x00\x01")
-    wire.end_direction(WRITE)
-    wire.end_direction(WRITE)
-    wire.pass_bytes(READ, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-    [exchange] = wire.end()
-    assert exchange.response is not None
-    assert exchange.response.status == 400
-
-
-SECOND_NS = 1_000_000_000
-
-
-@pytest.mark.parametrize("role", [Side.CLIENT, None])
-def test_an_unknown_protocol_is_told_after_a_second(role: Side | None) -> None:
-    wire = Wire(role)
-    wire.pass_bytes(WRITE, b"+PING\r\n" * 20)
-    began_ns = wire.now_ns
-    wire.tracer.tick(began_ns + SECOND_NS - 1)
-    assert wire.sink.unknowns == []
-    wire.tracer.tick(began_ns + SECOND_NS)
-    [(side, first, time_ns)] = wire.sink.unknowns
-    assert (side, time_ns) == (Side.CLIENT, began_ns)
-    assert (b"+PING\r\n" * 20).startswith(first)
-    for number in range(20_000):
-        wire.pass_bytes(READ if number % 2 else WRITE, b"+PONG\r\n")
-    wire.end()
-    assert len(wire.sink.unknowns) == 1
-    assert wire.sink.undecoded_bytes == 7 * 20_020
-
-
-@pytest.mark.parametrize("ends", ["connection", "capture"])
-def test_the_bytes_of_an_unknown_protocol_come_however_it_ends(ends: str) -> None:
-    wire = Wire()
-    wire.pass_bytes(READ, b"220 ready\r\n")
-    if ends == "connection":
-        wire.tracer.closed(wire.connection, wire.now_ns)
-    wire.tracer.finish()
-    assert wire.sink.unknowns == [(Side.SERVER, b"220 ready\r\n", 1_000_000)]
-    assert wire.sink.undecoded_bytes == 11
-
-
-def test_a_known_protocol_is_never_told_as_unknown() -> None:
-    wire = Wire()
-    wire.pass_bytes(WRITE, REQUEST)
-    wire.tracer.tick(wire.now_ns + SECOND_NS)
-    wire.pass_bytes(READ, RESPONSE + b"and what no response may be followed by\n")
-    wire.end()
-    assert wire.sink.unknowns == []
 
 
 def test_open_exchanges_are_there_until_they_end() -> None:

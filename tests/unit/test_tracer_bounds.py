@@ -1,0 +1,66 @@
+"""What is kept of exchanges that have not ended is bounded."""
+
+import tracemalloc
+
+import pytest
+
+from sslsniff.conversation import MOST_OPEN
+from sslsniff.model import (
+    Direction,
+)
+from tests.unit.decoders.http2_wires import HELLO
+from tests.unit.decoders.wires import frame
+from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1", "http/2"])
+def test_open_exchanges_are_bounded(protocol: str) -> None:
+    """A client that never gets a response, or whose responses are not captured."""
+    wire = Wire()
+    ask = b"GET / HTTP/1.1\r\n\r\n"
+    if protocol == "http/2":
+        wire.pass_bytes(WRITE, HELLO)
+    for number in range(5000):
+        wire.pass_bytes(
+            WRITE, frame(1, 5, 2 * number + 1, b"\x82\x84") if protocol == "http/2" else ask
+        )
+    assert len(wire.tracer.open_exchanges()) == MOST_OPEN
+    assert len(wire.sink.exchanges) == 5000 - MOST_OPEN
+    assert {exchange.error for exchange in wire.sink.exchanges} == {"over 4096 exchanges open"}
+
+
+LONG_FIELD = b"x: " + b"y" * 500_000 + b"\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("direction", "head", "count"),
+    [
+        (WRITE, b"GET / HTTP/1.1\r\n" + LONG_FIELD + b"\r\n", 100),
+        (WRITE, CHUNKED + LONG_FIELD + b"\r\n", 100),
+        (READ, b"HTTP/1.1 103 Early Hints\r\n" + LONG_FIELD + b"\r\n", 100),
+        (READ, b"HTTP/1.1 103\r\n\r\n" * 1000, 50),
+    ],
+    ids=["requests", "trailers", "responses", "empty responses"],
+)
+def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, count: int) -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
+    tracemalloc.start()
+    for _ in range(count):
+        wire.pass_bytes(direction, head)
+        if wire.sink.exchanges:
+            break
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert wire.sink.exchanges[0].error == "over 16 MiB of heads of open exchanges"
+    assert held < 24 << 20
+
+
+def test_bodies_are_kept_up_to_a_limit() -> None:
+    wire = Wire(body_limit_bytes=4)
+    wire.pass_bytes(WRITE, REQUEST)
+    wire.pass_bytes(READ, RESPONSE)
+    [exchange] = wire.end()
+    assert exchange.response is not None
+    assert (exchange.response.body.data, exchange.response.body.size) == (b"hell", 5)
