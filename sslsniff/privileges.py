@@ -10,10 +10,10 @@ import ctypes
 import errno
 import os
 import re
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from sslsniff import perf_event
 from sslsniff.errors import PrivilegeError
 
 NEEDED = {  # include/uapi/linux/capability.h
@@ -29,11 +29,6 @@ _IMPLIED = ("CAP_BPF", "CAP_PERFMON")  # by CAP_SYS_ADMIN (bpf_capable, perfmon_
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _VERSION_3 = 0x20080522
-
-_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
-_MOST_PARANOID = 2  # of the levels of mainline, Documentation/admin-guide/sysctl/kernel.rst
-_SYSCALL_PERF_EVENT_OPEN = 298  # x86-64
-_DUMMY_EVENT = struct.pack("<IIQ112x", 1, 128, 9)  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,7 +50,10 @@ def missing() -> list[str]:
     held = _capabilities("Eff")
     implied = _IMPLIED if held >> _SYS_ADMIN & 1 else ()
     names = [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
-    return names if held >> _SYS_ADMIN & 1 or not perf_needs_admin() else [*names, _ADMIN]
+    # Without CAP_PERFMON a refusal would tell nothing of the other.
+    if not held >> _SYS_ADMIN & 1 and "CAP_PERFMON" not in names and perf_needs_admin():
+        names.append(_ADMIN)
+    return names
 
 
 def perf_needs_admin() -> bool:
@@ -64,15 +62,15 @@ def perf_needs_admin() -> bool:
     Debian's and Ubuntu's do in some releases, above the levels that mainline knows for
     ``kernel.perf_event_paranoid``: CAP_PERFMON is not asked for there. It is tried out.
     """
-    if int(_PARANOID.read_text(encoding="ascii")) <= _MOST_PARANOID:
-        return False
     held = _capabilities("Eff"), _capabilities("Prm"), _capabilities("Inh")
     _set_capabilities(held[0] & _mask(NEEDED), *held[1:])
-    fd = _libc.syscall(_SYSCALL_PERF_EVENT_OPEN, _DUMMY_EVENT, 0, -1, -1, 0)
-    _set_capabilities(*held)
-    if fd >= 0:
-        os.close(fd)
-    return bool(fd < 0)
+    try:
+        os.close(perf_event.open_dummy(pid=0, cpu=-1))
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EPERM)
+    finally:
+        _set_capabilities(*held)
+    return False
 
 
 def require() -> None:

@@ -4,7 +4,6 @@ The kernel's perf side tells of each executable mapping (PERF_RECORD_MMAP2,
 include/uapi/linux/perf_event.h) at the cost of nothing else, on every kernel and without a probe.
 """
 
-import ctypes
 import errno
 import mmap
 import os
@@ -13,14 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff import perf_event
 from sslsniff.errors import KernelError
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
-_SYSCALL_PERF_EVENT_OPEN = 298  # x86-64
-_TYPE_SOFTWARE = 1
-_COUNT_SW_DUMMY = 9
-_ATTR_BYTES = 128
-_FLAG_CLOEXEC = 8
 _BIT_MMAP = 1 << 8
 _BIT_WATERMARK = 1 << 14
 _BIT_MMAP2 = 1 << 23
@@ -77,17 +72,11 @@ class Mappings:
             raise
 
     def _open(self, cpu: int) -> None:
-        attributes = ctypes.create_string_buffer(_ATTR_BYTES)
-        struct.pack_into("<IIQ", attributes, 0, _TYPE_SOFTWARE, _ATTR_BYTES, _COUNT_SW_DUMMY)
         # A count of events would wake for samples only (perf_event_open(2)); there are none.
         bits = _BIT_MMAP | _BIT_MMAP2 | _BIT_WATERMARK
-        struct.pack_into("<QI", attributes, 40, bits, 1)
-        libc = ctypes.CDLL(None, use_errno=True)
-        fd = libc.syscall(_SYSCALL_PERF_EVENT_OPEN, attributes, -1, cpu, -1, _FLAG_CLOEXEC)
-        if fd < 0:
-            raise _refused(ctypes.get_errno())
-        self.fds.append(fd)
         try:
+            fd = perf_event.open_dummy(-1, cpu, bits, wakeup=1)
+            self.fds.append(fd)
             self._maps.append(mmap.mmap(fd, (1 + _DATA_PAGES) * mmap.PAGESIZE))
         except OSError as error:
             raise _refused(error.errno or 0) from error

@@ -1,0 +1,25 @@
+"""perf_event_open(2), of an event that never happens: for what the kernel tells beside it."""
+
+import ctypes
+import os
+import struct
+
+_SYSCALL = 298  # x86-64
+_TYPE_SOFTWARE, _COUNT_SW_DUMMY = 1, 9
+_FLAG_CLOEXEC = 8
+_ATTRIBUTES = struct.Struct("<IIQ24xQI76x")  # struct perf_event_attr, PERF_ATTR_SIZE_VER7
+
+
+def open_dummy(pid: int, cpu: int, bits: int = 0, wakeup: int = 0) -> int:
+    """Return a file descriptor; ``pid`` 0 is this process, -1 any, and so is ``cpu`` -1.
+
+    ``bits`` are the flags of ``struct perf_event_attr`` (include/uapi/linux/perf_event.h), and
+    ``wakeup`` its field of that name. Raises ``OSError``.
+    """
+    attributes = _ATTRIBUTES.pack(_TYPE_SOFTWARE, _ATTRIBUTES.size, _COUNT_SW_DUMMY, bits, wakeup)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = int(libc.syscall(_SYSCALL, attributes, pid, cpu, -1, _FLAG_CLOEXEC))
+    if fd < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return fd
