@@ -71,8 +71,9 @@ static __always_inline void follow_socket(u32 tid, struct connection *connection
 	if (connection->announced && left_out)
 		leave_out(tid, connection);
 	if (was_left_out && !left_out) {
-		/* To user space it begins here. */
+		/* To user space it begins here, even if it could not be told that the other id was left out. */
 		connection->id = new_connection_id();
+		connection->announced = 0;
 		connection->from_start = 0;
 		connection->positions[DIRECTION_READ] = 0;
 		connection->positions[DIRECTION_WRITE] = 0;
