@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
-_HELD_BYTES = 128 << 10  # of the ring's room, while lanes take them
+_HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them,
+_HELD_SHARE = 8  # and one part in so many of it
 
 
 class LiveCapture:
@@ -279,8 +280,9 @@ class LiveCapture:
         offset_ns = self._clock_offset_ns
         lanes = self.lanes
         holder: Lane | None = None
-        for _ in range(0, most_bytes, _HELD_BYTES):
-            for record in self._records.read(_HELD_BYTES):
+        held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
+        for _ in range(0, most_bytes, held_bytes):
+            for record in self._records.read(held_bytes):
                 if lanes and (taker := wire.hand_over(record, offset_ns, lanes)):
                     holder = taker
                     continue

@@ -26,6 +26,9 @@ _LARGEST_SEEN_BYTES = LARGEST_RECORD_BYTES + 2048
 _WHOLE = b"sslsniff made this up"
 _JOINED = b"sslsniff joined later"
 
+RECORD_BYTES = _HEADER_BYTES + MAC_BYTES
+"""What a record is longer than its plaintext."""
+
 _RECORD = struct.Struct(">BHH")
 
 

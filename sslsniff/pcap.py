@@ -1,14 +1,16 @@
 """Capture files: what all formats share, and classic pcap written.
 
 By hand: a packet of 16 KiB takes 1.2 us here and 13 us with dpkt, which puts its pieces together
-for each. Format: draft-ietf-opsawg-pcap.
+for each. Format: draft-ietf-opsawg-pcap. Files are in network byte order, as the packets in them
+are, so that one call of ``struct`` packs what stands before a packet together with its headers.
 """
 
 import contextlib
+import functools
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
@@ -16,13 +18,16 @@ from sslsniff.packets import LINK_RAW
 
 Piece = bytes | memoryview
 
-BATCH_BYTES = 256 << 10
+BATCH_BYTES = 1 << 20
 """Packets are written once so many bytes of them have come together."""
 
 LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
 
 _SHORTEST_RECORD_BYTES = 16
+_WORD = 0xFFFFFFFF
+_LARGE_PART_BYTES = 1024
+_MOST_PIECES = 1024  # IOV_MAX
 
 
 class Packet(NamedTuple):
@@ -52,8 +57,34 @@ class PacketReader(Protocol):
         """Yield the whole packets in the order of the file."""
 
 
+class Shape(NamedTuple):
+    """What the packets of one length have in common, in the file: all but times and numbers.
+
+    ``pack`` puts ``before``, the time, ``between``, two TCP sequence numbers and ``behind``
+    together; then come data and ``tail``. ``bytes`` is how long all of it is.
+    """
+
+    pack: Callable[[bytes, int, bytes, int, int, bytes], bytes]
+    before: bytes
+    between: bytes
+    behind: bytes
+    tail: bytes
+    bytes: int
+
+
+class Origin(NamedTuple):
+    """Where a packet is from: an interface of the file, a process and its thread if known.
+
+    ``inbound``: the process received it.
+    """
+
+    interface: int
+    process: tuple[int, int] | None
+    inbound: bool
+
+
 class PacketWriter:
-    """A capture file being written: batches what a format's ``packet`` puts together.
+    """A capture file being written: batches packets, which the formats surround.
 
     ``file`` gets whole packets only. When it takes no more, it is cut back to the last
     whole packet where it can be, ``OutputError`` is raised once, and the rest is dropped.
@@ -63,6 +94,9 @@ class PacketWriter:
         self._name = str(getattr(file, "name", "the capture file"))
         # Unbuffered, so that nothing is left behind in a buffer when the disk is full.
         self._file: IO[bytes] = getattr(file, "raw", file)
+        self._fd: int | None = None
+        with contextlib.suppress(OSError):  # not everything that looks like a file is one
+            self._fd = self._file.fileno()
         self._parts: list[Piece] = []
         self._batch_bytes = 0
         self._written_bytes = 0
@@ -72,27 +106,37 @@ class PacketWriter:
         """Return the number of a new interface that packets can refer to."""
         raise NotImplementedError
 
-    def packet(
+    def shape(
         self,
-        interface: int,
-        time_ns: int,
-        head: bytes,
-        data: Piece = b"",
-        tail_bytes: int = 0,
-        options: bytes = b"",
-    ) -> None:
-        """Add a packet of ``head``, ``data`` and ``tail_bytes`` zero bytes.
+        origin: Origin,
+        start: bytes,
+        behind: bytes,
+        size: int,
+        *,
+        zeros: int = 0,
+        comment: str = "",
+    ) -> Shape:
+        """Return the shape of packets that end in ``size`` bytes of data and so many ``zeros``.
 
-        ``options`` were made by ``options``.
+        ``start`` and ``behind`` are what stands before and behind the sequence numbers, ``comment``
+        is said where the format can tell it.
         """
+        captured = len(start) + 8 + len(behind) + size + zeros
+        before, between, tail = self._surround(origin, captured, comment)
+        between += start
+        tail = bytes(zeros) + tail
+        form = _compiled(f">{len(before)}sQ{len(between)}sII{len(behind)}s")
+        return Shape(form.pack, before, between, behind, tail, form.size + size + len(tail))
+
+    def packet(
+        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
+    ) -> None:
+        """Add a packet of a shape; ``data``, as long as that says, must stay so until a flush."""
         raise NotImplementedError
 
-    def options(self, process: tuple[int, int] | None, inbound: bool, comment: str = "") -> bytes:
-        """Return what a packet says beside its bytes; empty where the format cannot tell it.
-
-        ``process`` are the process and the thread, None where they are not known.
-        """
-        return b""
+    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
+        """Return what the format writes before and behind the time, and behind the packet."""
+        raise NotImplementedError
 
     def statistics(self, time_ns: int, comment: str) -> None:
         """Add a remark on the whole capture, where the format can hold it."""
@@ -100,12 +144,14 @@ class PacketWriter:
     def flush(self) -> None:
         """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
         parts, self._parts = self._parts, []
-        self._batch_bytes = 0
+        size, self._batch_bytes = self._batch_bytes, 0
         if self._failed or not parts:
             return
         before = self._written_bytes
+        # To join small parts costs less than to hand each over, to join large ones more.
+        is_joined = self._fd is None or size < len(parts) * _LARGE_PART_BYTES
         try:
-            self._write(parts)
+            self._write([b"".join(parts)] if is_joined else parts.copy())
         except OSError as error:
             self._failed = True
             batch = b"".join(parts)[: self._written_bytes - before]
@@ -119,13 +165,20 @@ class PacketWriter:
                 "make room or name a file elsewhere",
             ) from error
 
-    def _write(self, parts: list[Piece]) -> None:
-        """Write all ``parts``; raises ``OSError`` with ``_written_bytes`` at what the file took."""
-        batch = memoryview(b"".join(parts))  # os.writev would be slower
-        while batch:  # an unbuffered file may take a part only
-            size = self._file.write(batch)
+    def _write(self, pieces: list[Piece]) -> None:
+        """Write all; raises ``OSError`` with ``_written_bytes`` at what the file took."""
+        at = 0
+        while at < len(pieces):
+            if self._fd is None:
+                size = self._file.write(pieces[at])
+            else:
+                size = os.writev(self._fd, pieces[at : at + _MOST_PIECES])
             self._written_bytes += size
-            batch = batch[size:]
+            while at < len(pieces) and size >= len(pieces[at]):
+                size -= len(pieces[at])
+                at += 1
+            if size:  # an unbuffered file may take a part only
+                pieces[at] = memoryview(pieces[at])[size:]
 
     def _whole_bytes(self, batch: bytes, position: int) -> int:
         """Return how many bytes of the batch, which stands at ``position``, are whole records."""
@@ -147,8 +200,9 @@ class PacketWriter:
 
 
 _MAGIC_US = 0xA1B2C3D4
-_FILE = struct.Struct("<IHHiIII")
-_RECORD = struct.Struct("<IIII")
+_FILE = struct.Struct(">IHHiIII")
+_RECORD = struct.Struct(">IIII")
+_LENGTHS = struct.Struct(">II")
 
 
 class PcapWriter(PacketWriter):
@@ -163,26 +217,24 @@ class PcapWriter(PacketWriter):
         return 0
 
     def packet(
-        self,
-        interface: int,
-        time_ns: int,
-        head: bytes,
-        data: Piece = b"",
-        tail_bytes: int = 0,
-        options: bytes = b"",
+        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
     ) -> None:
         """See ``PacketWriter``."""
-        size = len(head) + len(data) + tail_bytes
+        pack, before, between, behind, tail, size = shape
         seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-        self._parts += (
-            _RECORD.pack(seconds & 0xFFFFFFFF, rest_ns // 1000, size, size),
-            head,
-            data,
-            bytes(tail_bytes),
-        )
-        self._batch_bytes += _RECORD.size + size
+        time = (seconds & _WORD) << 32 | rest_ns // 1000
+        self._parts += (pack(before, time, between, *numbers, behind), data, tail)
+        self._batch_bytes += size
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()
 
+    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
+        return b"", _LENGTHS.pack(captured, captured), b""
+
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return _RECORD.size + _RECORD.unpack_from(batch, at)[2] if position else _FILE.size
+
+
+@functools.cache
+def _compiled(form: str) -> struct.Struct:
+    return struct.Struct(form)

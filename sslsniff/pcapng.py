@@ -5,12 +5,22 @@ only the first interface, keeps times as floats and drops comments.
 Format: draft-ietf-opsawg-pcapng; the block and option names here are its.
 """
 
+import functools
 import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import BATCH_BYTES, LARGEST_PACKET_BYTES, Packet, PacketWriter, Piece, Readable
+from sslsniff.pcap import (
+    BATCH_BYTES,
+    LARGEST_PACKET_BYTES,
+    Origin,
+    Packet,
+    PacketWriter,
+    Piece,
+    Readable,
+    Shape,
+)
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 """The first 4 bytes of a pcapng file: the type of a section header, a palindrome."""
@@ -27,10 +37,13 @@ _INBOUND, _OUTBOUND = 1, 2
 _NANOSECONDS = b"\x09"
 
 _LONGEST_TEXT_BYTES = 32 << 10
-_EPB = struct.Struct("<IIIIIII")
-_LENGTH = struct.Struct("<I")
-_OPTION = struct.Struct("<HH")
-_TAILS = [bytes(size) for size in range(64)]
+_KEPT_OPTIONS = 64
+_EPB_START = struct.Struct(">III")
+_EPB_LENGTHS = struct.Struct(">II")
+_EPB_BYTES = 32
+_LENGTH = struct.Struct(">I")
+_OPTION = struct.Struct(">HH")
+_LONG = (1 << 64) - 1
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -47,7 +60,7 @@ _END_OF_OPTIONS = _option(0, b"")
 
 def _block(kind: int, body: bytes) -> bytes:
     total = len(body) + 12
-    return struct.pack("<II", kind, total) + body + _LENGTH.pack(total)
+    return struct.pack(">II", kind, total) + body + _LENGTH.pack(total)
 
 
 class PcapngWriter(PacketWriter):
@@ -59,7 +72,7 @@ class PcapngWriter(PacketWriter):
         self._parts.append(
             _block(
                 _SECTION_TYPE,
-                struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
+                struct.pack(">IHHq", _BYTE_ORDER, 1, 0, -1)
                 + _text_option(_COMMENT, comment)
                 + _text_option(_SHB_OS, system)
                 + _text_option(_SHB_APPLICATION, application)
@@ -72,7 +85,7 @@ class PcapngWriter(PacketWriter):
         self._parts.append(
             _block(
                 _INTERFACE,
-                struct.pack("<HHI", LINK_RAW, 0, 0)
+                struct.pack(">HHI", LINK_RAW, 0, 0)
                 + _text_option(_IF_NAME, name)
                 + _text_option(_IF_DESCRIPTION, description)
                 + _option(_IF_RESOLUTION, _NANOSECONDS)
@@ -83,56 +96,45 @@ class PcapngWriter(PacketWriter):
         return self._interfaces - 1
 
     def packet(
-        self,
-        interface: int,
-        time_ns: int,
-        head: bytes,
-        data: Piece = b"",
-        tail_bytes: int = 0,
-        options: bytes = b"",
+        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
     ) -> None:
         """See ``PacketWriter``."""
-        size = len(head) + len(data) + tail_bytes
-        padding = -size & 3
-        total = size + padding + 32 + len(options)
-        self._parts += (
-            _EPB.pack(
-                _ENHANCED_PACKET,
-                total,
-                interface,
-                time_ns >> 32 & 0xFFFFFFFF,
-                time_ns & 0xFFFFFFFF,
-                size,
-                size,
-            ),
-            head,
-            data,
-            _TAILS[tail_bytes + padding],
-            options,
-            _LENGTH.pack(total),
-        )
-        self._batch_bytes += total
+        pack, before, between, behind, tail, size = shape
+        self._parts += (pack(before, time_ns & _LONG, between, *numbers, behind), data, tail)
+        self._batch_bytes += size
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()
 
-    def options(self, process: tuple[int, int] | None, inbound: bool, comment: str = "") -> bytes:
-        """See ``PacketWriter``: the comment, ``epb_flags`` and ``epb_processid_threadid``."""
+    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
+        options = _packet_options(origin.process, origin.inbound, comment)
+        padding = -captured & 3
+        total = _EPB_BYTES + captured + padding + len(options)
         return (
-            _text_option(_COMMENT, comment)
-            + _option(_EPB_FLAGS, _LENGTH.pack(_INBOUND if inbound else _OUTBOUND))
-            + (_option(_EPB_PROCESS, struct.pack("<II", *process)) if process else b"")
-            + _END_OF_OPTIONS
+            _EPB_START.pack(_ENHANCED_PACKET, total, origin.interface),
+            _EPB_LENGTHS.pack(captured, captured),
+            bytes(padding) + options + _LENGTH.pack(total),
         )
 
     def statistics(self, time_ns: int, comment: str) -> None:
         """See ``PacketWriter``: as interface statistics, the only place at a file's end."""
         interface = 0 if self._interfaces else self.interface("sslsniff", "")
-        fields = struct.pack("<III", interface, time_ns >> 32, time_ns & 0xFFFFFFFF)
+        fields = struct.pack(">IQ", interface, time_ns & _LONG)
         options = _text_option(_COMMENT, comment) + _END_OF_OPTIONS
         self._parts.append(_block(_STATISTICS, fields + options))
 
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return int(_LENGTH.unpack_from(batch, at + 4)[0])
+
+
+@functools.lru_cache(_KEPT_OPTIONS)
+def _packet_options(process: tuple[int, int] | None, inbound: bool, comment: str) -> bytes:
+    """Return the comment, ``epb_flags`` and ``epb_processid_threadid``."""
+    return (
+        _text_option(_COMMENT, comment)
+        + _option(_EPB_FLAGS, _LENGTH.pack(_INBOUND if inbound else _OUTBOUND))
+        + (_option(_EPB_PROCESS, struct.pack(">II", *process)) if process else b"")
+        + _END_OF_OPTIONS
+    )
 
 
 class _Interface(NamedTuple):
@@ -185,7 +187,7 @@ class PcapngReader:
         """Return the body of the block whose type was read; None when it is not whole."""
         head = self._file.read(8 if kind == SECTION else 4)
         if kind == SECTION and len(head) == 8:
-            self._order = "<" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else ">"
+            self._order = ">" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else "<"
             if head[4:] != struct.pack(self._order + "I", _BYTE_ORDER):
                 return None
         if len(kind) < 4 or len(head) < 4:

@@ -12,8 +12,8 @@ from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
 from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
-from sslsniff.packets import ACK, FIN, SYN, Sender, connect
-from sslsniff.pcap import PacketWriter, Piece
+from sslsniff.packets import ACK, DATA_END, FIN, SYN, Sender, connect
+from sslsniff.pcap import Origin, PacketWriter, Piece, Shape
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins behind it."""
@@ -27,7 +27,9 @@ both layouts. Ports of other protocols, such as 5432, show neither; 4.0 was meas
 
 _SEGMENT_BYTES = nulltls.LARGEST_RECORD_BYTES
 _UNACKNOWLEDGED_BYTES = 1 << 20  # far below the window of 8 MiB
-_CACHED_OPTIONS = 64
+_KEPT_SHAPES = 4
+_LOOKS = 8
+_LOOKED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
 _ZEROS = memoryview(bytes(_SEGMENT_BYTES))
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
@@ -35,40 +37,73 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _End:
-    """One direction: its sender, how far it got, and what its packets say of each thread.
+    """One direction, and the lane of it: its sender, and the shapes of its last packets.
 
-    ``ended`` says that its FIN is written.
+    ``ended`` says that its FIN is written. ``looks`` is among how many of its next packets a
+    message's beginning is looked for, while what passes cannot be dissected.
     """
 
-    __slots__ = ("direction", "ended", "options", "position", "sender")
+    __slots__ = (
+        "_connection",
+        "_shapes",
+        "_tid",
+        "direction",
+        "ended",
+        "last_ns",
+        "looks",
+        "position",
+        "sender",
+    )
 
     sender: Sender
 
-    def __init__(self, direction: Direction) -> None:
+    def __init__(self, connection: "SyntheticConnection", direction: Direction) -> None:
         self.direction = direction
         self.ended = False
         self.position = 0
-        self.options: dict[int, bytes] = {}
-
-
-class _Lane:
-    """See ``lanes.Lane``."""
-
-    __slots__ = ("_connection", "_end", "last_ns", "position")
-
-    def __init__(self, connection: "SyntheticConnection", end: _End) -> None:
-        self.position = end.position
         self.last_ns = 0
+        self.looks = _LOOKS
         self._connection = connection
-        self._end = end
+        self._tid = 0  # whose shapes these are
+        self._shapes: dict[int, Shape] = {}
 
-    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
-        self._connection.write(self._end, time_ns, tid, data)
+    def begin(self, sender: Sender) -> None:
+        """Go on as the end of another synthetic connection."""
+        self.sender = sender
+        self.ended = False
+        self._shapes.clear()
+
+    def take(self, time_ns: int, tid: int, data: Piece) -> None:
+        """See ``lanes.Lane``."""
+        connection = self._connection
+        if not connection.settled:
+            connection.look(self, time_ns, data)
+        if tid != self._tid:
+            self._shapes.clear()
+            self._tid = tid
+        size = len(data)
+        shape = self._shapes.get(size)
+        if shape is not None:
+            connection.send(self, shape, time_ns, size, data)
+        else:
+            view = memoryview(data)
+            for start in range(0, size, _SEGMENT_BYTES):
+                piece = view[start : start + _SEGMENT_BYTES]
+                connection.send(self, self._shape(len(piece)), time_ns, len(piece), piece)
         self.last_ns = time_ns
-        self._end.position = self.position = self.position + len(data)
+        self.position += size
 
     def flush(self) -> None:
+        """See ``lanes.Lane``."""
         self._connection.flush()
+
+    def _shape(self, size: int) -> Shape:
+        shape = self._shapes.get(size)
+        if shape is None:
+            if len(self._shapes) >= _KEPT_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[size] = self._connection.shape(self, self._tid, size)
+        return shape
 
 
 class SyntheticConnection:
@@ -78,7 +113,8 @@ class SyntheticConnection:
     HTTP/1 message: its rest would spoil the dissection of all that follows. ``numbers`` gives
     each synthetic connection a number of its own; ``plays`` is the side of the process;
     ``wraps`` asks for TLS records. ``ends`` are the client's and the server's address in the
-    packets, ``client_port`` is the client's real port where that is another.
+    packets, ``client_port`` is the client's real port where that is another. ``settled`` says that
+    what follows can be dissected.
     """
 
     __slots__ = (
@@ -90,12 +126,13 @@ class SyntheticConnection:
         "_part",
         "_plays",
         "_read",
-        "_settled",
+        "_record_bytes",
+        "_speaker",
         "_stray",
-        "_wraps",
         "_writer",
         "_written",
         "ends",
+        "settled",
     )
 
     def __init__(
@@ -117,13 +154,15 @@ class SyntheticConnection:
         self._interface = interface
         self._plays = plays
         self._numbers = numbers
-        self._wraps = wraps and ends[1].port not in HTTP_PORTS
+        wraps = wraps and ends[1].port not in HTTP_PORTS
+        self._record_bytes = nulltls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
-        self._settled = False  # whether what follows can be dissected
-        self._stray = False  # whether this part has bytes that cannot
-        self._read = _End(Direction.READ)
-        self._written = _End(Direction.WRITE)
+        self.settled = False
+        self._stray = False  # whether this part has bytes that cannot be dissected
+        self._read = _End(self, Direction.READ)
+        self._written = _End(self, Direction.WRITE)
+        self._speaker = self._read  # whose bytes were looked at last
 
     def take(self, chunk: Chunk) -> None:
         """Write a chunk; ``OutputError`` when the file takes no more."""
@@ -131,36 +170,52 @@ class SyntheticConnection:
         if end.ended:  # its object was used again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
+        end.position = chunk.offset
         if chunk.missing:
-            if not self._settled:
+            if not self.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(end, chunk)
-            return
-        end.position = chunk.offset
-        self.write(end, chunk.time_ns, chunk.tid, chunk.data)
-        end.position += len(chunk.data)
+        else:
+            end.take(chunk.time_ns, chunk.tid, chunk.data)
 
     def lane(self, direction: Direction) -> Lane | None:
         """Return what writes the next bytes of a direction, None where it has ended."""
         end = self._end_of(direction)
-        return None if end.ended else _Lane(self, end)
+        end.last_ns = 0
+        return None if end.ended else end
 
     def flush(self) -> None:
         """Let go of all data: write it."""
         self._writer.flush()
 
-    def write(self, end: _End, time_ns: int, tid: int, data: Piece) -> None:
-        """Write the next bytes of a direction; they must stay as they are until a flush."""
-        if not self._settled:
-            self._settle(time_ns, bytes(data))
-        options = end.options.get(tid) or self._options(end, tid)
-        size = len(data)
-        if 0 < size <= _SEGMENT_BYTES:
-            self._send(end, time_ns, data, options)
-            return
-        view = memoryview(data)
-        for start in range(0, size, _SEGMENT_BYTES):
-            self._send(end, time_ns, view[start : start + _SEGMENT_BYTES], options)
+    def shape(self, end: _End, tid: int, size: int, comment: str = "") -> Shape:
+        """Return the shape of packets with ``size`` bytes of a thread's plaintext."""
+        start = end.sender.start(size + self._record_bytes)
+        behind, zeros = DATA_END, 0
+        if self._record_bytes:
+            behind, zeros = behind + nulltls.record_header(size), nulltls.MAC_BYTES
+        origin = self._origin(end, tid)
+        return self._writer.shape(origin, start, behind, size, zeros=zeros, comment=comment)
+
+    def send(self, end: _End, shape: Shape, time_ns: int, size: int, data: Piece) -> None:
+        """Write a packet with ``size`` bytes of plaintext, which must stay so until a flush."""
+        sender = end.sender
+        self._writer.packet(shape, time_ns, sender.numbers(size + self._record_bytes), data)
+        if sender.in_flight_bytes > _UNACKNOWLEDGED_BYTES:
+            self._control(self._peer(end), time_ns, ACK)
+
+    def look(self, end: _End, time_ns: int, data: Piece) -> None:
+        """Look whether a message begins with ``data``: if so, what follows can be dissected.
+
+        One begins where the sides take turns, or soon after: who speaks on and on is in the middle
+        of one, or speaks something else, and is not looked at again before the next turn.
+        """
+        if end is not self._speaker:
+            self._speaker = end
+            end.looks = _LOOKS
+        if end.looks:
+            end.looks -= 1
+            self._settle(time_ns, bytes(data[:_LOOKED_BYTES]))
 
     def begin(self) -> None:
         """Write the handshakes of a connection on which nothing passed so far."""
@@ -187,45 +242,25 @@ class SyntheticConnection:
     def _peer(self, end: _End) -> _End:
         return self._read if end is self._written else self._written
 
-    def _send(self, end: _End, time_ns: int, data: Piece, options: bytes) -> None:
-        size = len(data)
-        sender = end.sender
-        if self._wraps:
-            head = sender.data(size + 21) + nulltls.record_header(size)
-            self._writer.packet(self._interface, time_ns, head, data, 16, options)
-        else:
-            self._writer.packet(self._interface, time_ns, sender.data(size), data, 0, options)
-        if sender.in_flight_bytes > _UNACKNOWLEDGED_BYTES:
-            self._control(self._peer(end), time_ns, ACK)
-
-    def _options(self, end: _End, tid: int, comment: str = "") -> bytes:
+    def _origin(self, end: _End, tid: int) -> Origin:
         process = self._connection.process
         whose = (process.pid, tid) if process.is_known else None
-        options = self._writer.options(whose, end.direction is Direction.READ, comment)
-        if not comment:
-            if len(end.options) >= _CACHED_OPTIONS:
-                end.options.clear()
-            end.options[tid] = options
-        return options
+        return Origin(self._interface, whose, end.direction is Direction.READ)
 
     def _control(
         self, end: _End, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
-        self._writer.packet(
-            self._interface,
-            time_ns,
-            end.sender.control(flags),
-            options=self._options(end, tid, comment),
-        )
+        """Write a packet without data."""
+        start, numbers, behind = end.sender.control(flags)
+        shape = self._writer.shape(self._origin(end, tid), start, behind, 0, comment=comment)
+        self._writer.packet(shape, time_ns, numbers)
 
     def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
-        self._writer.packet(
-            self._interface,
-            time_ns,
-            end.sender.data(len(data)),
-            data,
-            options=self._options(end, 0, comment),
-        )
+        """Write a packet with data that is in no record of ours."""
+        start = end.sender.start(len(data))
+        origin = self._origin(end, 0)
+        shape = self._writer.shape(origin, start, DATA_END, len(data), comment=comment)
+        self._writer.packet(shape, time_ns, end.sender.numbers(len(data)), data)
 
     def _sides(self) -> tuple[_End, _End]:
         """Return the client's and the server's direction."""
@@ -242,7 +277,7 @@ class SyntheticConnection:
         elif starts and self._stray:
             self._finish(time_ns, GOES_ON)
             self._begin(time_ns)
-        self._settled = starts
+        self.settled = starts
         self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
@@ -273,14 +308,16 @@ class SyntheticConnection:
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        client.sender, server.sender = connect(*self.ends, next(self._numbers))
-        client.ended = server.ended = False
+        for end, sender in zip(
+            (client, server), connect(*self.ends, next(self._numbers)), strict=True
+        ):
+            end.begin(sender)
         positions = self._read.position, self._written.position
         described = Described.of(
             connection,
             part=self._part,
             plays=self._plays,
-            wrapped=self._wraps,
+            wrapped=bool(self._record_bytes),
             positions=positions,
             client_port=self._client_port,
         )
@@ -288,7 +325,7 @@ class SyntheticConnection:
         self._control(server, time_ns, SYN | ACK)
         self._control(client, time_ns, ACK)
         whole = connection.from_start and self._part == 1
-        if self._wraps:
+        if self._record_bytes:
             self._raw(client, time_ns, nulltls.client_hello(connection.sni, self._alpn, whole))
             self._raw(server, time_ns, nulltls.server_hello(self._alpn))
             self._raw(client, time_ns, nulltls.CHANGE_CIPHER_SPEC)
@@ -309,13 +346,13 @@ class SyntheticConnection:
         """Write zeros for lost bytes, or begin anew behind them."""
         missing, time_ns = chunk.missing, chunk.time_ns
         cause = chunk.cause or LossCause.NOT_CAPTURED
-        end.position = chunk.offset
         if missing > LARGEST_FILLED_GAP_BYTES:
             self._finish(time_ns, GOES_ON)
             self._begin(time_ns, Lost(missing, 0, cause, end.direction), chunk.tid)
-            self._settled = self._stray = False
+            self.settled = self._stray = False
             return
         for start in range(0, missing, _SEGMENT_BYTES):
+            zeros = _ZEROS[: missing - start]
             comment = Lost(missing, start, cause, end.direction).text()
-            options = self._options(end, chunk.tid, comment)
-            self._send(end, time_ns, _ZEROS[: missing - start], options)
+            shape = self.shape(end, chunk.tid, len(zeros), comment)
+            self.send(end, shape, time_ns, len(zeros), zeros)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
-from sslsniff.lanes import Lane, Lanes, lane_key
+from sslsniff.lanes import Lane, Lanes
 from sslsniff.model import Address, Direction, LossCause
 
 
@@ -140,6 +140,7 @@ HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 _DATA_BYTES = DATA.size
+_STEP = struct.Struct("<HBBIQQQII")  # of DATA, what the step of a lane needs
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
@@ -179,13 +180,11 @@ def hand_over(record: memoryview, clock_offset_ns: int, lanes: Lanes) -> Lane | 
     """Give a record's plaintext to the lane that it continues, and return that, if there is one."""
     if record[0] != _DATA_KIND:
         return None
-    _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
-        record
-    )
-    lane = lanes.get(lane_key(connection, direction))
-    if lane is None or cut or not span or captured != span or position != lane.position:
+    _, direction, cut, tid, time_ns, connection, position, span, size = _STEP.unpack_from(record)
+    lane = lanes.get(connection << 1 | direction)  # lane_key, without the call
+    if lane is None or cut or size != span or position != lane.position or not span:
         return None
-    lane.take(time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + captured])
+    lane.take(time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + size])
     return lane
 
 

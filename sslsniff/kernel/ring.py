@@ -43,16 +43,18 @@ class Ring:
         """
         data, lengths, mask = self._data, self._lengths, self._mask
         end = self._producer[0]
-        stop = min(end, self._position + most_bytes)
-        while (position := self._position) < stop:
+        position = self._position
+        stop = min(end, position + most_bytes)
+        while position < stop:
             start = position & mask
             length = lengths[start >> 2]
             if length & _BUSY:
                 return
             size = length & ~_DISCARDED
-            self._position = position + ((size + _HEADER_BYTES + 7) & ~7)
-            if not length & _DISCARDED:
-                yield data[start + _HEADER_BYTES : start + _HEADER_BYTES + size]
+            self._position = position = position + ((size + _HEADER_BYTES + 7) & ~7)
+            if size == length:
+                start += _HEADER_BYTES
+                yield data[start : start + size]
 
     def take(self, most_bytes: int) -> memoryview:
         """Read as ``read`` does; return the records in one piece, for ``records``."""

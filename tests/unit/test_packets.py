@@ -1,23 +1,35 @@
 """Headers of synthetic TCP; scapy and dpkt read them."""
 
+import struct
+
 import dpkt
 import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 
 from sslsniff.model import Address
-from sslsniff.packets import ACK, FIN, LINK_RAW, SYN, Sender, connect
+from sslsniff.packets import ACK, DATA_END, FIN, LINK_RAW, SYN, Sender, connect
 from sslsniff.segments import parse
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)
 
 
+def data(sender: Sender, payload: bytes) -> bytes:
+    size = len(payload)
+    return sender.start(size) + struct.pack(">II", *sender.numbers(size)) + DATA_END + payload
+
+
+def control(sender: Sender, flags: int) -> bytes:
+    start, numbers, end = sender.control(flags)
+    return start + struct.pack(">II", *numbers) + end
+
+
 @pytest.mark.parametrize(("client", "server"), [(NEAR, FAR), (NEAR6, FAR6)])
 def test_handshake_and_data(client: Address, server: Address) -> None:
     near, far = connect(client, server, 1)
-    packets = [near.control(SYN), far.control(SYN | ACK), near.control(ACK)]
-    packets += [near.data(5) + b"hello", far.data(3) + b"bye", near.control(FIN | ACK)]
+    packets = [control(near, SYN), control(far, SYN | ACK), control(near, ACK)]
+    packets += [data(near, b"hello"), data(far, b"bye"), control(near, FIN | ACK)]
     segments = [parse(LINK_RAW, packet) for packet in packets]
     first, second = near.sequence - 7, far.sequence - 4
     assert [segment.sequence for segment in segments if segment] == [
@@ -37,7 +49,7 @@ def test_handshake_and_data(client: Address, server: Address) -> None:
 
 def test_headers_agree_with_dpkt() -> None:
     near, _ = connect(NEAR, FAR, 3)
-    packet = dpkt.ip.IP(near.data(100) + bytes(100))
+    packet = dpkt.ip.IP(data(near, bytes(100)))
     stated = packet.sum
     packet.sum = 0
     assert dpkt.ip.IP(bytes(packet)).sum == stated  # dpkt sums anew
@@ -47,11 +59,11 @@ def test_headers_agree_with_dpkt() -> None:
 def test_sequence_numbers_wrap() -> None:
     near, far = connect(NEAR, FAR, 1)
     near.sequence = 2**32 - 3
-    near.data(10)
+    near.numbers(10)
     assert near.sequence == 7
-    acknowledged = parse(LINK_RAW, far.data(1) + b"x")
+    acknowledged = parse(LINK_RAW, data(far, b"x"))
     assert acknowledged
-    assert IP(far.control(ACK))[TCP].ack == 7
+    assert IP(control(far, ACK))[TCP].ack == 7
     near.sequence = 2**32 - 1
     near.control(FIN | ACK)
     assert near.sequence == 0
@@ -64,8 +76,8 @@ def test_initial_numbers_differ() -> None:
 
 def test_bytes_in_flight_end_with_an_acknowledgement() -> None:
     near, far = connect(NEAR, FAR, 1)
-    near.data(1000)
-    near.data(500)
+    near.numbers(1000)
+    near.numbers(500)
     assert near.in_flight_bytes == 1500
     far.control(ACK)
     assert near.in_flight_bytes == 0
@@ -73,7 +85,7 @@ def test_bytes_in_flight_end_with_an_acknowledgement() -> None:
 
 def test_mixed_families_are_written_mapped() -> None:
     near, _ = connect(NEAR, NEAR6, 1)
-    segment = parse(LINK_RAW, near.data(0))
+    segment = parse(LINK_RAW, data(near, b""))
     assert segment
     assert Address.of(*segment.source) == NEAR
     assert Address.of(*segment.destination) == NEAR6
@@ -81,4 +93,4 @@ def test_mixed_families_are_written_mapped() -> None:
 
 def test_sender_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
-        Sender(b"", 0).control(ACK)
+        Sender(b"", 0).start(0)

@@ -1,7 +1,9 @@
 """Classic pcap, written and read."""
 
 import io
+import resource
 import struct
+from pathlib import Path
 
 import dpkt
 import pytest
@@ -11,17 +13,23 @@ from scapy.utils import PcapWriter as ScapyWriter
 
 from sslsniff.errors import OutputError
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import BATCH_BYTES, PacketWriter, PcapWriter
+from sslsniff.pcap import BATCH_BYTES, Origin, PacketWriter, PcapWriter
 from sslsniff.pcap_reader import PcapReader, is_pcap
 
 TIME_NS = 1_700_000_000_123_456_789
+HEAD = b"<\0\0\0\1\0\0\0\2>"
+
+
+def add(writer: PacketWriter, time_ns: int, data: bytes, zeros: int = 0) -> None:
+    shape = writer.shape(Origin(0, None, inbound=False), b"<", b">", len(data), zeros=zeros)
+    writer.packet(shape, time_ns, (1, 2), data)
 
 
 def written(count: int = 3) -> bytes:
     file = io.BytesIO()
     writer = PcapWriter(file)
     for number in range(count):
-        writer.packet(0, TIME_NS + number * 1000, b"head", b"data%d" % number, 2)
+        add(writer, TIME_NS + number * 1000, b"data%d" % number, zeros=2)
     writer.flush()
     return file.getvalue()
 
@@ -35,7 +43,7 @@ def read(raw: bytes) -> tuple[list[tuple[int, int, bytes]], bool]:
 def test_written_is_read() -> None:
     packets, truncated = read(written())
     assert packets == [
-        (TIME_NS // 1000 * 1000 + number * 1000, LINK_RAW, b"headdata%d\0\0" % number)
+        (TIME_NS // 1000 * 1000 + number * 1000, LINK_RAW, HEAD + b"data%d\0\0" % number)
         for number in range(3)
     ]
     assert not truncated
@@ -45,10 +53,12 @@ def test_dpkt_and_scapy_agree() -> None:
     raw = written()
     theirs = [(round(time * 1e6), data) for time, data in dpkt.pcap.Reader(io.BytesIO(raw))]
     assert theirs == [(time_ns // 1000, data) for time_ns, _, data in read(raw)[0]]
-    packet = IP() / TCP() / b"hello"
+    packet = IP() / TCP(seq=1, ack=2) / b"hello"
     file = io.BytesIO()
     writer = PcapWriter(file)
-    writer.packet(0, TIME_NS, bytes(packet))
+    start, behind = bytes(packet)[:24], bytes(packet)[32:]
+    shape = writer.shape(Origin(0, None, inbound=False), start, behind, 0)
+    writer.packet(shape, TIME_NS, (1, 2))
     writer.flush()
     file.seek(0)
     with ScapyReader(file) as reader:
@@ -80,7 +90,7 @@ def test_every_cut() -> None:
 
 def test_packet_that_cannot_be() -> None:
     raw = written(1)
-    claimed = raw + struct.pack("<IIII", 1, 1, 0xFFFFFFFF, 0xFFFFFFFF) + b"x"
+    claimed = raw + struct.pack(">IIII", 1, 1, 0xFFFFFFFF, 0xFFFFFFFF) + b"x"
     packets, truncated = read(claimed)
     assert len(packets) == 1
     assert truncated
@@ -95,9 +105,9 @@ def test_magic() -> None:
 def test_batches() -> None:
     file = io.BytesIO()
     writer = PcapWriter(file)
-    writer.packet(0, TIME_NS, b"x")
+    add(writer, TIME_NS, b"x")
     assert file.getvalue() == b""
-    writer.packet(0, TIME_NS, b"x", bytes(BATCH_BYTES))
+    add(writer, TIME_NS, bytes(BATCH_BYTES))
     assert len(read(file.getvalue())[0]) == 2
 
 
@@ -108,35 +118,46 @@ class _Short(io.BytesIO):
         return super().write(bytes(data)[:7])
 
 
-class _Full(io.BytesIO):
-    def write(self, data: bytes) -> int:  # type: ignore[override]
-        raise OSError(28, "No space left on device")
-
-
 def test_short_writes() -> None:
     file = _Short()
     writer = PcapWriter(file)
-    writer.packet(0, TIME_NS, b"head", b"data")
+    add(writer, TIME_NS, b"data")
     writer.flush()
     assert len(read(file.getvalue())[0]) == 1
 
 
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_file_that_takes_a_part_is_cut_back_to_whole_packets(tmp_path: Path, size: int) -> None:
+    with (tmp_path / "capture.pcap").open("w+b", buffering=0) as file:
+        writer = PcapWriter(file)
+        for _ in range(3):
+            add(writer, TIME_NS, bytes(size))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * size + size // 2 + 100, before[1]))
+        try:
+            with pytest.raises(OutputError, match="File too large"):
+                writer.flush()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        file.seek(0)
+        packets, truncated = read(file.read())
+    assert [data for _, _, data in packets] == [HEAD + bytes(size)] * 2
+    assert not truncated
+
+
 def test_error_is_told_once_and_nothing_piles_up() -> None:
-    writer = PcapWriter(_Full())
-    with pytest.raises(OutputError, match="its first 0 bytes are whole"):
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        writer = PcapWriter(full)
+        with pytest.raises(OutputError, match="its first 0 bytes are whole"):
+            writer.flush()
+        for _ in range(10):
+            add(writer, TIME_NS, bytes(BATCH_BYTES))
         writer.flush()
-    for _ in range(10):
-        writer.packet(0, TIME_NS, b"x", bytes(BATCH_BYTES))
-    writer.flush()
     assert writer._parts == []
 
 
 def test_pcap_tells_nothing_beside() -> None:
     writer = PcapWriter(io.BytesIO())
     assert writer.interface("name", "") == 0
-    assert writer.options((1, 2), True, "comment") == b""
+    assert writer.shape(Origin(0, (1, 2), inbound=True), b"", b"", 0, comment="comment").tail == b""
     writer.statistics(0, "comment")
-    with pytest.raises(NotImplementedError):
-        PacketWriter(io.BytesIO()).interface("", "")
-    with pytest.raises(NotImplementedError):
-        PacketWriter(io.BytesIO()).packet(0, 0, b"")

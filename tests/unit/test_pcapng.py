@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scapy.utils import RawPcapNgReader
 
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import Packet
+from sslsniff.pcap import Origin, Packet
 from sslsniff.pcapng import SECTION, PcapngReader, PcapngWriter
 
 TIME_NS = 1_700_000_000_123_456_789
+HEAD = b"<\0\0\0\1\0\0\0\2>"
 
 
 def written(*packets: tuple[bytes, str]) -> bytes:
@@ -21,9 +22,9 @@ def written(*packets: tuple[bytes, str]) -> bytes:
     writer = PcapngWriter(file, "sslsniff 1", "Linux 6", "a section")
     interface = writer.interface("curl[7]", "a process")
     for number, (data, comment) in enumerate(packets):
-        writer.packet(
-            interface, TIME_NS + number, data, options=writer.options((7, 8), True, comment)
-        )
+        origin = Origin(interface, (7, 8), inbound=True)
+        shape = writer.shape(origin, b"<", b">", len(data), comment=comment)
+        writer.packet(shape, TIME_NS + number, (1, 2), data)
     writer.statistics(TIME_NS, "all there is")
     writer.flush()
     return file.getvalue()
@@ -39,7 +40,7 @@ def read(raw: bytes) -> tuple[list[Packet], bool]:
 def test_written_is_read(packets: list[tuple[bytes, str]]) -> None:
     assert read(written(*packets)) == (
         [
-            Packet(TIME_NS + number, LINK_RAW, data, (comment,) if comment else (), (7, 8))
+            Packet(TIME_NS + number, LINK_RAW, HEAD + data, (comment,) if comment else (), (7, 8))
             for number, (data, comment) in enumerate(packets)
         ],
         False,
@@ -50,13 +51,16 @@ def test_scapy_and_dpkt_agree() -> None:
     raw = written((b"hello", "a comment"), (b"four", ""))
     with RawPcapNgReader(io.BytesIO(raw)) as reader:
         theirs = list(reader)
-    assert [data for data, _ in theirs] == [b"hello", b"four"]
+    assert [data for data, _ in theirs] == [HEAD + b"hello", HEAD + b"four"]
     assert theirs[0][1].comments == [b"a comment"]
     assert theirs[0][1].ifname == b"curl[7]"
     assert theirs[0][1].direction == 1
     times = [meta.tshigh << 32 | meta.tslow for _, meta in theirs]
     assert times == [TIME_NS, TIME_NS + 1]
-    assert [data for _, data in dpkt.pcapng.Reader(io.BytesIO(raw))] == [b"hello", b"four"]
+    assert [data for _, data in dpkt.pcapng.Reader(io.BytesIO(raw))] == [
+        HEAD + b"hello",
+        HEAD + b"four",
+    ]
 
 
 def test_long_comment_is_cut_at_what_the_format_holds() -> None:
@@ -86,7 +90,7 @@ def test_every_cut() -> None:
 def block_ends(raw: bytes) -> set[int]:
     at, ends = 0, set()
     while at < len(raw):
-        at += struct.unpack_from("<I", raw, at + 4)[0]
+        at += struct.unpack_from(">I", raw, at + 4)[0]
         ends.add(at)
     return ends
 
