@@ -64,7 +64,8 @@ class LiveCapture:
         style: ReturnStyle | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
-        self.lanes: Lanes | None = {}
+        lanes: Lanes = {}
+        self.lanes: Lanes | None = lanes
         self._scope = scope
         self._load = load
         self._ring_bytes = ring_bytes
@@ -74,7 +75,7 @@ class LiveCapture:
         self._note = note
         self._planner = Planner(style)
         self._closing = contextlib.ExitStack()
-        self._halves = Halves()
+        self._halves = Halves(lanes)
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
         """Connections that the kernel's table has no more, though their end was not told."""
@@ -278,12 +279,12 @@ class LiveCapture:
         Returns whether that was all.
         """
         offset_ns = self._clock_offset_ns
-        lanes = self.lanes
+        lanes, aliases = self.lanes, self._halves.aliases
         holder: Lane | None = None
         held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
         for _ in range(0, most_bytes, held_bytes):
             for record in self._records.read(held_bytes):
-                if lanes and (taker := wire.hand_over(record, offset_ns, lanes)):
+                if lanes and (taker := wire.hand_over(record, offset_ns, lanes, aliases)):
                     holder = taker
                     continue
                 told = wire.parse(record, offset_ns)

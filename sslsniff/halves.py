@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from sslsniff.lanes import Aliases, Lanes, lane_key
 from sslsniff.model import Direction
 from sslsniff.wire import (
+    DIRECTIONS,
     Addresses,
     Checked,
     Closed,
@@ -49,6 +51,10 @@ class _Half:
     @property
     def number(self) -> int:
         return self.opened.connection
+
+    @property
+    def lane_key(self) -> int:
+        return lane_key(self.number, DIRECTIONS.index(self.direction))
 
 
 @dataclass(slots=True, eq=False)
@@ -99,9 +105,14 @@ class _Whole:
 
 
 class Halves:
-    """Puts halves together. Whole connections pass as they are."""
+    """Puts halves together. Whole connections pass as they are.
 
-    def __init__(self) -> None:
+    ``lanes`` are those of whole connections. ``aliases`` lead there what continues one.
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.aliases: Aliases = {}
+        self._lanes = lanes
         self._halves: dict[int, _Half] = {}
         self._waiting: dict[int, _Half] = {}
         """Those of ``_halves`` that are of no connection yet, the oldest first."""
@@ -146,7 +157,7 @@ class Halves:
 
     def _data(self, half: _Half, event: Data) -> Iterator[Event]:
         if half.whole is not None:
-            yield half.whole.told(half, event)
+            yield self._told(half.whole, half, event)
             return
         half.held.append(event)
         half.held_bytes += len(event.data)
@@ -250,6 +261,7 @@ class Halves:
         for half in halves:
             left = half.whole
             if left is not None:
+                self._stop_alias(half)
                 del left.halves[half.number]
                 if not left.halves:
                     yield from self._close(left, first.time_ns)
@@ -259,7 +271,24 @@ class Halves:
             held += [(event.time_ns, half, event) for event in half.held]
             half.held = []
         for _, half, event in sorted(held, key=lambda each: each[0]):
-            yield whole.told(half, event)
+            yield self._told(whole, half, event)
+
+    def _told(self, whole: _Whole, half: _Half, event: Data) -> Data:
+        """Return what a half passed as its whole's, and let what follows take a lane to there."""
+        before = whole.current.get(half.direction)
+        if before is not None and before is not half:
+            self._stop_alias(before)
+        told = whole.told(half, event)
+        if not half.base:
+            direction = DIRECTIONS.index(half.direction)
+            self.aliases[half.lane_key] = lane_key(whole.number, direction)
+        return told
+
+    def _stop_alias(self, half: _Half) -> None:
+        """Let no lane take what a half passes from now on; note how far it got on one."""
+        lane = self._lanes.get(self.aliases.pop(half.lane_key, 0))
+        if lane is not None and half.whole is not None:
+            half.position = half.whole.positions[half.direction] = lane.position
 
     def _name_socket(self, whole: _Whole, event: Addresses) -> Addresses:
         if whole.addresses is not None:
@@ -272,6 +301,7 @@ class Halves:
         return self._halves.get(self._partners.get(half.number, 0))
 
     def _forget(self, half: _Half) -> None:
+        self._stop_alias(half)
         del self._halves[half.number]
         self._waiting.pop(half.number, None)
         self._partners.pop(self._partners.pop(half.number, 0), None)

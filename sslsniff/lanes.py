@@ -30,6 +30,9 @@ class Lane(Protocol):
 Lanes = dict[int, Lane]
 """Those that are lent, by ``lane_key``."""
 
+Aliases = dict[int, int]
+"""Keys of halves of connections whose bytes have the positions of the whole -> the whole's keys."""
+
 
 def lane_key(connection: int, direction: int) -> int:
     """Return the key of a direction: 0 is read, 1 written, as in ``bpf/event.h``."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
-from sslsniff.lanes import Lane, Lanes
+from sslsniff.lanes import Aliases, Lane, Lanes
 from sslsniff.model import Address, Direction, LossCause
 
 
@@ -176,12 +176,15 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
     return _PARSERS[kind](record, clock_offset_ns)
 
 
-def hand_over(record: memoryview, clock_offset_ns: int, lanes: Lanes) -> Lane | None:
+def hand_over(
+    record: memoryview, clock_offset_ns: int, lanes: Lanes, aliases: Aliases
+) -> Lane | None:
     """Give a record's plaintext to the lane that it continues, and return that, if there is one."""
     if record[0] != _DATA_KIND:
         return None
     _, direction, cut, tid, time_ns, connection, position, span, size = _STEP.unpack_from(record)
-    lane = lanes.get(connection << 1 | direction)  # lane_key, without the call
+    key = connection << 1 | direction  # lane_key, without the call
+    lane = lanes.get(key) or lanes.get(aliases.get(key, 0))
     if lane is None or cut or size != span or position != lane.position or not span:
         return None
     lane.take(time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + size])

@@ -38,7 +38,7 @@ class Seen:
         self.connections: list[Connection] = []
         self.closed_ones: list[Connection] = []
         self.chunks: list[Chunk] = []
-        self.halves = Halves()
+        self.halves = Halves({})
         self._flows = Flows(["rustls"], self)
         self.take(*records)
 
@@ -231,11 +231,11 @@ def test_one_that_was_joined_late_says_so() -> None:
     ],
 )
 def test_whole_connections_pass(event: wire.Event) -> None:
-    assert list(Halves().take(event)) == [event]
+    assert list(Halves({}).take(event)) == [event]
 
 
 def test_nothing_is_kept_of_what_is_over() -> None:
-    halves = Halves()
+    halves = Halves({})
     for record in (*WRITES, *READS, wire.Paired(2, W, R), wire.SocketGone(9, SOCKET)):
         list(halves.take(record))
     kept = {name: each for name, each in vars(halves).items() if isinstance(each, dict)}

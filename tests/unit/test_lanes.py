@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff import wire
 from sslsniff.flows import Flows
+from sslsniff.halves import Halves
 from sslsniff.lanes import Lanes
 from sslsniff.model import Connection, Summary
 from sslsniff.sinks.base import Sink
@@ -18,7 +19,8 @@ from sslsniff.sinks.pcap import PcapSink
 from sslsniff.tracer import Tracer
 
 OFFSET_NS = 1_700_000_000_000_000_000
-DATA, ADDRESSES, CLOSED, EXITED, ENDED = 2, 3, 4, 5, 6
+DATA, ADDRESSES, CLOSED, EXITED, ENDED, SOCKET_GONE, LEFT_OUT = 2, 3, 4, 5, 6, 8, 9
+SOCKET = 7
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -48,16 +50,15 @@ class Outcome(NamedTuple):
     """How many records took the short way."""
 
 
-def opened(connection: int, from_start: bool, role: int = 1) -> bytes:
+def opened(connection: int, from_start: bool, role: int = 1, half: int = 0) -> bytes:
     head = (1, 0, 0, 7, 1, connection, 50, 0, 9, 0, 0x0304)
-    return wire.OPENED.pack(*head, role, from_start, 0, 0, b"demo", b"", b"", b"")
+    return wire.OPENED.pack(*head, role, from_start, 0, half, b"demo", b"", b"", b"")
 
 
-def addresses(connection: int) -> bytes:
+def addresses(connection: int, socket: int = 0) -> bytes:
     ips = bytes([127, 0, 0, 1]).ljust(16, b"\0")
-    return wire.ADDRESSES.pack(
-        ADDRESSES, 0, 0, 7, 1, connection, 2, 40000 + connection, 443, ips, ips, 0
-    )
+    port = 40000 + (socket or connection)
+    return wire.ADDRESSES.pack(ADDRESSES, 0, 0, 7, 1, connection, 2, port, 443, ips, ips, socket)
 
 
 def run(records: Iterable[bytes], lanes: Lanes | None, make: Make) -> Outcome:
@@ -65,13 +66,17 @@ def run(records: Iterable[bytes], lanes: Lanes | None, make: Make) -> Outcome:
     sink = make(file)
     tracer = Tracer([sink, totals])
     flows = Flows(["openssl"], tracer, lanes)
+    halves = Halves({} if lanes is None else lanes)
     short = 0
     for record in records:
         view = memoryview(record)
-        if lanes and wire.hand_over(view, OFFSET_NS, lanes):
+        if lanes and wire.hand_over(view, OFFSET_NS, lanes, halves.aliases):
             short += 1
         else:
-            flows.take(wire.parse(view, OFFSET_NS))
+            for event in halves.take(wire.parse(view, OFFSET_NS)):
+                flows.take(event)
+    for event in halves.release():
+        flows.take(event)
     flows.recall()
     tracer.finish()
     sink.close()
@@ -118,6 +123,64 @@ def test_same_as_the_long_way(
             records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50))
     long, short = run(records, None, make), run(records, {}, make)
     assert short[:3] == long[:3]
+
+
+half_acts = st.lists(
+    st.tuples(
+        st.sampled_from([11, 12, 13, 14]),
+        st.sampled_from(
+            ["data"] * 12 + ["gap", "closed", "addresses", "moved", "gone", "left out"]
+        ),
+        st.sampled_from([REQUEST, RESPONSE, REQUEST[:30], b"\0" * 30]),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
+@given(half_acts)
+def test_same_as_the_long_way_with_halves(make: Make, acts: list[tuple[int, str, bytes]]) -> None:
+    """Two for each direction, as where keys change; both may be of either of two sockets."""
+    records = []
+    positions: dict[int, int] = {}
+    for time_ns, (half, act, data) in enumerate(acts, 10):
+        direction = half & 1
+        head = (0, 70, time_ns, half)
+        if half not in positions:
+            records += [opened(half, True, 1, 1 + direction), addresses(half, SOCKET)]
+        at = positions.setdefault(half, 0)
+        if act in ("data", "gap"):
+            at += 40 * (act == "gap")
+            sizes = (at, len(data), len(data), len(data), 0)
+            records.append(wire.DATA.pack(DATA, direction, *head, *sizes) + data)
+            positions[half] = at + len(data)
+        elif act == "closed":
+            both = (0, at) if direction else (at, 0)
+            records.append(wire.CLOSED.pack(CLOSED, 0, *head, *both))
+            del positions[half]
+        elif act in ("addresses", "moved"):
+            records.append(addresses(half, SOCKET + (act == "moved")))
+        elif act == "gone":
+            records.append(wire.SOCKET_GONE.pack(SOCKET_GONE, 0, 0, 0, time_ns, 0, SOCKET))
+            positions.clear()
+        elif act == "left out":
+            records.append(wire.LEFT_OUT.pack(LEFT_OUT, 0, *head))
+            del positions[half]
+    long, short = run(records, None, make), run(records, {}, make)
+    assert short[:3] == long[:3]
+
+
+@pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
+def test_halves_take_the_short_way_until_their_keys_change(make: Make) -> None:
+    records = []
+    for read, write in ((11, 12), (13, 14)):
+        records += [opened(read, True, 1, 1), opened(write, True, 1, 2)]
+        records += [addresses(read, SOCKET), addresses(write, SOCKET)]
+        for number in range(100):
+            for half, direction, data in ((write, 1, REQUEST), (read, 0, RESPONSE)):
+                sizes = (number * len(data), len(data), len(data), len(data), 0)
+                records.append(wire.DATA.pack(DATA, direction, 0, 70, number, half, *sizes) + data)
+    assert run(records, {}, make).short == 198
 
 
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
