@@ -61,7 +61,7 @@ class Shape(NamedTuple):
     """What the packets of one length have in common, in the file: all but times and numbers.
 
     ``pack`` puts ``before``, the time, ``between``, two TCP sequence numbers and ``behind``
-    together; then come data and ``tail``. ``bytes`` is how long all of it is.
+    together; then come data and ``tail``. ``total_bytes`` is how long all of it is.
     """
 
     pack: Callable[[bytes, int, bytes, int, int, bytes], bytes]
@@ -69,7 +69,7 @@ class Shape(NamedTuple):
     between: bytes
     behind: bytes
     tail: bytes
-    bytes: int
+    total_bytes: int
 
 
 class Origin(NamedTuple):
@@ -95,7 +95,7 @@ class PacketWriter:
         # Unbuffered, so that nothing is left behind in a buffer when the disk is full.
         self._file: IO[bytes] = getattr(file, "raw", file)
         self._fd: int | None = None
-        with contextlib.suppress(OSError):  # not everything that looks like a file is one
+        with contextlib.suppress(OSError):  # what only behaves like a file has none
             self._fd = self._file.fileno()
         self._parts: list[Piece] = []
         self._batch_bytes = 0

@@ -71,6 +71,7 @@ class _End:
         """Go on as the end of another synthetic connection."""
         self.sender = sender
         self.ended = False
+        self.looks = _LOOKS
         self._shapes.clear()
 
     def take(self, time_ns: int, tid: int, data: Piece) -> None:
@@ -308,10 +309,9 @@ class SyntheticConnection:
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        for end, sender in zip(
-            (client, server), connect(*self.ends, next(self._numbers)), strict=True
-        ):
-            end.begin(sender)
+        senders = connect(*self.ends, next(self._numbers))
+        client.begin(senders[0])
+        server.begin(senders[1])
         positions = self._read.position, self._written.position
         described = Described.of(
             connection,

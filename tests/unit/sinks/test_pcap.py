@@ -15,6 +15,7 @@ from sslsniff.model import Process
 from tests.unit.captures import (
     BIG,
     READ,
+    RESPONSE,
     WRITE,
     Step,
     Taker,
@@ -315,18 +316,38 @@ def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+BODY = b"tail of a body " * 1000
+
+
+@pytest.mark.parametrize(
+    "before",
+    [[(READ, BODY)], [(READ, BODY)] * 20, [(READ, BODY)] * 20 + [(READ, 2 << 20), (READ, BODY)]],
+    ids=["a piece", "more than are looked at", "a long gap behind these"],
+)
 @pytest.mark.parametrize("layout", ["null-tls", "plain"])
-def test_http1_joined_in_the_middle_of_a_body(tmp_path: Path, layout: str) -> None:
+def test_http1_joined_in_the_middle_of_a_body(
+    tmp_path: Path, layout: str, before: list[Step]
+) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path, layout=layout)
-    steps: list[Step] = [(READ, b"tail of a body " * 1000), *http1_steps("joined")]
-    taker.take(steps, from_start=False)
+    taker.take([*before, *http1_steps("joined")], from_start=False)
     taker.close()
     assert tshark_values(path, "http.request.uri") == [f"/joined-{i}" for i in (1, 2, 3, 4)]
     assert tshark_values(path, "http.response.code") == ["200", "200", "200", "404"]
     assert complaints(path) == []
     (seen,) = replay(path)
-    assert plaintext(seen, READ).startswith(b"tail of a body " * 1000 + b"HTTP/1.1 200")
+    gone = [bytes(piece) for _, piece in before]  # zeros in the place of what was lost
+    assert plaintext(seen, READ).startswith(b"".join(gone) + b"HTTP/1.1 200")
+
+
+def test_message_is_found_where_the_sides_take_turns(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    tails: list[Step] = [*[(READ, BODY)] * 20, (WRITE, BODY)]
+    taker.take([*tails, (READ, RESPONSE), *http1_steps("next")], from_start=False)
+    taker.close()
+    assert tshark_values(path, "http.response.code") == ["200", "200", "200", "200", "404"]
+    assert complaints(path) == []
 
 
 @pytest.mark.parametrize("alpn", ["h2", None])
