@@ -54,4 +54,5 @@ def test_lines(server: Server, certificate: Certificate, tmp_path: Path) -> None
     shown = [(line["method"], line["target"], line["status"]) for line in found if line]
     assert shown == [(each.method, each.target, str(each.status)) for each in told(stdout)]
     assert len(lines) == len(shown) == 10
-    assert summary.startswith("10 exchanges, 1 connection, ")
+    # A slow client takes another connection while the last body is still on its way.
+    assert re.match(r"10 exchanges, [12] connections?, ", summary)
