@@ -62,7 +62,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     if parts:
         return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file)
     if left_out:
-        is_named = elf.section(".symtab") is not None or elf.debug_file is not None
+        is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
         remedy = "" if is_named else _WITH_SYMBOLS
         return Refusal("; ".join(left_out), is_tls=True, remedy=remedy)
     return Refusal("there is no TLS library in it that sslsniff knows")

@@ -77,11 +77,11 @@ def direct_calls(
 ) -> list[Call] | None:
     """Return all direct calls of the function at ``target``; None: a jump leads there, or perhaps.
 
-    ``parts`` are the addresses and bytes of a file's code, ``around`` returns address and code of
-    the function that an address is in.
+    ``parts`` are the addresses and bytes of a file's code, which may overlap; ``around`` returns
+    address and code of the function that an address is in.
     """
     calls = []
-    for place in _leads_to(target, parts):
+    for place in dict.fromkeys(_leads_to(target, parts)):
         caller = around(place)
         if caller is None:
             return None

@@ -46,7 +46,7 @@ def _functions(elf: Elf, probes: tuple[Probe, ...]) -> Iterator[tuple[str, str, 
     """Yield each function that has probes, where it is entered, and where its return is seen."""
     names = {each.function.address: f"`{each.name}`" for each in elf.functions()}
     at: dict[int, list[Probe]] = {}
-    [code] = elf.executable()
+    code = next(elf.executable())
     first = code.address - elf.offset(code.address)
     for probe in probes:
         function = elf.function_around(first + probe.offset)

@@ -29,10 +29,9 @@ def find_rustls(elf: Elf) -> Search:
     A function about which there is a doubt is left out, and the reason told. Symbols are looked for
     in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
     """
-    strings = elf.section(".rodata") or b""
-    if not is_mentioned(strings):
+    if not is_mentioned(elf):
         return Search()
-    releases = find_releases(strings)
+    releases = find_releases(elf)
     named = list(find_named(elf))
     if releases and not named and _add_debug_file(elf):
         named = list(find_named(elf))

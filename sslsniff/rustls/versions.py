@@ -3,6 +3,7 @@
 import itertools
 import re
 
+from sslsniff.elf import Elf
 from sslsniff.rustls.model import Version
 
 # By what file a version is known that no path tells: sources that were copied, or whose paths were
@@ -16,8 +17,10 @@ _FILES = {
 
 # As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings stand side by side
 # without an end, so anything may stand before a path, but not what makes it one of tokio-rustls.
-_RELEASE = re.compile(rb"(?<![-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
+# One at the very start of a piece is at the end of the piece before, too.
+_RELEASE = re.compile(rb"(?<=[^-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
 _MARK = b"rustls"
+_STRINGS = ".rodata"
 
 # Where rustls has its cipher traits: in 0.20 and 0.21 here, since 0.22 there.
 _MODULES: dict[str, tuple[Version, Version]] = {
@@ -27,23 +30,30 @@ _MODULES: dict[str, tuple[Version, Version]] = {
 }
 
 
-def is_mentioned(data: bytes) -> bool:
-    """Say whether there may be a rustls in the file that has the strings ``data``.
+def is_mentioned(elf: Elf) -> bool:
+    """Say whether there may be a rustls in a file: whether its strings have the name.
 
-    If no path of its sources has the name, one of its errors does, which tells of its manual.
+    If no path of its sources has it, one of its errors does, which tells of its manual.
     """
-    return _MARK in data
+    return _has(elf, _MARK)
 
 
-def find_releases(data: bytes) -> tuple[str, ...]:
-    """Return the releases of rustls whose source paths are in ``data``: "0.23.45", or "0.23"."""
-    if not is_mentioned(data):  # ten times as fast as the expression
-        return ()
-    releases = {match[1].decode() for match in _RELEASE.finditer(data)}
+def find_releases(elf: Elf) -> tuple[str, ...]:
+    """Return the releases of rustls whose source paths are in a file: "0.23.45", or "0.23"."""
+    releases = {
+        match[1].decode()
+        for piece in elf.section_pieces(_STRINGS)
+        if _MARK in piece  # ten times as fast as the expression
+        for match in _RELEASE.finditer(piece)
+    }
     if not releases:
-        told = (version for file, version in _FILES.items() if b"/src/" + file in data)
+        told = (version for file, version in _FILES.items() if _has(elf, b"/src/" + file))
         return (*itertools.islice(told, 1),)
     return tuple(sorted(releases, key=lambda each: (version_of(each), each)))
+
+
+def _has(elf: Elf, text: bytes) -> bool:
+    return any(text in piece for piece in elf.section_pieces(_STRINGS))
 
 
 def version_of(release: str) -> Version:

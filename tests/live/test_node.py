@@ -1,6 +1,8 @@
 """Node.js: OpenSSL inside the program itself, fed through memory, many connections a thread."""
 
 import importlib.util
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,22 @@ def test_by_the_name_of_the_program(name: str, certificate: Certificate, sniff: 
     assert_passed(captured, passed, role="client", pid=client.pid)
     assert_passed(captured, passed, role="server", pid=server.pid)
     assert {each["comm"] for each in captured.exchanges} <= {"node", "MainThread"}
+
+
+MOST_MB = 90  # nearly all that a start takes anyway: 59, and 10 for the disassembler
+
+
+def test_little_memory_for_a_program_not_seen_before(tmp_path: Path, sniff: Sniff) -> None:
+    """What is searched of 120 MB is neither read at once nor kept."""
+    node = tmp_path / "node"
+    shutil.copy(NODES["wheel"], node)
+    assert node.stat().st_size > MOST_MB * 1_000_000
+    with (
+        started(node, "-e", "process.stdin.resume()") as process,
+        sniff("--pid", str(process.pid)) as sniffer,
+    ):
+        assert f"{node} is not probed" not in sniffer.errors.read_text()
+        status = Path(f"/proc/{sniffer.process.pid}/status").read_text()
+        sniffer.stop()
+    [most_kib] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    assert int(most_kib) * 1024 / 1e6 < MOST_MB
