@@ -20,6 +20,9 @@ _WINDOW = 0xFFFF
 _WINDOW_SHIFT = 7  # with the full window 8 MiB may be under way (RFC 7323 section 2)
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65475, 1, 3, 3, _WINDOW_SHIFT)
 
+_NUMBERS = struct.Struct(">II")
+NUMBERS_BYTES = _NUMBERS.size
+
 _IPV4 = struct.Struct(">2sH6sH12s")
 _IPV6 = struct.Struct(">4sH38s")
 _IPV4_START = b"\x45\x00"
@@ -64,21 +67,22 @@ class Sender:
         """
         raise NotImplementedError
 
-    def numbers(self, size: int) -> tuple[int, int]:
-        """Return the sequence numbers of the next packet, sent and acknowledged.
+    def numbers(self, size: int) -> bytes:
+        """Return the sequence numbers of the next packet, sent and acknowledged: NUMBERS_BYTES.
 
         ``size`` is how many of them it takes: a byte of data one, SYN and FIN too (RFC 9293, 3.4).
         """
         sequence, peer = self.sequence, self.peer
         self.sequence = (sequence + size) & _WORD
         peer._acknowledged = acknowledged = peer.sequence
-        return sequence, acknowledged
+        return _NUMBERS.pack(sequence, acknowledged)
 
-    def control(self, flags: int) -> tuple[bytes, tuple[int, int], bytes]:
+    def control(self, flags: int) -> tuple[bytes, bytes, bytes]:
         """Return the headers of a packet without data: up to the numbers, these, and the rest."""
         end = _header_end(flags)
-        sequence, acknowledged = self.numbers(1 if flags & (SYN | FIN) else 0)
-        numbers = sequence, acknowledged if flags & ACK else 0
+        numbers = self.numbers(1 if flags & (SYN | FIN) else 0)
+        if not flags & ACK:
+            numbers = numbers[:4] + bytes(4)
         return self.start(len(end) - len(DATA_END)), numbers, end
 
 

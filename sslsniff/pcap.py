@@ -1,8 +1,8 @@
 """Capture files: what all formats share, and classic pcap written.
 
 By hand: a packet of 16 KiB takes 1.2 us here and 13 us with dpkt, which puts its pieces together
-for each. Format: draft-ietf-opsawg-pcap. Files are in network byte order, as the packets in them
-are, so that one call of ``struct`` packs what stands before a packet together with its headers.
+for each. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark takes only
+its own machine's byte order.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
-from sslsniff.packets import LINK_RAW
+from sslsniff.packets import LINK_RAW, NUMBERS_BYTES
 
 Piece = bytes | memoryview
 
@@ -60,11 +60,11 @@ class PacketReader(Protocol):
 class Shape(NamedTuple):
     """What the packets of one length have in common, in the file: all but times and numbers.
 
-    ``pack`` puts ``before``, the time, ``between``, two TCP sequence numbers and ``behind``
+    ``pack`` puts ``before``, two words of time, ``between``, TCP's sequence numbers and ``behind``
     together; then come data and ``tail``. ``total_bytes`` is how long all of it is.
     """
 
-    pack: Callable[[bytes, int, bytes, int, int, bytes], bytes]
+    pack: Callable[[bytes, int, int, bytes, bytes, bytes], bytes]
     before: bytes
     between: bytes
     behind: bytes
@@ -121,16 +121,14 @@ class PacketWriter:
         ``start`` and ``behind`` are what stands before and behind the sequence numbers, ``comment``
         is said where the format can tell it.
         """
-        captured = len(start) + 8 + len(behind) + size + zeros
+        captured = len(start) + NUMBERS_BYTES + len(behind) + size + zeros
         before, between, tail = self._surround(origin, captured, comment)
         between += start
         tail = bytes(zeros) + tail
-        form = _compiled(f">{len(before)}sQ{len(between)}sII{len(behind)}s")
+        form = _compiled(f"<{len(before)}sII{len(between)}s{NUMBERS_BYTES}s{len(behind)}s")
         return Shape(form.pack, before, between, behind, tail, form.size + size + len(tail))
 
-    def packet(
-        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
-    ) -> None:
+    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
         """Add a packet of a shape; ``data``, as long as that says, must stay so until a flush."""
         raise NotImplementedError
 
@@ -200,9 +198,9 @@ class PacketWriter:
 
 
 _MAGIC_US = 0xA1B2C3D4
-_FILE = struct.Struct(">IHHiIII")
-_RECORD = struct.Struct(">IIII")
-_LENGTHS = struct.Struct(">II")
+_FILE = struct.Struct("<IHHiIII")
+_RECORD = struct.Struct("<IIII")
+_LENGTHS = struct.Struct("<II")
 
 
 class PcapWriter(PacketWriter):
@@ -216,14 +214,12 @@ class PcapWriter(PacketWriter):
         """See ``PacketWriter``: classic pcap has one interface without a name."""
         return 0
 
-    def packet(
-        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
-    ) -> None:
+    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
         """See ``PacketWriter``."""
         pack, before, between, behind, tail, size = shape
         seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-        time = (seconds & _WORD) << 32 | rest_ns // 1000
-        self._parts += (pack(before, time, between, *numbers, behind), data, tail)
+        words = seconds & _WORD, rest_ns // 1000
+        self._parts += (pack(before, *words, between, numbers, behind), data, tail)
         self._batch_bytes += size
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()

@@ -38,12 +38,12 @@ _NANOSECONDS = b"\x09"
 
 _LONGEST_TEXT_BYTES = 32 << 10
 _KEPT_OPTIONS = 64
-_EPB_START = struct.Struct(">III")
-_EPB_LENGTHS = struct.Struct(">II")
+_EPB_START = struct.Struct("<III")
+_EPB_LENGTHS = struct.Struct("<II")
 _EPB_BYTES = 32
-_LENGTH = struct.Struct(">I")
-_OPTION = struct.Struct(">HH")
-_LONG = (1 << 64) - 1
+_LENGTH = struct.Struct("<I")
+_OPTION = struct.Struct("<HH")
+_WORD = 0xFFFFFFFF
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -60,7 +60,7 @@ _END_OF_OPTIONS = _option(0, b"")
 
 def _block(kind: int, body: bytes) -> bytes:
     total = len(body) + 12
-    return struct.pack(">II", kind, total) + body + _LENGTH.pack(total)
+    return struct.pack("<II", kind, total) + body + _LENGTH.pack(total)
 
 
 class PcapngWriter(PacketWriter):
@@ -72,7 +72,7 @@ class PcapngWriter(PacketWriter):
         self._parts.append(
             _block(
                 _SECTION_TYPE,
-                struct.pack(">IHHq", _BYTE_ORDER, 1, 0, -1)
+                struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
                 + _text_option(_COMMENT, comment)
                 + _text_option(_SHB_OS, system)
                 + _text_option(_SHB_APPLICATION, application)
@@ -85,7 +85,7 @@ class PcapngWriter(PacketWriter):
         self._parts.append(
             _block(
                 _INTERFACE,
-                struct.pack(">HHI", LINK_RAW, 0, 0)
+                struct.pack("<HHI", LINK_RAW, 0, 0)
                 + _text_option(_IF_NAME, name)
                 + _text_option(_IF_DESCRIPTION, description)
                 + _option(_IF_RESOLUTION, _NANOSECONDS)
@@ -95,12 +95,11 @@ class PcapngWriter(PacketWriter):
         self._interfaces += 1
         return self._interfaces - 1
 
-    def packet(
-        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: Piece = b""
-    ) -> None:
+    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
         """See ``PacketWriter``."""
         pack, before, between, behind, tail, size = shape
-        self._parts += (pack(before, time_ns & _LONG, between, *numbers, behind), data, tail)
+        words = time_ns >> 32 & _WORD, time_ns & _WORD
+        self._parts += (pack(before, *words, between, numbers, behind), data, tail)
         self._batch_bytes += size
         if self._batch_bytes >= BATCH_BYTES:
             self.flush()
@@ -118,7 +117,7 @@ class PcapngWriter(PacketWriter):
     def statistics(self, time_ns: int, comment: str) -> None:
         """See ``PacketWriter``: as interface statistics, the only place at a file's end."""
         interface = 0 if self._interfaces else self.interface("sslsniff", "")
-        fields = struct.pack(">IQ", interface, time_ns & _LONG)
+        fields = struct.pack("<III", interface, time_ns >> 32 & _WORD, time_ns & _WORD)
         options = _text_option(_COMMENT, comment) + _END_OF_OPTIONS
         self._parts.append(_block(_STATISTICS, fields + options))
 
@@ -132,7 +131,7 @@ def _packet_options(process: tuple[int, int] | None, inbound: bool, comment: str
     return (
         _text_option(_COMMENT, comment)
         + _option(_EPB_FLAGS, _LENGTH.pack(_INBOUND if inbound else _OUTBOUND))
-        + (_option(_EPB_PROCESS, struct.pack(">II", *process)) if process else b"")
+        + (_option(_EPB_PROCESS, struct.pack("<II", *process)) if process else b"")
         + _END_OF_OPTIONS
     )
 
@@ -187,7 +186,7 @@ class PcapngReader:
         """Return the body of the block whose type was read; None when it is not whole."""
         head = self._file.read(8 if kind == SECTION else 4)
         if kind == SECTION and len(head) == 8:
-            self._order = ">" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else "<"
+            self._order = "<" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else ">"
             if head[4:] != struct.pack(self._order + "I", _BYTE_ORDER):
                 return None
         if len(kind) < 4 or len(head) < 4:

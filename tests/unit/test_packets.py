@@ -1,7 +1,5 @@
 """Headers of synthetic TCP; scapy and dpkt read them."""
 
-import struct
-
 import dpkt
 import pytest
 from scapy.layers.inet import IP, TCP
@@ -17,12 +15,11 @@ NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)
 
 def data(sender: Sender, payload: bytes) -> bytes:
     size = len(payload)
-    return sender.start(size) + struct.pack(">II", *sender.numbers(size)) + DATA_END + payload
+    return sender.start(size) + sender.numbers(size) + DATA_END + payload
 
 
 def control(sender: Sender, flags: int) -> bytes:
-    start, numbers, end = sender.control(flags)
-    return start + struct.pack(">II", *numbers) + end
+    return b"".join(sender.control(flags))
 
 
 @pytest.mark.parametrize(("client", "server"), [(NEAR, FAR), (NEAR6, FAR6)])

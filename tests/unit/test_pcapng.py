@@ -14,7 +14,7 @@ from sslsniff.pcap import Origin, Packet
 from sslsniff.pcapng import SECTION, PcapngReader, PcapngWriter
 
 TIME_NS = 1_700_000_000_123_456_789
-HEAD = b"<\0\0\0\1\0\0\0\2>"
+HEAD = b"<numbers1>"
 
 
 def written(*packets: tuple[bytes, str]) -> bytes:
@@ -24,7 +24,7 @@ def written(*packets: tuple[bytes, str]) -> bytes:
     for number, (data, comment) in enumerate(packets):
         origin = Origin(interface, (7, 8), inbound=True)
         shape = writer.shape(origin, b"<", b">", len(data), comment=comment)
-        writer.packet(shape, TIME_NS + number, (1, 2), data)
+        writer.packet(shape, TIME_NS + number, b"numbers1", data)
     writer.statistics(TIME_NS, "all there is")
     writer.flush()
     return file.getvalue()
@@ -90,7 +90,7 @@ def test_every_cut() -> None:
 def block_ends(raw: bytes) -> set[int]:
     at, ends = 0, set()
     while at < len(raw):
-        at += struct.unpack_from(">I", raw, at + 4)[0]
+        at += struct.unpack_from("<I", raw, at + 4)[0]
         ends.add(at)
     return ends
 

@@ -22,8 +22,8 @@ def packets_of(path: Path) -> list[tuple[int, bytes]]:
     """Return start and bytes of each block of a pcapng file."""
     raw, at, blocks = path.read_bytes(), 0, []
     while at < len(raw):
-        size = int.from_bytes(raw[at + 4 : at + 8], "big")
-        blocks.append((raw[at + 3], raw[at : at + size]))
+        size = int.from_bytes(raw[at + 4 : at + 8], "little")
+        blocks.append((raw[at], raw[at : at + size]))
         at += size
     return blocks
 
