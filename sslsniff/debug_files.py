@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from sslsniff.elf import Elf
+from sslsniff.region import Region
 from sslsniff.symbols import Symbols
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _read(file: BinaryIO, elf: Elf, link: _Link | None) -> Symbols | None:
         table = debug.get_section_by_name(".symtab")
         if not matches or table is None:
             return None
-        return Symbols(table.data(), debug.get_section(table["sh_link"]).data())
+        names = debug.get_section(table["sh_link"])
+        return Symbols(Region.of(table.data()), Region.of(names.data()))
     except Exception:  # a damaged file: pyelftools raises whatever it stumbles over
         return None
 

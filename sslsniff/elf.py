@@ -4,8 +4,7 @@ Only ELF64 for x86-64 and aarch64. Every file that a process maps is looked at o
 first probe, so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms,
 and 40 to import), and symbols are found by a search for their names: walking 75,000 of them takes
 seconds. Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a
-SIGBUS. What is searched once is read in pieces, which takes half the time of reading it whole, and
-no memory: of Node.js it would be 100 MB.
+SIGBUS. What is searched is read in pieces: of Node.js it is 100 MB.
 """
 
 import os
@@ -17,7 +16,8 @@ from typing import NamedTuple, Self
 
 from sslsniff.eh_frame import NO_UNWIND_TABLE, UnwindTable
 from sslsniff.errors import ElfError
-from sslsniff.symbols import Function, Symbol, Symbols, places
+from sslsniff.region import Region
+from sslsniff.symbols import Function, Symbol, Symbols
 
 # System V ABI and elf(5)
 _MAGIC = b"\x7fELF"
@@ -33,10 +33,7 @@ _PF_X, _PF_W = 1, 2
 _RELOCATION = struct.Struct("<QQq")
 _SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHT_RELR = 2, 4, 11, 19
 _NT_GNU_BUILD_ID = 3
-# Whole pages, and whole entries of relocation tables; into a processor's own cache it fits, too.
-_PIECE_BYTES = _RELOCATION.size << 14
-OVERLAP_BYTES = 256
-"""What is searched for in pieces may be so long: it is whole in one of them, and perhaps in two."""
+_LONGEST_INSTRUCTION_BYTES = 15
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 
 _REMEDY = "name an x86-64 program or shared library"
@@ -119,11 +116,8 @@ class Elf:
             self._parts[part] = self._read(part.offset, part.size)
         return self._parts[part]
 
-    def _pieces(self, part: "_Part", overlap_bytes: int = OVERLAP_BYTES) -> "Iterator[Memory]":
-        """Yield a part in pieces that follow each other, each with the beginning of the next."""
-        for at in range(0, part.size, _PIECE_BYTES):
-            size = min(_PIECE_BYTES + overlap_bytes, part.size - at)
-            yield Memory(part.address + at, self._read(part.offset + at, size))
+    def _region(self, part: "_Part") -> Region:
+        return Region(part.size, lambda at, size: self._read(part.offset + at, size))
 
     def _damaged(self) -> ElfError:
         return ElfError(f"{self.path} is cut off or damaged", "install it again")
@@ -188,10 +182,10 @@ class Elf:
         part = self._named_section(name)
         return None if part is None else self._read_part(part)
 
-    def section_pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of the section called ``name`` in pieces; nothing where there is none."""
+    def section_region(self, name: str) -> Region:
+        """Return the section called ``name``, to be searched; nothing where there is none."""
         part = self._named_section(name)
-        return (each.data for each in self._pieces(part)) if part else iter(())
+        return self._region(part) if part else Region.of(b"")
 
     def section_address(self, name: str) -> int | None:
         """Return where the section called ``name`` is in memory; None where there is none."""
@@ -230,8 +224,10 @@ class Elf:
         return None
 
     def executable(self) -> Iterator[Memory]:
-        """Yield what is code, in pieces."""
-        return (piece for each in self._code for piece in self._pieces(each))
+        """Yield what is code, in pieces; an instruction is whole in one of them, perhaps in two."""
+        for part in self._code:
+            for at, piece in self._region(part).pieces(_LONGEST_INSTRUCTION_BYTES):
+                yield Memory(part.address + at, piece)
 
     def writable(self) -> Iterator[Memory]:
         """Yield the parts that can be written to, or can until they are relocated."""
@@ -239,8 +235,8 @@ class Elf:
 
     def relocation_tables(self) -> Iterator[bytes]:
         """Yield the tables of relocations in the form RELA, in pieces of whole entries."""
-        pieces = (self._pieces(table, overlap_bytes=0) for table, _ in self._relocations)
-        return (piece.data for each in pieces for piece in each)
+        tables = (self._region(table) for table, _ in self._relocations)
+        return (piece for table in tables for _, piece in table.pieces())
 
     def relative_tables(self) -> Iterator[bytes]:
         """Yield the tables of relative relocations in the form RELR."""
@@ -261,10 +257,10 @@ class Elf:
                 return self._measured(found)
         return None
 
-    def functions_with(self, part: bytes) -> Iterator[Symbol]:
-        """Yield the functions whose names as linked have ``part`` in them, some perhaps twice."""
+    def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names as linked have one of ``parts``, some perhaps twice."""
         for symbols in self._tables():
-            for name, function in symbols.functions_with(part):
+            for name, function in symbols.functions_with(*parts):
                 yield Symbol(name, self._measured(function))
 
     def functions(self) -> Iterator[Symbol]:
@@ -278,26 +274,26 @@ class Elf:
         return function if function.size else self.function_at(function.address) or function
 
     def _tables(self) -> Iterator[Symbols]:
-        yield from map(self._read_symbols, self._symbols)
+        yield from map(self._symbols_of, self._symbols)
         yield from self._symbols_added
 
-    def _read_symbols(self, tables: tuple[_Part, _Part]) -> Symbols:
+    def _symbols_of(self, tables: tuple[_Part, _Part]) -> Symbols:
         entries, names = tables
-        return Symbols(self._read_part(entries), self._read_part(names))
+        return Symbols(self._region(entries), self._region(names))
 
     def name_in(self, slot: int) -> str | None:
         """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
         for table, symbols in self._relocations:
-            entries = self._read_part(table)
-            for at in places(entries, struct.pack("<Q", slot)):
-                if at % _RELOCATION.size == 0 and at + _RELOCATION.size <= len(entries):
-                    _, info, _ = _RELOCATION.unpack_from(entries, at)
+            entries = self._region(table)
+            for at in entries.places(struct.pack("<Q", slot)):
+                if at % _RELOCATION.size == 0 and at + _RELOCATION.size <= entries.size:
+                    _, info, _ = _RELOCATION.unpack(entries.read(at, _RELOCATION.size))
                     return self._name(symbols, info >> 32)
         return None
 
     def _name(self, table: _Part, index: int) -> str | None:
         tables = next((each for each in self._symbols if each[0] == table), None)
-        return self._read_symbols(tables).name(index) if tables else None
+        return self._symbols_of(tables).name(index) if tables else None
 
     def function_at(self, address: int) -> Function | None:
         """Return the function that begins at ``address``, None if none does.

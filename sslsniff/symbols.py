@@ -8,11 +8,14 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sslsniff.region import Region
+
 # elf(5)
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NAME = struct.Struct("<I")
 _WORDS = _SYMBOL.size // _NAME.size
 _STT_FUNC = 2
+_USUAL_NAME_BYTES = 256
 
 
 class Function(NamedTuple):
@@ -30,69 +33,71 @@ class Symbol(NamedTuple):
 
 
 class Symbols(NamedTuple):
-    """The bytes of a symbol table, and of the string table that has its names."""
+    """A symbol table, and the string table that has its names."""
 
-    entries: bytes
-    names: bytes
+    entries: Region
+    names: Region
 
     def function(self, name: str) -> Function | None:
         """Return the function called ``name`` as the table has it; its size may be 0, unknown."""
         # The name may be the end of a longer one: linkers merge them.
-        for place in places(self.names, name.encode() + b"\0"):
-            for at in places(self.entries, _NAME.pack(place)):
-                if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= len(self.entries):
-                    found = self._function(at // _SYMBOL.size)
+        for place in self.names.places(name.encode() + b"\0"):
+            for at in self.entries.places(_NAME.pack(place)):
+                if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= self.entries.size:
+                    found = _function(self.entries.read(at, _SYMBOL.size))
                     if found is not None:
                         return found
         return None
 
-    def functions_with(self, part: bytes) -> Iterator[Symbol]:
-        """Yield the functions whose names have ``part`` in them.
+    def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names have one of ``parts`` in them.
 
         Not those whose names are the ends of others, as mangled names never are.
         """
-        wanted = set()
-        place = self.names.find(part)
-        while place >= 0:
-            wanted.add(self.names.rfind(b"\0", 0, place) + 1)
-            end = self.names.find(b"\0", place)
-            place = self.names.find(part, end) if end >= 0 else -1
+        wanted = {self._start(place) for part in parts for place in self.names.places(part)}
         if wanted:
             yield from self._functions(wanted)
 
     def functions(self) -> Iterator[Symbol]:
         """Yield all functions, in the table's order."""
-        yield from self._functions(None)
+        names = Region.of(self.names.read(0, self.names.size))
+        yield from self._replace(names=names)._functions(None)
 
     def name(self, index: int) -> str | None:
         """Return the name of the symbol with this index; None where there is none."""
-        if not 0 < index < len(self.entries) // _SYMBOL.size:
+        if not 0 < index < self.entries.size // _SYMBOL.size:
             return None
-        name_at, *_ = _SYMBOL.unpack_from(self.entries, index * _SYMBOL.size)
+        (name_at,) = _NAME.unpack(self.entries.read(index * _SYMBOL.size, _NAME.size))
         return self._name(name_at)
 
+    def _start(self, place: int) -> int:
+        """Return where the name begins that ``place`` is in."""
+        while place > 0:
+            size = min(place, _USUAL_NAME_BYTES)
+            place -= size
+            if (end := self.names.read(place, size).rfind(b"\0")) >= 0:
+                return place + end + 1
+        return 0
+
     def _name(self, at: int) -> str:
-        end = self.names.find(b"\0", at)
-        return self.names[at : end if end >= 0 else None].decode("ascii", "replace")
+        data = b""
+        while b"\0" not in data and at + len(data) < self.names.size:
+            more = min(_USUAL_NAME_BYTES, self.names.size - at - len(data))
+            data += self.names.read(at + len(data), more)
+        return data.partition(b"\0")[0].decode("ascii", "replace")
 
     def _functions(self, names: set[int] | None) -> Iterator[Symbol]:
-        whole = len(self.entries) // _SYMBOL.size * _SYMBOL.size
-        name_of = array("I", self.entries[:whole])[::_WORDS]
-        for index, name_at in enumerate(name_of):
-            if names is None or name_at in names:
-                function = self._function(index)
-                if function is not None:
-                    yield Symbol(self._name(name_at), function)
-
-    def _function(self, index: int) -> Function | None:
-        """Return the symbol with this index, where it is a function that the file itself has."""
-        _, info, _, section, address, size = _SYMBOL.unpack_from(self.entries, index * _SYMBOL.size)
-        return Function(address, size) if section and info & 0xF == _STT_FUNC else None
+        for _, piece in self.entries.pieces():
+            entries = piece[: len(piece) // _SYMBOL.size * _SYMBOL.size]
+            name_of = array("I", entries)[::_WORDS]
+            for index, name_at in enumerate(name_of):
+                if names is None or name_at in names:
+                    function = _function(entries, index * _SYMBOL.size)
+                    if function is not None:
+                        yield Symbol(self._name(name_at), function)
 
 
-def places(data: bytes, wanted: bytes) -> Iterator[int]:
-    """Yield where ``wanted`` stands in ``data``."""
-    place = data.find(wanted)
-    while place >= 0:
-        yield place
-        place = data.find(wanted, place + 1)
+def _function(entries: bytes, at: int = 0) -> Function | None:
+    """Return the symbol whose entry is ``at``, where it is a function that the file itself has."""
+    _, info, _, section, address, size = _SYMBOL.unpack_from(entries, at)
+    return Function(address, size) if section and info & 0xF == _STT_FUNC else None

@@ -29,9 +29,10 @@ def find_rustls(elf: Elf) -> Search:
     A function about which there is a doubt is left out, and the reason told. Symbols are looked for
     in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
     """
-    if not is_mentioned(elf):
+    strings = elf.section_region(".rodata")
+    if not is_mentioned(strings):
         return Search()
-    releases = find_releases(elf)
+    releases = find_releases(strings)
     named = list(find_named(elf))
     if releases and not named and _add_debug_file(elf):
         named = list(find_named(elf))

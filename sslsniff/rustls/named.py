@@ -45,14 +45,13 @@ class Named(NamedTuple):
 def find_named(elf: Elf) -> Iterator[Named]:
     """Yield the methods that have symbols, each once. Raises ``ElfError``."""
     seen: set[tuple[Method, int]] = set()
-    for part in _PARTS:
-        for mangled, function in elf.functions_with(part):
-            name = demangle(mangled)
-            named = name and _named(name, function)
-            # Linkers may have made one function of several that are alike.
-            if named and (named.method, function.address) not in seen:
-                seen.add((named.method, function.address))
-                yield named
+    for mangled, function in elf.functions_with(*_PARTS):
+        name = demangle(mangled)
+        named = name and _named(name, function)
+        # Linkers may have made one function of several that are alike.
+        if named and (named.method, function.address) not in seen:
+            seen.add((named.method, function.address))
+            yield named
 
 
 def _named(name: str, function: Function) -> Named | None:

@@ -17,9 +17,10 @@ from typing import NamedTuple
 from sslsniff.calls import called_slots, callees
 from sslsniff.elf import Elf
 from sslsniff.instructions import disassemble
-from sslsniff.relocations import read_pointers
+from sslsniff.region import places
+from sslsniff.relocations import Pointers, read_pointers
 from sslsniff.rustls.model import Method
-from sslsniff.symbols import Function, places
+from sslsniff.symbols import Function
 
 VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
 """Those of rustls that have this shape."""
@@ -53,7 +54,9 @@ def find_shaped(elf: Elf) -> list[Shaped]:
     ``ElfError``.
     """
     lengths = dict(_payload_lengths(elf))
-    tables = _Vtables(elf, read_pointers(elf) if lengths else {})
+    if not lengths:
+        return []
+    tables = _Vtables(elf, read_pointers(elf))
     found: dict[Shaped, None] = {}
     for encrypter, length in tables.with_second(lengths):
         tls_version = lengths[length]
@@ -109,31 +112,30 @@ class _Vtable(NamedTuple):
 class _Vtables:
     """The vtables of a file, among its ``pointers``."""
 
-    def __init__(self, elf: Elf, pointers: dict[int, int]) -> None:
+    def __init__(self, elf: Elf, pointers: Pointers) -> None:
         self._elf = elf
         self._pointers = pointers
 
     def with_second(self, methods: Container[int]) -> Iterator[tuple[_Vtable, int]]:
         """Yield the vtables whose second method is one of these, each with that."""
-        for slot, address in self._pointers.items():
-            if address in methods:
-                table = self.at(slot - _WORD_BYTES - _HEAD.size)
-                if table is not None:
-                    yield table, address
+        for slot, address in self._pointers.to(methods):
+            table = self.at(slot - _WORD_BYTES - _HEAD.size)
+            if table is not None:
+                yield table, address
 
     def callees(self, function: Function) -> Iterator[Function]:
         """Yield the functions of the file that a function calls, also through a pointer."""
         code, address = self._elf.code(function), function.address
-        through = {self._pointers.get(each, 0) for each in called_slots(code, address)}
+        through = {self._pointers.at(each) for each in called_slots(code, address)}
         for callee in callees(code, address) | through:
-            found = self._elf.function_at(callee)
+            found = None if callee is None else self._elf.function_at(callee)
             if found is not None:
                 yield found
 
     def at(self, address: int) -> _Vtable | None:
         """Return the vtable at ``address``; None if there is none with a method."""
         drop, *numbers, method = (
-            self._pointers.get(address + each) for each in range(0, _HEAD.size + 1, _WORD_BYTES)
+            self._pointers.at(address + each) for each in range(0, _HEAD.size + 1, _WORD_BYTES)
         )
         head = self._elf.data(address, _HEAD.size)
         function = None if method is None else self._elf.function_at(method)

@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from sslsniff.elf import Elf
+from sslsniff.region import Region
 from sslsniff.rustls.model import Version
 
 # By what file a version is known that no path tells: sources that were copied, or whose paths were
@@ -17,10 +17,11 @@ _FILES = {
 
 # As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings stand side by side
 # without an end, so anything may stand before a path, but not what makes it one of tokio-rustls.
-# One at the very start of a piece is at the end of the piece before, too.
+# One at the very start of a piece is in the piece before, too.
 _RELEASE = re.compile(rb"(?<=[^-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
 _MARK = b"rustls"
-_STRINGS = ".rodata"
+_LONGEST_BYTES = 128
+"""More than what the expression finds."""
 
 # Where rustls has its cipher traits: in 0.20 and 0.21 here, since 0.22 there.
 _MODULES: dict[str, tuple[Version, Version]] = {
@@ -30,30 +31,26 @@ _MODULES: dict[str, tuple[Version, Version]] = {
 }
 
 
-def is_mentioned(elf: Elf) -> bool:
-    """Say whether there may be a rustls in a file: whether its strings have the name.
+def is_mentioned(strings: Region) -> bool:
+    """Say whether there may be a rustls in the file that has these strings.
 
-    If no path of its sources has it, one of its errors does, which tells of its manual.
+    If no path of its sources has the name, one of its errors does, which tells of its manual.
     """
-    return _has(elf, _MARK)
+    return _MARK in strings
 
 
-def find_releases(elf: Elf) -> tuple[str, ...]:
+def find_releases(strings: Region) -> tuple[str, ...]:
     """Return the releases of rustls whose source paths are in a file: "0.23.45", or "0.23"."""
     releases = {
         match[1].decode()
-        for piece in elf.section_pieces(_STRINGS)
+        for _, piece in strings.pieces(_LONGEST_BYTES)
         if _MARK in piece  # ten times as fast as the expression
         for match in _RELEASE.finditer(piece)
     }
     if not releases:
-        told = (version for file, version in _FILES.items() if _has(elf, b"/src/" + file))
+        told = (version for file, version in _FILES.items() if b"/src/" + file in strings)
         return (*itertools.islice(told, 1),)
     return tuple(sorted(releases, key=lambda each: (version_of(each), each)))
-
-
-def _has(elf: Elf, text: bytes) -> bool:
-    return any(text in piece for piece in elf.section_pieces(_STRINGS))
 
 
 def version_of(release: str) -> Version:
