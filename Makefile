@@ -16,7 +16,7 @@ RUST_VERSION := 1.85
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live bench bench-long soak format clean
+.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,7 +33,7 @@ help:
 demo: .cache/demo-packages $(BIN)/sslsniff
 	$(SUDO) $(BIN)/python -m docs.demo.run
 
-test: lint unit fuzz live
+test: lint unit fuzz live oldest-kernel
 
 lint: .cache/developer
 	$(BIN)/ruff format --check .
@@ -53,6 +53,9 @@ live: .cache/test-packages .cache/developer .cache/wheels rust
 
 test-kernels: .cache/kernel-packages .cache/developer
 	$(BIN)/python -m tests.kernels
+
+oldest-kernel: .cache/kernel-packages .cache/developer
+	$(BIN)/python -m tests.kernels --brief
 
 rust: .cache/test-packages .cache/cargo
 	$(PYTHON) -m tests.live.rust.fixtures
