@@ -27,6 +27,7 @@ from sslsniff.decoders.messages import (
     RequestHead,
     ResponseHead,
     Side,
+    asked_once,
 )
 from sslsniff.decoders.websocket import WebSocketReader
 
@@ -68,6 +69,12 @@ class Carried:
         return self._read(self._decoder.give_up())
 
     def _read(self, messages: list[Message]) -> list[Message]:
+        if not (self._readers or self._wishes or self._shape.watched):
+            for message in messages:
+                if isinstance(message, _HEADS) and not _is_plain(message.headers):
+                    break
+            else:  # as a rule
+                return messages
         out: list[Message] = []
         for message in messages:
             act = _ACTS.get(type(message))
@@ -147,6 +154,19 @@ class Carried:
         if reader is not None:
             reader.end(out)
 
+
+@asked_once
+def _is_plain(headers: Headers) -> bool:
+    """Say whether nothing in the headers of a body is a reason to look into it."""
+    return not (
+        headers.may_hide("content-type")
+        or grpc.media_type_of(headers) is not None
+        or is_event_stream(headers)
+        or (":protocol", "websocket") in headers
+    )
+
+
+_HEADS = (RequestHead, ResponseHead)
 
 _ACTS: dict[type, Callable[[Carried, Any, list[Message]], None]] = {
     RequestHead: Carried._request,

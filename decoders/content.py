@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import brotli
 import zstandard
 
-from sslsniff.decoders.messages import Headers
+from sslsniff.decoders.messages import Headers, asked_once
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_RATIO = 1100
@@ -154,7 +154,8 @@ _NO_CODING = frozenset(("", "identity", "chunked"))
 _ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ValueError, MemoryError)
 
 
-def codings(headers: Headers) -> list[str]:
+@asked_once
+def codings(headers: Headers) -> tuple[str, ...]:
     """Return the codings of a body in the order they were applied.
 
     Transfer codings come behind content codings (RFC 9112 section 6.1); chunked is framing,
@@ -162,9 +163,9 @@ def codings(headers: Headers) -> list[str]:
     """
     values = headers.all("content-encoding") + headers.all("transfer-encoding")
     if not values:  # as a rule
-        return values
+        return ()
     found = [part.strip().lower() for value in values for part in value.split(",")]
-    return [coding for coding in found if coding not in _NO_CODING]
+    return tuple(coding for coding in found if coding not in _NO_CODING)
 
 
 class _Fault(Exception):

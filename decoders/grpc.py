@@ -21,6 +21,7 @@ from sslsniff.decoders.messages import (
     Headers,
     Message,
     Side,
+    asked_once,
 )
 
 _PREFIX = 5
@@ -69,6 +70,7 @@ class MediaType:
     guessed: bool = False
 
 
+@asked_once
 def media_type_of(headers: Headers) -> MediaType | None:
     """Return what the Content-Type among ``headers`` says; None if it is not of gRPC."""
     value = headers.first("content-type")

@@ -2,7 +2,8 @@
 
 Parsed lines, the fields of requests and whole heads of responses are remembered, as nearly all of
 them come again: at most ``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short ones of both others,
-about 14 MiB at worst, for the whole process and not for each connection.
+about 28 MiB at worst, with what headers keep of answers (``messages.asked_once``), for the whole
+process and not for each connection.
 """
 
 import re

@@ -7,9 +7,11 @@ exchange carries the same number. A request to go on as HTTP/2 is 1, as its stre
 be (RFC 7540 section 3.2), if nothing else is under way.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 
 class Side(Enum):
@@ -34,7 +36,7 @@ Header = tuple[str | None, str | None]
 class Headers(list[Header]):
     """The headers of a head, in order; shared, so not to be changed.
 
-    Names are looked up in lower case, whatever case they have.
+    Names are looked up in lower case, whatever case they have. Answers are kept: ``asked_once``.
     """
 
     _by_name: dict[str | None, str | None] | None = None
@@ -58,6 +60,25 @@ class Headers(list[Header]):
         """Return the first value of each name, None for names that are not known."""
         self._by_name = {name and name.lower(): value for name, value in reversed(self)}
         return self._by_name
+
+
+_Answer = TypeVar("_Answer")
+_NOT_ASKED: Any = object()
+
+
+def asked_once(ask: Callable[[Headers], _Answer]) -> Callable[[Headers], _Answer]:
+    """Let ``ask`` be called once for each ``Headers``, which keeps the answer: heads come again."""
+    name = f"{ask.__module__}.{ask.__qualname__}"
+
+    @functools.wraps(ask)
+    def answer(headers: Headers) -> _Answer:
+        kept = headers.__dict__
+        found: _Answer = kept.get(name, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = kept[name] = ask(headers)
+        return found
+
+    return answer
 
 
 @dataclass(slots=True)

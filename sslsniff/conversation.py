@@ -12,7 +12,6 @@ from sslsniff.decoders.messages import (
     BodyTrailers,
     Frame,
     GrpcMessage,
-    Header,
     Http2Totals,
     Message,
     MessageEnd,
@@ -27,7 +26,7 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Request, Response
-from sslsniff.open_exchange import BodyRoom, OpenExchange, list_bytes
+from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes, list_bytes
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
@@ -142,8 +141,10 @@ class Conversation:
 
     def feed(self, side: Side, data: bytes, time_ns: int, tid: int) -> None:
         """Decode the next bytes that ``side`` sent."""
-        self._now_ns, self._tid = time_ns, tid
-        self._dispatch(self._decoder.feed(side, data))
+        self._now_ns = time_ns
+        self._tid = tid
+        for message in self._decoder.feed(side, data):  # as _dispatch does, without the call
+            _HANDLERS[type(message)](self, message)
 
     def _decode(self, chunk: Chunk) -> None:
         side = self.connection.sender(chunk.direction)
@@ -173,58 +174,56 @@ class Conversation:
 
     # What the decoder tells.
 
-    def _exchange(self, stream: int) -> Exchange:
-        opened = self._open.get(stream)
-        if opened is None:
-            if len(self._open) >= MOST_OPEN:
-                oldest = next(iter(self._open))
-                self._finish(oldest, f"over {MOST_OPEN} exchanges open")
-            protocol = self._decoder.protocol
-            opened = self._open[stream] = OpenExchange(
-                Exchange(
-                    connection=self.connection,
-                    protocol=protocol,
-                    stream=None if protocol.startswith("http/1") else stream,
-                    tid=self._tid,
-                    started_ns=self._now_ns,
-                )
-            )
-        return opened.exchange
+    def _begin(self, stream: int) -> OpenExchange:
+        if len(self._open) >= MOST_OPEN:
+            oldest = next(iter(self._open))
+            self._finish(oldest, f"over {MOST_OPEN} exchanges open")
+        protocol = self._decoder.protocol
+        exchange = Exchange(
+            self.connection,
+            protocol,
+            None if protocol.startswith("http/1") else stream,
+            self._tid,
+            self._now_ns,
+        )
+        opened = self._open[stream] = OpenExchange(exchange)
+        return opened
 
-    def _hold(self, stream: int, fields: list[Header]) -> None:
+    def _hold(self, opened: OpenExchange, size: int) -> None:
         """Count what an exchange keeps of a head; where that is too much, the oldest end."""
-        size = list_bytes(fields)
-        self._open[stream].head_bytes += size
+        opened.head_bytes += size
         self._head_bytes += size
         while self._head_bytes > MOST_HEAD_BYTES:
             oldest = next(iter(self._open))
             self._finish(oldest, f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges")
 
     def _request_head(self, message: RequestHead) -> None:
-        exchange = self._exchange(message.stream)
+        opened = self._open.get(message.stream) or self._begin(message.stream)
+        exchange, headers = opened.exchange, message.headers
         if exchange.stream is None:
             exchange.protocol = message.version.lower()  # http/1.0, on the same decoder
         exchange.request = Request(
-            method=message.method,
-            target=message.target,
-            scheme=message.scheme,
-            authority=message.authority,
-            headers=message.headers,
+            message.method,
+            message.target,
+            message.scheme,
+            message.authority,
+            headers,
             default_scheme=self.connection.scheme,
         )
         exchange.warnings += message.warnings
-        self._hold(message.stream, message.headers)
+        self._hold(opened, head_bytes(headers))
 
     def _response_head(self, message: ResponseHead) -> None:
-        exchange = self._exchange(message.stream)
-        response = Response(message.status, message.reason, message.headers)
+        opened = self._open.get(message.stream) or self._begin(message.stream)
+        exchange, headers, status = opened.exchange, message.headers, message.status
+        response = Response(status, message.reason, headers)
         exchange.warnings += message.warnings
-        if message.status is not None and 100 <= message.status < 200 and message.status != 101:
+        if status is not None and 100 <= status < 200 and status != 101:
             exchange.informational.append(response)
         else:
             exchange.response = response
             exchange.first_byte_ns = self._now_ns
-        self._hold(message.stream, message.headers)
+        self._hold(opened, head_bytes(headers))
 
     def _body_data(self, message: BodyData) -> None:
         opened = self._open.get(message.stream)
@@ -253,7 +252,7 @@ class Conversation:
             error = None if exchange.response else "undecodable: response head not seen"
             self._finish(message.stream, error)
         elif message.trailers:
-            self._hold(message.stream, message.trailers)
+            self._hold(opened, list_bytes(message.trailers))
 
     def _aborted(self, message: Aborted) -> None:
         opened = self._open.get(message.stream)
@@ -282,7 +281,7 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.add_trailers(message.side, message.trailers)
-            self._hold(message.stream, message.trailers)
+            self._hold(opened, list_bytes(message.trailers))
 
     def _undecoded(self, message: Undecoded) -> None:
         self._audience.undecoded(self.connection, message, self._now_ns)

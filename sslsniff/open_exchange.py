@@ -1,8 +1,9 @@
 """An exchange that has not ended: what is kept of its bodies, and what a loss took of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sslsniff.decoders.messages import BodyData, Header, Side
+from sslsniff.decoders.messages import BodyData, Header, Headers, Side, asked_once
 from sslsniff.model import Body, Exchange, Request, Response
 
 KEPT_BYTES = 256 << 20
@@ -11,10 +12,16 @@ KEPT_BYTES = 256 << 20
 _HEAD_BYTES, _FIELD_BYTES = 500, 150  # without text, in CPython 3.11
 
 
-def list_bytes(fields: list[Header]) -> int:
+def list_bytes(fields: Sequence[Header]) -> int:
     """Return about how many bytes of memory a head or trailers take."""
     text = sum([len(name or "") + len(value or "") for name, value in fields])
     return _HEAD_BYTES + len(fields) * _FIELD_BYTES + text
+
+
+@asked_once
+def head_bytes(headers: Headers) -> int:
+    """Return what ``list_bytes`` does."""
+    return list_bytes(headers)
 
 
 @dataclass(slots=True)
@@ -38,7 +45,7 @@ class OpenExchange:
     in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
     head_bytes: int = 0
-    _kept: dict[Side, bytearray] = field(default_factory=dict)
+    _kept: dict[Side, bytes | bytearray] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
@@ -66,11 +73,17 @@ class OpenExchange:
         # What follows a gap does not join what came before it.
         if not size or body.missing or side in self.in_doubt:
             return
-        kept = self._kept.setdefault(side, bytearray())
+        kept = self._kept.get(side, b"")
         left = min(size, room.limit_bytes - len(kept), room.left_bytes)
-        if left > 0:
-            kept += message.data[:left]
-            room.left_bytes -= left
+        if left <= 0:
+            return
+        room.left_bytes -= left
+        if not kept:
+            self._kept[side] = message.data[:left]  # most bodies come in one piece: no copy
+            return
+        if not isinstance(kept, bytearray):
+            kept = self._kept[side] = bytearray(kept)
+        kept += message.data[:left]
 
     def join(self, room: BodyRoom) -> None:
         """Give the bodies what was kept of them, and its room back."""

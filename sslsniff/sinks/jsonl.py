@@ -12,6 +12,7 @@ from sslsniff.decoders.messages import (
     Http2Totals,
     Side,
     Undecoded,
+    asked_once,
 )
 from sslsniff.escaping import escape_json
 from sslsniff.model import (
@@ -34,11 +35,18 @@ from sslsniff.sinks.proto_fields import Schema, no_schema
 
 Object = dict[str, Any]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    separators=(",", ":"),
+    default=lambda fragment: orjson.loads(orjson.dumps(fragment)),
+)
 
 
 class JsonSink(Sink):
-    """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too."""
+    """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too.
+
+    Memory: some hundred bytes for each open connection.
+    """
 
     wants_bodies = True
 
@@ -49,6 +57,7 @@ class JsonSink(Sink):
         self._chunks = chunks
         self._schema = schema
         self.wants_plaintext = chunks
+        self._origins: dict[str, tuple[tuple[object, ...], Object]] = {}
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -57,6 +66,7 @@ class JsonSink(Sink):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         self._connection_event("closed", connection, time_ns)
+        self._origins.pop(connection.id, None)
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
@@ -64,11 +74,11 @@ class JsonSink(Sink):
             return
         connection, time_ns, tid = chunk.connection, chunk.time_ns, chunk.tid
         if chunk.missing and chunk.cause is not None:
-            line = _begun("loss", connection, time_ns, tid)
+            line = self._begun("loss", connection, time_ns, tid)
             line |= {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
             self._write(line)
         if self._chunks:
-            line = _begun("chunk", connection, time_ns, tid)
+            line = self._begun("chunk", connection, time_ns, tid)
             line |= {
                 "direction": chunk.direction.value,
                 "offset": chunk.offset,
@@ -80,7 +90,7 @@ class JsonSink(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
-        line = _begun("exchange", exchange.connection, exchange.started_ns, exchange.tid)
+        line = self._begun("exchange", exchange.connection, exchange.started_ns, exchange.tid)
         line |= {
             "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
             "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
@@ -88,7 +98,7 @@ class JsonSink(Sink):
             "stream": exchange.stream,
             "request": _request(request) if request else None,
             "response": _response(response) if response else None,
-            "informational": [_response(head) for head in exchange.informational],
+            "informational": list(map(_response, exchange.informational)),
             "missing_bytes": exchange.missing_bytes,
             "error": exchange.error,
         }
@@ -99,7 +109,7 @@ class JsonSink(Sink):
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        line = _begun("frame", connection, time_ns, tid)
+        line = self._begun("frame", connection, time_ns, tid)
         line |= {
             "direction": _direction(connection, frame.side),
             "stream": frame.stream,
@@ -114,7 +124,7 @@ class JsonSink(Sink):
 
     def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
         """See ``Sink``."""
-        line = _begun("wait", connection, time_ns)
+        line = self._begun("wait", connection, time_ns)
         line |= {
             "direction": _direction(connection, wait.side),
             "stream": wait.stream,
@@ -126,7 +136,7 @@ class JsonSink(Sink):
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
         for side in Side:
-            line = _begun("frame_totals", connection, time_ns)
+            line = self._begun("frame_totals", connection, time_ns)
             line |= {
                 "direction": _direction(connection, side),
                 "streams": totals.streams[side],
@@ -139,14 +149,14 @@ class JsonSink(Sink):
     def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
         said = message_object(passed.exchange, passed.message, self._schema)
-        line = _begun(said.pop("type"), passed.connection, passed.time_ns, passed.tid)
+        line = self._begun(said.pop("type"), passed.connection, passed.time_ns, passed.tid)
         line["direction"] = _direction(passed.connection, passed.message.side)
         line |= said
         self._write(line)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        line = _begun("undecoded", connection, time_ns)
+        line = self._begun("undecoded", connection, time_ns)
         line |= {
             "direction": _direction(connection, message.side),
             "reason": message.reason,
@@ -187,7 +197,7 @@ class JsonSink(Sink):
         self._stream.flush()
 
     def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
-        line = _begun("connection", connection, time_ns, event=event)
+        line = {"type": None, "event": event, **self._begun("connection", connection, time_ns)}
         line |= {
             "joined": not connection.from_start,
             "sni": connection.sni,
@@ -200,6 +210,16 @@ class JsonSink(Sink):
             "missing_bytes": connection.missing_bytes,
         }
         self._write(line)
+
+    def _begun(
+        self, kind: str, connection: Connection, time_ns: int, tid: int | None = None
+    ) -> Object:
+        """Return the fields with which a line of this type begins."""
+        known = connection.role, connection.local, connection.remote  # the rest never changes
+        kept = self._origins.get(connection.id)
+        if kept is None or kept[0] != known:
+            kept = self._origins[connection.id] = known, _origin(connection)
+        return {**kept[1], "type": kind, "time": text.utc_time(time_ns), "tid": tid or None}
 
     def _write(self, line: Object) -> None:
         self._stream.write(_encoded(line))
@@ -216,15 +236,12 @@ def _encoded(line: Object) -> bytes:
     return f"{escape_json(shown)}\n".encode()
 
 
-def _begun(
-    kind: str, connection: Connection, time_ns: int, tid: int | None = None, **what: str
-) -> Object:
-    """Return the fields with which a line of this type begins."""
+def _origin(connection: Connection) -> Object:
+    """Return the fields that tell whose line it is, with those before and between them."""
     return {
-        "type": kind,
-        **what,
-        "time": text.utc_time(time_ns),
-        **text.origin(connection, tid),
+        "type": None,
+        "time": None,
+        **text.origin(connection, None),
         "connection": connection.id,
         "client": _address(connection.client),
         "server": _address(connection.server),
@@ -245,6 +262,18 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
     return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
 
 
+@asked_once
+def _headers(headers: Headers) -> orjson.Fragment | Headers:
+    """Return headers for a line: encoded already, unless they hold lone surrogates.
+
+    Kept as a str: bytes of orjson take 4 KiB, however few they are.
+    """
+    try:
+        return orjson.Fragment(orjson.dumps(headers).decode())
+    except orjson.JSONEncodeError:
+        return headers
+
+
 def _body(body: Body, headers: Headers) -> Object:
     shown = text.bytes_object(body.data, body.size)
     if content.codings(headers):
@@ -261,7 +290,7 @@ def _request(request: Request) -> Object:
         "authority": request.authority,
         "target": request.target,
         "url": request.url,
-        "headers": request.headers,
+        "headers": _headers(request.headers),
         "body": _body(request.body, request.headers),
         "trailers": request.trailers,
     }
@@ -271,7 +300,7 @@ def _response(response: Response) -> Object:
     return {
         "status": response.status,
         "reason": response.reason,
-        "headers": response.headers,
+        "headers": _headers(response.headers),
         "body": _body(response.body, response.headers),
         "trailers": response.trailers,
     }

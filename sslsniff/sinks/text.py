@@ -93,7 +93,7 @@ def bytes_object(data: bytes, size: int) -> dict[str, object]:
     """Return bytes for JSON: text where they are UTF-8, else base64; ``size`` counts all."""
     shown: dict[str, object] = {"size": size}
     try:
-        shown["text"] = data.decode("utf-8")
+        shown["text"] = data.decode()
     except UnicodeDecodeError:
         shown["base64"] = base64.b64encode(data).decode("ascii")
     if len(data) < size:

@@ -186,6 +186,26 @@ def test_json_of_what_utf8_and_64_bits_do_not_hold() -> None:
     assert request["body"]["size"] == 1 << 70
 
 
+def test_json_lines_tell_what_became_known_since_the_last() -> None:
+    late = exchange()
+    near = late.connection
+    near.role = near.local = near.remote = None
+
+    def use(sink: Sink) -> None:
+        sink.exchange(late)
+        near.local, near.remote = Address("::1", 1), Address("::1", 2)
+        sink.exchange(late)
+        near.role = Side.SERVER
+        sink.exchange(late)
+        near.remote = Address("::1", 3)
+        sink.exchange(late)
+
+    lines = [json.loads(line) for line in shown(json_sink, use).splitlines()]
+    assert [line["role"] for line in lines] == [None, None, "server", "server"]
+    assert [line["server"] for line in lines] == [None, None, *[{"ip": "::1", "port": 1}] * 2]
+    assert [line["client"] and line["client"]["port"] for line in lines] == [None, None, 2, 3]
+
+
 def test_json_chunks_only_where_asked() -> None:
     chunk = Chunk(connection(), Direction.WRITE, START, 70, 5, b"\xff")
     assert shown(json_sink, lambda sink: sink.chunk(chunk)) == ""
