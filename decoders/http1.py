@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sslsniff.decoders.base import Switch
 from sslsniff.decoders.http1_head import Fields, Head
-from sslsniff.decoders.http1_plan import Plan, State
+from sslsniff.decoders.http1_plan import Pairing, Plan, State
 from sslsniff.decoders.http1_reader import BYTES_LOST, Reader
 from sslsniff.decoders.messages import (
     Aborted,
@@ -32,6 +32,10 @@ _MAX_WAITING = 4096
 
 _TELLING = frozenset(("HEAD", "CONNECT"))  # methods on which the response's framing depends
 _IN_DOUBT = "may answer another request: messages were lost between pipelined ones"
+
+# Looking up a member of an enum takes time.
+_CLIENT, _SERVER = Side.CLIENT, Side.SERVER
+_HEAD, _FIXED, _WAIT = State.HEAD, State.FIXED, State.WAIT
 
 
 @dataclass(slots=True)
@@ -60,8 +64,12 @@ class Http1:
 
     def __init__(self) -> None:
         self.switch: Switch | None = None
-        self._requests = Reader(Side.CLIENT, self)
-        self._responses = Reader(Side.SERVER, self)
+        self._requests = Reader(
+            _CLIENT, Pairing(self._request, self._after_request, self._requests_missing)
+        )
+        self._responses = Reader(
+            _SERVER, Pairing(self._response, self._after_response, self._responses_missing)
+        )
         self._streams = 0
         self._waiting: deque[_Waiting] = deque()
         self._requests_lost = self._responses_lost = False
@@ -73,7 +81,7 @@ class Http1:
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
-        (self._requests if side is Side.CLIENT else self._responses).feed(data, out)
+        (self._requests if side is _CLIENT else self._responses).feed(data, out)
         if self._next is not None:
             self._hand_over()
         return out
@@ -89,7 +97,7 @@ class Http1:
         """End a side; a server that ends leaves the waiting requests without a response."""
         out: list[Message] = []
         self.reader(side).end(out)
-        if side is Side.SERVER:
+        if side is _SERVER:
             for waiting in self._waiting:
                 out.append(Aborted(waiting.stream, side, "connection closed"))
             self._waiting.clear()
@@ -97,32 +105,33 @@ class Http1:
 
     def reader(self, side: Side) -> Reader:
         """Return the reader of a side, which tells what its next bytes are."""
-        return self._requests if side is Side.CLIENT else self._responses
+        return self._requests if side is _CLIENT else self._responses
 
-    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
-        """Report a head and decide about its body (RFC 9112 section 6.3)."""
-        return self._request(head, out) if side is Side.CLIENT else self._response(head, out)
+    # What the readers ask.
 
-    def after(self, side: Side, plan: Plan) -> State:
+    def _after_request(self, plan: Plan) -> State:
         """Hold what a client sends behind its wish to switch until the response decides."""
-        if side is Side.CLIENT:
-            # Where responses are lost, that one may be lost, too.
-            if not plan.wish or self._responses_lost:
-                return State.HEAD
-            waits = any(waiting.stream == plan.stream for waiting in self._waiting)
-            return State.WAIT if waits else State.HEAD
-        return State.SWITCHED if self._next is not None else State.HEAD
+        # Where responses are lost, that one may be lost, too.
+        if not plan.wish or self._responses_lost:
+            return _HEAD
+        waits = any(waiting.stream == plan.stream for waiting in self._waiting)
+        return _WAIT if waits else _HEAD
 
-    def lost(self, side: Side, out: list[Message]) -> None:
+    def _after_response(self, plan: Plan) -> State:
+        return State.SWITCHED if self._next is not None else _HEAD
+
+    def _requests_missing(self, out: list[Message]) -> None:
         """Remember that messages may be missing, so that later ones are not paired wrongly."""
-        if side is Side.CLIENT:
-            self._requests_lost = True
-        else:
-            self._responses_lost = True
-            self._decided(out)
+        self._requests_lost = True
+
+    def _responses_missing(self, out: list[Message]) -> None:
+        """See ``_requests_missing``."""
+        self._responses_lost = True
+        self._decided(out)
 
     def _request(self, head: Head, out: list[Message]) -> Plan:
-        fields = head.fields
+        """Report a head and decide about its body (RFC 9112 section 6.3)."""
+        fields, connects = head.fields, head.method == "CONNECT"
         if self._responses_lost:
             # A client that does not pipeline has had the responses to its earlier requests.
             self._give_up_waiting(out)
@@ -133,32 +142,32 @@ class Http1:
         self._requests_lost = False
         method = head.method if head.method in _TELLING else ""
         self._waiting.append(_Waiting(stream, method, fields.upgrade, sure))
+        scheme, authority = head.addressed()
         out.append(
             RequestHead(
                 stream,
                 head.version,
                 head.method,
                 head.target,
-                head.scheme,
-                head.authority,
+                scheme,
+                authority,
                 fields.headers,
-                _warnings(head),
+                _warnings(head) if fields.transferred else fields.warnings,
             )
         )
-        wish = fields.upgrade is not None or head.method == "CONNECT"
-        fault = fields.fault
+        wish = connects or fields.upgrade is not None
         if fields.chunked:
             return Plan(stream, State.CHUNK_SIZE, wish=wish)
-        if fields.coded:
-            # Section 6.3 rule 4.3: the end of such a request cannot be known.
-            fault = "Transfer-Encoding without chunked"
+        # Section 6.3 rule 4.3: the end of a request whose last coding is another cannot be known.
+        fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
         if fault:
             return Plan(stream, State.UNTIL_CLOSE, fault=fault)
         # A body behind CONNECT has no meaning (RFC 9110 section 9.3.6).
-        length = 0 if head.method == "CONNECT" else fields.length or 0
-        return Plan(stream, State.FIXED if length else State.HEAD, length, wish=wish)
+        length = 0 if connects else fields.length or 0
+        return Plan(stream, _FIXED if length else _HEAD, length, wish=wish)
 
     def _response(self, head: Head, out: list[Message]) -> Plan:
+        """Report a head and decide about its body, see ``_request``."""
         status, fields = head.status, head.fields
         waiting = self._waiting[0] if self._waiting else None
         if waiting is not None:
@@ -181,19 +190,19 @@ class Http1:
             self._waiting.popleft()
         stream = waiting.stream
         headers = fields.headers
-        warnings = _warnings(head)
+        warnings = _warnings(head) if fields.transferred else fields.warnings
         if self._doubtful and not doubt:
             warnings = (*warnings, _IN_DOUBT)
         out.append(ResponseHead(stream, head.version, status, head.reason, headers, warnings))
         if status == 101:
             return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
         if 100 <= status < 200:
-            return Plan(stream, State.HEAD, final=False)
+            return Plan(stream, _HEAD, final=False)
         if waiting.method == "CONNECT" and 200 <= status < 300:
             return self._switching(waiting, "connect", head)
         self._decided(out)
         if waiting.method == "HEAD" or status in (204, 304):
-            return Plan(stream, State.HEAD)
+            return Plan(stream, _HEAD)
         if fields.chunked:
             return Plan(stream, State.CHUNK_SIZE, doubt=doubt)
         if fields.fault and not fields.coded:
@@ -201,19 +210,19 @@ class Http1:
         if fields.length is None or fields.coded:
             return Plan(stream, State.UNTIL_CLOSE, doubt=doubt)
         if not fields.length:
-            return Plan(stream, State.HEAD)
-        return Plan(stream, State.FIXED, fields.length, doubt=doubt)
+            return Plan(stream, _HEAD)
+        return Plan(stream, _FIXED, fields.length, doubt=doubt)
 
     def _give_up_oldest(self, out: list[Message]) -> None:
         """Make room for a request; the response to the oldest is still to be told from others."""
         oldest = self._waiting.popleft()
         self._waiting[0].ahead += oldest.ahead + 1
         error = f"over {_MAX_WAITING} exchanges open"
-        out.append(Aborted(oldest.stream, Side.SERVER, error))
+        out.append(Aborted(oldest.stream, _SERVER, error))
 
     def _give_up_waiting(self, out: list[Message]) -> None:
         for waiting in self._waiting:
-            out.append(Aborted(waiting.stream, Side.SERVER, f"undecodable: {BYTES_LOST}"))
+            out.append(Aborted(waiting.stream, _SERVER, f"undecodable: {BYTES_LOST}"))
         self._waiting.clear()
 
     def _number(self, fields: Fields) -> int:
@@ -229,18 +238,18 @@ class Http1:
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
             return Plan(waiting.stream, State.SWITCHED, final=False)
-        return Plan(waiting.stream, State.HEAD)
+        return Plan(waiting.stream, _HEAD)
 
     def _decided(self, out: list[Message]) -> None:
         """Read on what the client sent behind a wish to switch that came to nothing."""
         requests = self._requests
-        if requests.state is State.WAIT and self.after(Side.CLIENT, requests.plan) is State.HEAD:
+        if requests.state is _WAIT and self._after_request(requests.plan) is _HEAD:
             requests.resume(out)
 
     def _hand_over(self) -> None:
         assert self._next is not None
-        self._next.pending[Side.CLIENT] = self._requests.switch()
-        self._next.pending[Side.SERVER] = self._responses.switch()
+        self._next.pending[_CLIENT] = self._requests.switch()
+        self._next.pending[_SERVER] = self._responses.switch()
         self.switch = self._next
 
 

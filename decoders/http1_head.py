@@ -95,19 +95,16 @@ class Head:
     reason: str = ""
     fields: Fields = _NO_FIELDS
 
-    @property
-    def scheme(self) -> str | None:
-        """The scheme of a target in absolute form (RFC 9112 section 3.2.2)."""
-        found = None if self.target[:1] == "/" else _ABSOLUTE.match(self.target)
-        return found[1].lower() if found else None
+    def addressed(self) -> tuple[str | None, str | None]:
+        """Return the scheme of a target in absolute form, and whom the request is for.
 
-    @property
-    def authority(self) -> str | None:
-        """Whom the request is for: of the target if it says so, else of Host (section 3.3)."""
-        if self.method == "CONNECT":
-            return self.target
+        That is the target's authority if it says so, else Host (RFC 9112 sections 3.2.2 and 3.3).
+        """
         found = None if self.target[:1] == "/" else _ABSOLUTE.match(self.target)
-        return found[2] if found else self.fields.host
+        scheme = found[1].lower() if found else None
+        if self.method == "CONNECT":
+            return scheme, self.target
+        return scheme, found[2] if found else self.fields.host
 
 
 def text_of(raw: bytes) -> str:
@@ -120,47 +117,60 @@ def text_of(raw: bytes) -> str:
 
 def is_too_much(data: bytes, pos: int, stop: int) -> bool:
     """Tell whether the head whose last line ends at ``stop`` is beyond what is decoded."""
-    size = stop - pos
-    return size > MAX_LINES and (size > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES)
+    return stop - pos > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES
 
 
-def parse_head(side: Side, raw: bytes) -> Head | None:
-    """Parse a head without the empty line that ends it; None if ``side`` sends no such thing."""
-    known = _response_memo.get(raw) if side is Side.SERVER else None
-    if known is not None:
-        return known
+def _parse_request(raw: bytes) -> Head | None:
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
     start, eol, rest = raw.partition(b"\n")
-    head = parse_start_line(side, start.removesuffix(b"\r"))
+    head = _request_line(start.removesuffix(b"\r"))
     if head is None or not eol:
         return head
-    if side is Side.CLIENT:  # their start lines differ more than what follows
-        fields = _fields_memo.get(rest)
-        if fields is None:
-            fields = _parse_all(rest)
-            if _is_short(rest, fields):
-                _remember(_fields_memo, rest, fields, _MEMO_SETS)
-        head.fields = fields
-    else:
-        head.fields = _parse_all(rest)
-        if _is_short(raw, head.fields):
-            _remember(_response_memo, raw, head, _MEMO_SETS)
+    fields = _fields_memo.get(rest)  # their start lines differ more than what follows
+    if fields is None:
+        fields = _parse_all(rest)
+        if _is_short(rest, fields):
+            _remember(_fields_memo, rest, fields, _MEMO_SETS)
+    head.fields = fields
     return head
+
+
+def _parse_response(raw: bytes) -> Head | None:
+    known = _response_memo.get(raw)
+    if known is not None:
+        return known
+    start, eol, rest = raw.partition(b"\n")
+    head = _status_line(start.removesuffix(b"\r"))
+    if head is None or not eol:
+        return head
+    head.fields = _parse_all(rest)
+    if _is_short(raw, head.fields):
+        _remember(_response_memo, raw, head, _MEMO_SETS)
+    return head
+
+
+PARSERS: dict[Side, Callable[[bytes], Head | None]] = {
+    Side.CLIENT: _parse_request,
+    Side.SERVER: _parse_response,
+}
+"""Parse a head without the empty line that ends it; None if the side sends no such thing."""
 
 
 def parse_start_line(side: Side, line: bytes) -> Head | None:
     """Parse a request line (from a client) or a status line (from a server)."""
-    if side is Side.CLIENT:
-        parts = line.split(b" ")
-        if len(parts) == 3 and (version := _VERSIONS.get(parts[2])):
-            method = _METHODS.get(parts[0])
-            if method and parts[1]:
-                return Head(version, method, text_of(parts[1]))
-        return _request_line(line)
-    return _status_line(line)
+    return _request_line(line) if side is Side.CLIENT else _status_line(line)
 
 
 def _request_line(line: bytes) -> Head | None:
+    parts = line.split(b" ")
+    if len(parts) == 3 and (version := _VERSIONS.get(parts[2])):
+        method = _METHODS.get(parts[0])
+        if method and parts[1]:
+            return Head(version, method, text_of(parts[1]))
+    return _odd_request_line(line)
+
+
+def _odd_request_line(line: bytes) -> Head | None:
     """Parse with any white space between the parts, as section 3 of RFC 9112 allows.
 
     A target with spaces inside is malformed but seen: it is all that is between.

@@ -1,11 +1,12 @@
 """What the reader of an HTTP/1 direction and the connection say to each other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import NamedTuple
 
 from sslsniff.decoders.http1_head import Head
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import Message
 
 
 class State(Enum):
@@ -48,14 +49,12 @@ class Plan:
     doubt: bool = False
 
 
-class Pairing(Protocol):
-    """What a reader asks about the connection as a whole."""
+class Pairing(NamedTuple):
+    """What the reader of a side asks about the connection as a whole."""
 
-    def begin(self, side: Side, head: Head, out: list[Message]) -> Plan:
-        """Report a head and decide about its body."""
-
-    def after(self, side: Side, plan: Plan) -> State:
-        """Decide what follows a complete message."""
-
-    def lost(self, side: Side, out: list[Message]) -> None:
-        """Note that messages of ``side`` may have been lost."""
+    begin: Callable[[Head, list[Message]], Plan]
+    """Report a head and decide about its body."""
+    after: Callable[[Plan], State]
+    """Decide what follows a complete message."""
+    lost: Callable[[list[Message]], None]
+    """Note that messages may have been lost."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
     MAX_LINES,
+    PARSERS,
     SCAN_WINDOW,
+    Head,
     find_start,
     is_too_much,
     parse_fields,
-    parse_head,
     parse_start_line,
     scan_rest,
 )
@@ -31,6 +32,9 @@ _EOLS = re.compile(rb"[\r\n]+")
 _STATUS_START = b"HTTP/1."
 # RFC 9112 section 7.1; white space around the size is an old and harmless habit.
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+
+# Looking up a member of an enum takes time.
+_HEAD, _WAIT, _CHUNK_DATA = State.HEAD, State.WAIT, State.CHUNK_DATA
 
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
@@ -52,8 +56,10 @@ class Reader:
     _trailers: list[bytes] = field(default_factory=list)
     _trailer_bytes: int = 0
     _lost: LostRun = field(init=False)
+    _parse: Callable[[bytes], Head | None] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._parse = PARSERS[self.side]
         self._lost = LostRun(self.side, NOT_A_MESSAGE)
 
     @property
@@ -68,7 +74,7 @@ class Reader:
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to ``out``."""
-        if self.held or self.state is State.WAIT:
+        if self.held or self.state is _WAIT:
             self.held += data
             if not self._ready():
                 return
@@ -164,18 +170,18 @@ class Reader:
             return self._part_of_head(data, pos, out)
         self._line_seen = False
         stop = -1 if end is None else end.start()
-        if end is None or is_too_much(data, pos, stop):
+        # A line has a byte at least.
+        if end is None or (stop - pos > MAX_LINES and is_too_much(data, pos, stop)):
             return self._refuse(data, pos, out)
-        head = parse_head(self.side, data[pos : stop - 1 if data[stop - 1] == 13 else stop])
+        head = self._parse(data[pos : stop - 1 if data[stop - 1] == 13 else stop])
         if head is None:
             return self._refuse(data, pos, out)
-        self._lost.flush(out)
-        plan = self.plan = self.pairing.begin(self.side, head, out)
+        plan = self.plan = self.pairing.begin(head, out)
         self.state = State.DOUBT if plan.doubt else plan.state
         self._left = plan.length
         if plan.fault:
             self._fall_out(plan.fault, out)
-        elif plan.state is State.HEAD and plan.final:
+        elif plan.state is _HEAD and plan.final:
             self._message_done(out)
         return end.end()
 
@@ -279,7 +285,7 @@ class Reader:
         return ~pos
 
     def _body_piece_done(self, out: list[Message]) -> None:
-        if self.state is State.CHUNK_DATA:
+        if self.state is _CHUNK_DATA:
             self.state = State.CHUNK_END
         else:
             self._message_done(out)
@@ -290,7 +296,7 @@ class Reader:
             trailers = parse_fields(self._trailers)
             self._clear_trailers()
         out.append(MessageEnd(self.plan.stream, self.side, trailers))
-        self.state = self.pairing.after(self.side, self.plan)
+        self.state = self.pairing.after(self.plan)
 
     def _clear_trailers(self) -> None:
         self._trailers = []
@@ -306,7 +312,7 @@ class Reader:
             self._lost.flush(out)
         self._lost.reason = reason
         self.state = State.SCAN
-        self.pairing.lost(self.side, out)
+        self.pairing.lost(out)
 
     def _lose_held(self, reason: str) -> None:
         self._line_seen = False
