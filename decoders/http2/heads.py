@@ -1,8 +1,18 @@
-"""Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3); no state."""
+"""Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3).
+
+Headers are remembered for the whole process, as nearly all of them come again: ``_MEMO_SETS`` short
+ones, about 16 MiB at worst with what they keep of answers (``messages.asked_once``).
+"""
 
 from sslsniff.decoders.messages import Header, Headers, RequestHead, ResponseHead
 
 VERSION = "HTTP/2"
+
+_MEMO_SETS = 1024
+_MEMO_SET_FIELDS = 32
+_MEMO_SET_CHARACTERS = 1024
+
+_memo: dict[tuple[Header, ...], Headers] = {}
 
 _SLOTS = {":method": 0, ":scheme": 1, ":authority": 2, ":path": 3, ":status": 4}
 
@@ -39,14 +49,30 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
     Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
     """
     slots: list[str | None] = [None, None, None, None, None]
-    headers = Headers()
+    rest: list[Header] = []
     for at, field in enumerate(fields):
         slot = _SLOTS.get(field[0] or "")
         if slot is not None and slots[slot] is None:
             slots[slot] = field[1]
         elif field[0] is None or field[0][:1] == ":":
-            headers.append(field)
+            rest.append(field)
         else:
-            headers += fields[at:]
+            rest += fields[at:]
             break
-    return slots, headers
+    return slots, _shared(tuple(rest))
+
+
+def _shared(fields: tuple[Header, ...]) -> Headers:
+    """Return the headers of these fields that were returned before, if they are remembered."""
+    headers = _memo.get(fields)
+    if headers is None:
+        headers = Headers(fields)
+        if len(fields) <= _MEMO_SET_FIELDS and _characters(fields) <= _MEMO_SET_CHARACTERS:
+            if len(_memo) >= _MEMO_SETS:
+                _memo.clear()
+            _memo[fields] = headers
+    return headers
+
+
+def _characters(fields: tuple[Header, ...]) -> int:
+    return sum(len(name or "") + len(value or "") for name, value in fields)
