@@ -58,8 +58,9 @@ def test_what_is_remembered_is_bounded(module: ModuleType, make: Callable[[], Pa
         for direction, data in make():
             tracer.chunk(Chunk(connection, direction, 1, 70, 0, data))
             out.seek(0)  # the lines are nobody's
-        held, _ = tracemalloc.get_traced_memory()
+        _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert tracer.open_exchanges() == []
-    assert stated // 2 < held < stated
+    # What other tests left is forgotten on the way: at least a half of this is there at once.
+    assert stated // 4 < most < stated
