@@ -38,12 +38,12 @@ _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?")
 _LINE_BEHIND = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
 _SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_BEHIND)
 _SCAN_VERSION = re.compile(rb" HTTP/1\.[01]" + _LINE_BEHIND)
-# In the middle of a body only a well-known method can be told from the bytes before it.
-_SCAN_REQUEST = re.compile(
-    rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY"
-    rb"|MOVE|LOCK|UNLOCK|REPORT|SEARCH|QUERY|MKCALENDAR|SUBSCRIBE|NOTIFY|PURGE)"
-    rb" [!-~\x80-\xff]+$"
+WELL_KNOWN_METHODS = (
+    b"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY"
+    b"|MOVE|LOCK|UNLOCK|REPORT|SEARCH|QUERY|MKCALENDAR|SUBSCRIBE|NOTIFY|PURGE"
 )
+"""An expression. In the middle of a body only these can be told from the bytes before them."""
+_SCAN_REQUEST = re.compile(rb"(?:" + WELL_KNOWN_METHODS + rb") [!-~\x80-\xff]+$")
 _SCAN_TARGET = 8192
 
 _VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}

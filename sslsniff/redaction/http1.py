@@ -1,7 +1,10 @@
 """Redaction of an HTTP/1 connection: the decoder tells what the bytes are, slice by slice."""
 
+import re
+
 from sslsniff.decoders import http1
 from sslsniff.decoders.base import Switch
+from sslsniff.decoders.http1_head import WELL_KNOWN_METHODS
 from sslsniff.decoders.http1_plan import State
 from sslsniff.decoders.http1_reader import Reader
 from sslsniff.decoders.messages import (
@@ -13,10 +16,12 @@ from sslsniff.decoders.messages import (
     ResponseHead,
     Side,
 )
-from sslsniff.redaction.rules import Rules
+from sslsniff.redaction.rules import Rules, Span
 from sslsniff.redaction.run import Run, is_opaque
 from sslsniff.redaction.tape import Tape
 
+# A request's first word, if it may have the end of another request's body before the method.
+_UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
 _BODY = {State.FIXED, State.CHUNK_DATA, State.UNTIL_CLOSE}
 
 
@@ -29,6 +34,8 @@ class _Direction:
         self.text = tape.end  # bytes of heads and framing from here on wait
         self.waiting = bytearray()
         self.body: Run | None = None
+        self.is_cut = tape.is_joined or tape.end > 0
+        """Whether the first bytes may be the end of what was not seen."""
 
     def give_up(self) -> None:
         """See ``tape.Holder``: blank what waits; the decoder gives up by itself."""
@@ -123,6 +130,9 @@ class Http1:
             one.drop(decided)
             return
         spans = self._rules.find(one.waiting[:decided])
+        if one.is_cut and one is self._sides[Side.CLIENT]:
+            spans += _unsure_method(one.waiting[:decided])
+        one.is_cut = one.is_cut and not decided
         self._rules.blanked.secrets += len(spans)
         for start, stop in spans:
             one.tape.blank(one.text + start, one.text + stop)
@@ -142,6 +152,11 @@ class Http1:
                 if one.body is not None:
                     one.body.end()
                     one.body = None
+
+
+def _unsure_method(head: bytearray) -> list[Span]:
+    found = _UNSURE_METHOD.match(head)
+    return [found.span("word")] if found else []
 
 
 def _slice(reader: Reader, data: bytes, pos: int) -> int:

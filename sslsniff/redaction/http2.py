@@ -33,6 +33,7 @@ _MOST_BLOCK_BYTES = 256 << 10
 _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
 """The bytes of a frame that are numbers; what text stands behind them is blanked."""
+_OF_BLOCK = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +50,7 @@ class _Direction:
     length: int = 0
     left: int = 0
     padding: int = 0
+    is_in_block: bool = False  # of which all was seen: from its middle on none can be read
     block: list[tuple[int, bytes]] = field(default_factory=list)  # its pieces, and where they stand
     runs: dict[int, Run] = field(default_factory=dict)
 
@@ -60,6 +62,7 @@ class _Direction:
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
                 self.tape.blank(at, at + size)
         self.block.clear()
+        self.is_in_block = False
         self.blocks.forget()
 
 
@@ -137,6 +140,7 @@ class Http2:
             one.partial.clear()
             one.kind, one.length, one.stream = kind & 0xFF, kind >> 8, stream & 0x7FFFFFFF
             one.left, one.padding = one.length, 0
+            one.is_in_block |= one.kind in (HEADERS, PUSH_PROMISE)
             if header_fault(one.kind, one.flags, one.stream, one.length):
                 self._lose_step(one)
             elif not one.left:
@@ -147,7 +151,7 @@ class Http2:
         """Take bytes of the payload at hand."""
         done = one.length - one.left
         one.left -= len(piece)
-        if one.kind in (HEADERS, PUSH_PROMISE, CONTINUATION):
+        if one.kind in _OF_BLOCK and one.is_in_block:
             one.block.append((at, piece))
             one.tape.holds.setdefault(one, at)
             if sum(len(each) for _, each in one.block) > _MOST_BLOCK_BYTES:
@@ -175,7 +179,7 @@ class Http2:
         kind, one.kind = one.kind, -1
         if kind in (HEADERS, PUSH_PROMISE):
             _strip(one, kind)
-        if kind in (HEADERS, PUSH_PROMISE, CONTINUATION) and one.flags & END_HEADERS:
+        if kind in _OF_BLOCK and one.is_in_block and one.flags & END_HEADERS:
             self._block_done(one)
         if (kind in (DATA, HEADERS) and one.flags & END_STREAM) or kind == RST_STREAM:
             run = one.runs.pop(one.stream, None)
@@ -188,6 +192,7 @@ class Http2:
             one.tape.write(at, block[: len(piece)])
             block = block[len(piece) :]
         one.block.clear()
+        one.is_in_block = False
         one.tape.holds.pop(one, None)
         if (":method", "CONNECT") in fields:
             if len(self._tunnels) >= _MOST_STREAMS:

@@ -109,7 +109,10 @@ class _Redaction:
     def __init__(self, connection: Connection, rules: Rules, listener: Listener) -> None:
         self._connection = connection
         self._rules = rules
-        self._tapes = {direction: Tape(listener.chunk) for direction in Direction}
+        self._tapes = {
+            direction: Tape(listener.chunk, is_joined=not connection.from_start)
+            for direction in Direction
+        }
         self._waiting: list[Chunk] = []  # for a role
         self._ended: set[Direction] = set()
         self._walker: _Walker | None = None

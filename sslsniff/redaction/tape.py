@@ -22,11 +22,12 @@ class Holder(Protocol):
 class Tape:
     """Holds chunks from the first byte on that a holder keeps back, and passes them to ``give``.
 
-    Positions count the bytes that were seen in this direction. ``holds`` maps who keeps bytes back
-    to the position of the first.
+    Positions count the bytes that were seen in this direction, of a connection that ``is_joined``
+    those from its middle on. ``holds`` maps who keeps bytes back to the position of the first.
     """
 
-    def __init__(self, give: Callable[[Chunk], None]) -> None:
+    def __init__(self, give: Callable[[Chunk], None], *, is_joined: bool) -> None:
+        self.is_joined = is_joined
         self._give = give
         self._waiting: deque[tuple[int, Chunk]] = deque()  # with where it ends
         self._data = bytearray()

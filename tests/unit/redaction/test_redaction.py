@@ -1,11 +1,13 @@
 import base64
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import regex
+from hpack import Encoder
 from hpack.huffman import HuffmanEncoder
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
@@ -23,9 +25,11 @@ from tests.unit.redaction.traffic import (
     SECRETS,
     SEEN,
     TRAFFIC,
+    continued,
     cut,
     http1,
     http2,
+    http2_frames,
 )
 
 _huffman = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH)
@@ -82,12 +86,16 @@ class Told:
 
 
 def redact(
-    steps: list[Step], *, role: Side | None = Side.CLIENT, alpn: str | None = None
+    steps: list[Step],
+    *,
+    role: Side | None = Side.CLIENT,
+    alpn: str | None = None,
+    is_joined: bool = False,
 ) -> tuple[Told, Rules]:
     told = Told()
     rules = Rules(defaults=True, patterns=[regex.compile(PATTERN.encode())])
     redactor = Redactor(told, rules)
-    one = replace(connection(), role=role, alpn=alpn)
+    one = replace(connection(), role=role, alpn=alpn, from_start=not is_joined)
     redactor.opened(one, 0)
     for number, (direction, what) in enumerate(steps):
         if isinstance(what, int):
@@ -201,17 +209,32 @@ def test_behind_a_loss_nothing_passes_that_is_not_understood(
             assert secret[-6:] not in plaintext, (at, size)
 
 
-def test_a_capture_that_joins_in_the_middle_shows_no_secret() -> None:
-    for name in ("http1", "http2"):
-        steps = TRAFFIC[name]()
-        sent = joined(steps, WRITE)
-        for at in range(0, len(sent), 17):
-            if NUMBER in sent[max(0, at - len(NUMBER)) : at + len(NUMBER)]:
-                continue  # only its beginning tells such a secret
-            told, _ = redact([(WRITE, sent[at:]), (READ, joined(steps, READ))])
-            for each in Direction:
-                plaintext = told.plaintext(each)
-                assert [secret for secret in SECRETS if secret[-8:] in plaintext] == []
+@pytest.mark.parametrize("traffic", [http1, http2, continued])
+def test_a_capture_that_joins_in_the_middle_shows_no_secret(
+    traffic: Callable[[], list[Step]],
+) -> None:
+    steps = traffic()
+    sent = joined(steps, WRITE)
+    for at in range(1, len(sent), 3):
+        told, _ = redact([(WRITE, sent[at:]), (READ, joined(steps, READ))], is_joined=True)
+        for each in Direction:
+            plaintext = told.plaintext(each)
+            assert [secret for secret in SECRETS if secret[-6:] in plaintext] == [], at
+
+
+@pytest.mark.parametrize("method", [b"GET", b"PROPFIND"])
+def test_a_capture_that_joins_between_messages_shows_what_is_no_secret(method: bytes) -> None:
+    steps: list[Step] = [(WRITE, method + b" / HTTP/1.1\r\nHost: h\r\n\r\n")]
+    told, _ = redact(steps, is_joined=True)
+    assert told.plaintext(WRITE) == joined(steps, WRITE)
+
+
+def test_a_huge_header_block_is_blanked_to_its_end() -> None:
+    value = NUMBER * 20_000
+    block = Encoder().encode([("x", value.decode())], huffman=False)
+    told, rules = redact([(WRITE, http2_frames(block))])
+    assert NUMBER[-6:] not in told.plaintext(WRITE)
+    assert rules.blanked.unread_bytes > 0
 
 
 def test_the_users_pattern_alone_leaves_the_rest(

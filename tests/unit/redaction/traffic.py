@@ -6,6 +6,7 @@ import random
 
 import h2.config
 import h2.connection
+from hpack import Encoder
 
 from sslsniff.decoders.websocket import unmask
 from tests.unit.captures import READ, WRITE, Step
@@ -127,6 +128,35 @@ def http2(requests: int = 4) -> list[Step]:
         server.send_data(stream, _FORM, end_stream=True)
         pump()
     return steps
+
+
+def http2_frames(*blocks: bytes) -> bytes:
+    """Return what a client sends of requests with these header blocks, in many frames each."""
+    sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+    for number, block in enumerate(blocks):
+        for at in range(0, len(block), 150):
+            piece = block[at : at + 150]
+            kind, flags = (9, 0) if at else (1, 1)  # CONTINUATION; HEADERS with END_STREAM
+            flags |= 4 * (at + len(piece) == len(block))  # END_HEADERS
+            sent += len(piece).to_bytes(3, "big") + bytes((kind, flags))
+            sent += (2 * number + 1).to_bytes(4, "big") + piece
+    return sent
+
+
+def continued() -> list[Step]:
+    """Header blocks in pieces, and without Huffman codes: as they are, secrets can be seen."""
+    encoder = Encoder()
+    requests = []
+    for _ in range(3):
+        fields = [(":method", "GET"), (":path", "/"), (":scheme", "https"), (":authority", "h")]
+        for number in range(6):
+            fields += [
+                (f"x-{number}", NUMBER.decode()),
+                ("authorization", f"Bearer {number} {BEARER.decode()}"),
+                ("cookie", f"a{number}={COOKIE.decode()}"),
+            ]
+        requests.append(encoder.encode(fields, huffman=False))
+    return [(WRITE, http2_frames(*requests)), (READ, bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))]
 
 
 def websocket() -> list[Step]:
