@@ -24,14 +24,20 @@ from sslsniff.sites import Cost
 
 _SOURCES = Path(__file__).parent
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
+# Under sudo the process becomes its caller before it reads traffic. What that user's files say of
+# places for probes is not believed then either; root's can still be read, but not written.
+_USER = os.geteuid()
 _MOST_ENTRIES = 512
 _MOST_ENTRY_BYTES = 65536
 _LARGEST_FIELD = 1 << 31
 
 
 def folder() -> Path:
-    """Return where entries are: root's own place, never one that another user names."""
-    if os.geteuid() == 0:
+    """Return where entries are: root's own place, never one that another user names.
+
+    It is that of who sslsniff was started as.
+    """
+    if _USER == 0:
         return _ROOT_FOLDER
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sslsniff"
@@ -105,7 +111,7 @@ def _read_private(place: Path, name: str) -> bytes:
 def _check_private(status: os.stat_result, is_kind: Any) -> None:
     if (
         not is_kind(status.st_mode)
-        or status.st_uid != os.geteuid()
+        or status.st_uid != _USER
         or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     ):
         raise PermissionError

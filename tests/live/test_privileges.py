@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -69,6 +70,45 @@ def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
         user = str(CALLER if sudo else os.getuid())
         assert each["Uid"].split() == [user] * 4
         assert each["Gid"].split() == [user] * 4
+
+
+REMEMBER = """
+import os, sys
+from pathlib import Path
+from sslsniff import plan_cache, privileges
+from sslsniff.attachments import Refusal
+from sslsniff.parts import ReturnStyle
+
+def remember(path, reason):
+    plan_cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)
+
+def remembered(path):
+    known = plan_cache.load(path, os.stat(path), ReturnStyle.TRAMPOLINE)
+    return known and known.reason
+
+plan_cache._ROOT_FOLDER = Path(sys.argv[1])
+remember(sys.argv[2], "by root")
+privileges.drop(opens_perf_events=False)
+remember(sys.argv[3], "by the caller")
+print([remembered(path) for path in sys.argv[2:]])
+"""
+
+
+def test_under_sudo_only_what_root_remembered_is_believed(tmp_path: Path) -> None:
+    """The caller could write anything into a file of theirs, and say so where probes stand."""
+    home, *files = (tmp_path / name for name in ("home", "before", "later"))
+    home.mkdir()
+    os.chown(home, CALLER, CALLER)
+    for each in files:
+        each.touch()
+    told = subprocess.run(
+        [sys.executable, "-c", REMEMBER, tmp_path / "cache", *files],
+        env={"HOME": str(home), "SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "['by root', None]\n"
 
 
 def test_the_guard_of_an_archive_has_no_rights(
