@@ -91,3 +91,16 @@ class Exchanges(_Load):
         So many connections ``at_a_time`` are open. Returns the seconds.
         """
         return float(*self._ask(connections, exchanges, at_a_time, rate))
+
+
+class Pairs(_Load):
+    """Small exchanges of HTTP/1.1, both ends of all connections in one thread."""
+
+    source = "pairs"
+
+    def make(self, connections: int, exchanges: int, rate: float = 0) -> float:
+        """Make ``exchanges`` on each connection, ``rate`` a second, or as fast as they go.
+
+        Returns the seconds. Both ends see each exchange, and each end has two calls for it.
+        """
+        return float(*self._ask(connections, exchanges, rate))

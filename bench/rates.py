@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.loads import Exchanges, Messages, own_folder
+from bench.loads import Messages, Pairs, own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding, Running
 
@@ -14,6 +14,7 @@ _DECODE_S = 5
 _CONNECTIONS = 50
 _MB_S = 200
 _EVENTS_S = 10_000
+_EVENTS = 4  # of an exchange: both ends read once and write once
 
 
 def measure() -> Iterator[Row]:
@@ -22,8 +23,8 @@ def measure() -> Iterator[Row]:
         with Messages(folder, certificate) as messages:
             rate, note = _highest(_MB_S, lambda wanted: _capture(folder, messages, wanted))
             yield Row("captured to pcap, none lost", rate, "MB/s", least=400, note=note)
-        with Exchanges(folder, certificate) as exchanges:
-            rate, note = _highest(_EVENTS_S, lambda wanted: _decode(folder, exchanges, wanted))
+        with Pairs(folder, certificate) as pairs:
+            rate, note = _highest(_EVENTS_S, lambda wanted: _decode(folder, pairs, wanted))
             yield Row("decoded to JSON, none lost", rate, "events/s", least=50_000, note=note)
 
 
@@ -50,12 +51,12 @@ def _capture(folder: Path, messages: Messages, mb_s: float) -> tuple[float, int]
     return 2 * count * _CALL_BYTES / 1e6 / (seconds + rest_s), lost
 
 
-def _decode(folder: Path, exchanges: Exchanges, events_s: float) -> tuple[float, int]:
-    """Decode a server; return events/s until all are in the file, and the exchanges lost."""
-    rate = events_s / 2  # a call of SSL_read, and one of SSL_write
+def _decode(folder: Path, pairs: Pairs, events_s: float) -> tuple[float, int]:
+    """Decode both ends; return events/s until all are in the file, and the exchanges lost."""
+    rate = events_s / _EVENTS
     each = int(rate * _DECODE_S / _CONNECTIONS)
-    sniffer = Decoding(folder / "decoded.jsonl", "--pid", str(exchanges.pid))
-    seconds = exchanges.make(_CONNECTIONS, each, _CONNECTIONS, rate)
+    sniffer = Decoding(folder / "decoded.jsonl", "--pid", str(pairs.pid))
+    seconds = pairs.make(_CONNECTIONS, each, rate)
     rest_s, whole, _ = sniffer.stop_counted()
-    asked = _CONNECTIONS * each
-    return 2 * asked / (seconds + rest_s), asked - whole
+    made = _CONNECTIONS * each
+    return _EVENTS * made / (seconds + rest_s), 2 * made - whole
