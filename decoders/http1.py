@@ -12,12 +12,12 @@ Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` rec
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sslsniff.decoders.base import Switch
 from sslsniff.decoders.http1_head import Fields, Head
-from sslsniff.decoders.http1_plan import Pairing, Plan, State
-from sslsniff.decoders.http1_reader import BYTES_LOST, Reader
+from sslsniff.decoders.http1_plan import Plan, State
+from sslsniff.decoders.http1_reader import BYTES_LOST, Pairing, Reader
 from sslsniff.decoders.messages import (
     Aborted,
     Message,
@@ -35,7 +35,10 @@ _IN_DOUBT = "may answer another request: messages were lost between pipelined on
 
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
-_HEAD, _FIXED, _WAIT = State.HEAD, State.FIXED, State.WAIT
+_HEAD, _WAIT = State.HEAD, State.WAIT
+
+_NO_BODY = Plan(_HEAD)
+_GOES_ON = Plan(_HEAD, final=False)
 
 
 @dataclass(slots=True)
@@ -109,15 +112,15 @@ class Http1:
 
     # What the readers ask.
 
-    def _after_request(self, plan: Plan) -> State:
+    def _after_request(self, stream: int, plan: Plan) -> State:
         """Hold what a client sends behind its wish to switch until the response decides."""
         # Where responses are lost, that one may be lost, too.
         if not plan.wish or self._responses_lost:
             return _HEAD
-        waits = any(waiting.stream == plan.stream for waiting in self._waiting)
+        waits = any(waiting.stream == stream for waiting in self._waiting)
         return _WAIT if waits else _HEAD
 
-    def _after_response(self, plan: Plan) -> State:
+    def _after_response(self, _stream: int, _plan: Plan) -> State:
         return State.SWITCHED if self._next is not None else _HEAD
 
     def _requests_missing(self, out: list[Message]) -> None:
@@ -129,9 +132,9 @@ class Http1:
         self._responses_lost = True
         self._decided(out)
 
-    def _request(self, head: Head, out: list[Message]) -> Plan:
+    def _request(self, head: Head, out: list[Message]) -> tuple[int, Plan]:
         """Report a head and decide about its body (RFC 9112 section 6.3)."""
-        fields, connects = head.fields, head.method == "CONNECT"
+        fields = head.fields
         if self._responses_lost:
             # A client that does not pipeline has had the responses to its earlier requests.
             self._give_up_waiting(out)
@@ -155,18 +158,15 @@ class Http1:
                 _warnings(head) if fields.transferred else fields.warnings,
             )
         )
-        wish = connects or fields.upgrade is not None
-        if fields.chunked:
-            return Plan(stream, State.CHUNK_SIZE, wish=wish)
-        # Section 6.3 rule 4.3: the end of a request whose last coding is another cannot be known.
-        fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
-        if fault:
-            return Plan(stream, State.UNTIL_CLOSE, fault=fault)
-        # A body behind CONNECT has no meaning (RFC 9110 section 9.3.6).
-        length = 0 if connects else fields.length or 0
-        return Plan(stream, _FIXED if length else _HEAD, length, wish=wish)
+        plan = fields.request_plan
+        if plan is None:
+            plan = fields.request_plan = _request_plan(fields)
+        if head.method == "CONNECT" and not plan.fault:
+            # A body behind it has no meaning (RFC 9110 section 9.3.6).
+            plan = replace(plan if fields.chunked else _NO_BODY, wish=True)
+        return stream, plan
 
-    def _response(self, head: Head, out: list[Message]) -> Plan:
+    def _response(self, head: Head, out: list[Message]) -> tuple[int, Plan]:
         """Report a head and decide about its body, see ``_request``."""
         status, fields = head.status, head.fields
         waiting = self._waiting[0] if self._waiting else None
@@ -197,21 +197,18 @@ class Http1:
         if status == 101:
             return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
         if 100 <= status < 200:
-            return Plan(stream, _HEAD, final=False)
+            return stream, _GOES_ON
         if waiting.method == "CONNECT" and 200 <= status < 300:
             return self._switching(waiting, "connect", head)
         self._decided(out)
         if waiting.method == "HEAD" or status in (204, 304):
-            return Plan(stream, _HEAD)
-        if fields.chunked:
-            return Plan(stream, State.CHUNK_SIZE, doubt=doubt)
-        if fields.fault and not fields.coded:
-            return Plan(stream, State.UNTIL_CLOSE, fault=fields.fault)
-        if fields.length is None or fields.coded:
-            return Plan(stream, State.UNTIL_CLOSE, doubt=doubt)
-        if not fields.length:
-            return Plan(stream, _HEAD)
-        return Plan(stream, _FIXED, fields.length, doubt=doubt)
+            return stream, _NO_BODY
+        plan = fields.response_plan
+        if plan is None:
+            plan = fields.response_plan = _response_plan(fields)
+        if doubt and plan is not _NO_BODY and not plan.fault:
+            plan = replace(plan, doubt=True)
+        return stream, plan
 
     def _give_up_oldest(self, out: list[Message]) -> None:
         """Make room for a request; the response to the oldest is still to be told from others."""
@@ -233,17 +230,19 @@ class Http1:
         self._streams += 1
         return self._streams
 
-    def _switching(self, waiting: _Waiting, token: str, head: Head) -> Plan:
+    def _switching(self, waiting: _Waiting, token: str, head: Head) -> tuple[int, Plan]:
         self._next = Switch(token, waiting.stream, head.fields.headers)
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
-            return Plan(waiting.stream, State.SWITCHED, final=False)
-        return Plan(waiting.stream, _HEAD)
+            return waiting.stream, Plan(State.SWITCHED, final=False)
+        return waiting.stream, _NO_BODY
 
     def _decided(self, out: list[Message]) -> None:
         """Read on what the client sent behind a wish to switch that came to nothing."""
         requests = self._requests
-        if requests.state is _WAIT and self._after_request(requests.plan) is _HEAD:
+        if requests.state is not _WAIT:
+            return
+        if self._after_request(requests.stream, requests.plan) is _HEAD:
             requests.resume(out)
 
     def _hand_over(self) -> None:
@@ -251,6 +250,29 @@ class Http1:
         self._next.pending[_CLIENT] = self._requests.switch()
         self._next.pending[_SERVER] = self._responses.switch()
         self.switch = self._next
+
+
+def _request_plan(fields: Fields) -> Plan:
+    """Return how a request goes on by its fields alone (RFC 9112 section 6.3)."""
+    wish = fields.upgrade is not None
+    if fields.chunked:
+        return Plan(State.CHUNK_SIZE, wish=wish)
+    # Rule 4.3: the end of a request whose last coding is another cannot be known.
+    fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
+    if fault:
+        return Plan(State.UNTIL_CLOSE, fault=fault)
+    return Plan(State.FIXED if fields.length else _HEAD, fields.length or 0, wish=wish)
+
+
+def _response_plan(fields: Fields) -> Plan:
+    """Return how a response goes on by its fields alone (RFC 9112 section 6.3)."""
+    if fields.chunked:
+        return Plan(State.CHUNK_SIZE)
+    if fields.fault and not fields.coded:
+        return Plan(State.UNTIL_CLOSE, fault=fields.fault)
+    if fields.length is None or fields.coded:
+        return Plan(State.UNTIL_CLOSE)
+    return Plan(State.FIXED, fields.length) if fields.length else _NO_BODY
 
 
 def _warnings(head: Head) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from sslsniff.decoders.http1_plan import Plan
 from sslsniff.decoders.messages import Header, Headers, Side
 
 MAX_HEAD = 1024 * 1024
@@ -68,6 +69,7 @@ class Fields:
     ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
     (RFC 9112 section 6.3); ``upgrade`` is the first protocol in the field of that name, in lower
     case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
+    ``request_plan`` and ``response_plan`` are what follows from all that, once it was asked.
     """
 
     headers: Headers = field(default_factory=Headers)
@@ -79,6 +81,8 @@ class Fields:
     host: str | None = None
     fault: str | None = None
     warnings: tuple[str, ...] = ()
+    request_plan: Plan | None = None
+    response_plan: Plan | None = None
 
 
 _NO_FIELDS = Fields()

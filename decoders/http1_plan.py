@@ -1,12 +1,7 @@
-"""What the reader of an HTTP/1 direction and the connection say to each other."""
+"""How a message of HTTP/1 goes on behind its head."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
-
-from sslsniff.decoders.http1_head import Head
-from sslsniff.decoders.messages import Message
 
 
 class State(Enum):
@@ -31,7 +26,7 @@ class State(Enum):
     SWITCHED = auto()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Plan:
     """How a message goes on behind its head; ``length`` counts for FIXED alone.
 
@@ -40,21 +35,9 @@ class Plan:
     another response follows at once.
     """
 
-    stream: int
     state: State
     length: int = 0
     final: bool = True
     fault: str | None = None
     wish: bool = False
     doubt: bool = False
-
-
-class Pairing(NamedTuple):
-    """What the reader of a side asks about the connection as a whole."""
-
-    begin: Callable[[Head, list[Message]], Plan]
-    """Report a head and decide about its body."""
-    after: Callable[[Plan], State]
-    """Decide what follows a complete message."""
-    lost: Callable[[list[Message]], None]
-    """Note that messages may have been lost."""

@@ -1,7 +1,7 @@
 """One direction of an HTTP/1 connection: an incremental reader, its states as a table.
 
 The reader knows framing only. What a head means for its body depends on the other
-direction (RFC 9112 section 6.3), so a :class:`~sslsniff.decoders.http1_plan.Pairing` decides that.
+direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
 
 Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a :class:`LostRun`.
 """
@@ -9,6 +9,7 @@ Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
@@ -22,7 +23,7 @@ from sslsniff.decoders.http1_head import (
     parse_start_line,
     scan_rest,
 )
-from sslsniff.decoders.http1_plan import Pairing, Plan, State
+from sslsniff.decoders.http1_plan import Plan, State
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
 
@@ -35,10 +36,22 @@ _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
 # Looking up a member of an enum takes time.
 _HEAD, _WAIT, _CHUNK_DATA = State.HEAD, State.WAIT, State.CHUNK_DATA
+_NO_PLAN = Plan(State.HEAD)
 
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
 _LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
+
+
+class Pairing(NamedTuple):
+    """What the reader of a side asks about the connection as a whole."""
+
+    begin: Callable[[Head, list[Message]], tuple[int, Plan]]
+    """Report a head; return its stream, and decide about its body."""
+    after: Callable[[int, Plan], State]
+    """Decide what follows a complete message of a stream."""
+    lost: Callable[[list[Message]], None]
+    """Note that messages may have been lost."""
 
 
 @dataclass(slots=True)
@@ -49,7 +62,8 @@ class Reader:
     pairing: Pairing
     state: State = State.HEAD
     held: bytearray = field(default_factory=bytearray)
-    plan: Plan = field(default_factory=lambda: Plan(0, State.HEAD))
+    stream: int = 0
+    plan: Plan = _NO_PLAN
     _left: int = 0
     _searched: int = 0
     _line_seen: bool = False
@@ -94,10 +108,10 @@ class Reader:
             self._go_on(self.plan.state, out)
         state = self.state
         if state is State.UNTIL_CLOSE:
-            out.append(BodyData(self.plan.stream, self.side, b"", missing))
+            out.append(BodyData(self.stream, self.side, b"", missing))
         elif state in (State.FIXED, State.CHUNK_DATA):
             inside = min(missing, self._left)
-            out.append(BodyData(self.plan.stream, self.side, b"", inside))
+            out.append(BodyData(self.stream, self.side, b"", inside))
             self._left -= inside
             if not self._left:
                 self._body_piece_done(out)
@@ -115,7 +129,7 @@ class Reader:
         if self.state is State.UNTIL_CLOSE:
             self._message_done(out)
         elif self.state in _IN_MESSAGE:
-            out.append(Aborted(self.plan.stream, self.side, "connection closed"))
+            out.append(Aborted(self.stream, self.side, "connection closed"))
         self._lose_held("connection closed")
         self._lost.flush(out)
         self.state = State.HEAD
@@ -166,17 +180,19 @@ class Reader:
             if pos == len(data):
                 return pos
         end = _HEAD_END.search(data, pos)
-        if end is None and len(data) - pos < MAX_HEAD + 3:
-            return self._part_of_head(data, pos, out)
+        if end is None:
+            if len(data) - pos < MAX_HEAD + 3:
+                return self._part_of_head(data, pos, out)
+            return self._refuse(data, pos, out)
         self._line_seen = False
-        stop = -1 if end is None else end.start()
-        # A line has a byte at least.
-        if end is None or (stop - pos > MAX_LINES and is_too_much(data, pos, stop)):
+        stop = end.start()
+        if stop - pos > MAX_LINES and is_too_much(data, pos, stop):  # a line has a byte at least
             return self._refuse(data, pos, out)
         head = self._parse(data[pos : stop - 1 if data[stop - 1] == 13 else stop])
         if head is None:
             return self._refuse(data, pos, out)
-        plan = self.plan = self.pairing.begin(head, out)
+        self.stream, plan = self.pairing.begin(head, out)
+        self.plan = plan
         self.state = State.DOUBT if plan.doubt else plan.state
         self._left = plan.length
         if plan.fault:
@@ -220,7 +236,7 @@ class Reader:
         if stop > size:
             stop = size
         # Slicing the whole of a bytes object does not copy.
-        out.append(BodyData(self.plan.stream, self.side, data[pos:stop]))
+        out.append(BodyData(self.stream, self.side, data[pos:stop]))
         self._left -= stop - pos
         if not self._left:
             self._body_piece_done(out)
@@ -267,7 +283,7 @@ class Reader:
         return eol + 1
 
     def _step_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
-        out.append(BodyData(self.plan.stream, self.side, data[pos:]))
+        out.append(BodyData(self.stream, self.side, data[pos:]))
         return len(data)
 
     def _step_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -295,8 +311,8 @@ class Reader:
         if self._trailers:
             trailers = parse_fields(self._trailers)
             self._clear_trailers()
-        out.append(MessageEnd(self.plan.stream, self.side, trailers))
-        self.state = self.pairing.after(self.plan)
+        out.append(MessageEnd(self.stream, self.side, trailers))
+        self.state = self.pairing.after(self.stream, self.plan)
 
     def _clear_trailers(self) -> None:
         self._trailers = []
@@ -305,7 +321,7 @@ class Reader:
     def _fall_out(self, reason: str, out: list[Message]) -> None:
         """Lose step: the message at hand is over, what is held cannot be read."""
         if self.state in _IN_MESSAGE:
-            out.append(Aborted(self.plan.stream, self.side, f"undecodable: {reason}"))
+            out.append(Aborted(self.stream, self.side, f"undecodable: {reason}"))
         self._clear_trailers()
         self._lose_held(reason)
         if reason == BYTES_LOST:

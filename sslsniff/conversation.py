@@ -30,6 +30,8 @@ from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes, list_byte
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
+_CLIENT = Side.CLIENT  # looking up a member of an enum takes time
+
 MOST_OPEN = 4096
 """Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
 
@@ -244,7 +246,7 @@ class Conversation:
             opened.add_trailers(message.side, message.trailers)
         if opened.in_doubt:
             opened.judge(message.side)
-        if message.side is Side.CLIENT:
+        if message.side is _CLIENT:
             exchange.sent_ns = self._now_ns
         else:
             opened.is_answered = True

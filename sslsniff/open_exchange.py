@@ -9,6 +9,8 @@ from sslsniff.model import Body, Exchange, Request, Response
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
 
+_CLIENT = Side.CLIENT  # looking up a member of an enum takes time
+
 _HEAD_BYTES, _FIELD_BYTES = 500, 150  # without text, in CPython 3.11
 
 
@@ -49,11 +51,11 @@ class OpenExchange:
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
-        return self.exchange.request if side is Side.CLIENT else self.exchange.response
+        return self.exchange.request if side is _CLIENT else self.exchange.response
 
     def body(self, side: Side) -> Body | None:
         """Return the body of a half."""
-        half = self.half(side)
+        half = self.exchange.request if side is _CLIENT else self.exchange.response
         return half.body if half is not None else None
 
     def add_trailers(self, side: Side, trailers: list[Header]) -> None:
@@ -64,10 +66,11 @@ class OpenExchange:
 
     def keep(self, message: BodyData, room: BodyRoom) -> None:
         """Count a piece of a body, and keep it if there is room."""
-        side, size = message.side, len(message.data)
+        side, data = message.side, message.data
         body = self.body(side)
         if body is None:
             return
+        size = len(data)
         body.size += size + message.missing
         body.missing += message.missing
         # What follows a gap does not join what came before it.
@@ -79,11 +82,11 @@ class OpenExchange:
             return
         room.left_bytes -= left
         if not kept:
-            self._kept[side] = message.data[:left]  # most bodies come in one piece: no copy
+            self._kept[side] = data[:left]  # most bodies come in one piece: no copy
             return
         if not isinstance(kept, bytearray):
             kept = self._kept[side] = bytearray(kept)
-        kept += message.data[:left]
+        kept += data[:left]
 
     def join(self, room: BodyRoom) -> None:
         """Give the bodies what was kept of them, and its room back."""

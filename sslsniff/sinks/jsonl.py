@@ -35,6 +35,7 @@ from sslsniff.sinks.proto_fields import Schema, no_schema
 
 Object = dict[str, Any]
 
+_NEWLINE = orjson.OPT_APPEND_NEWLINE
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
     separators=(",", ":"),
@@ -222,18 +223,17 @@ class JsonSink(Sink):
         return {**kept[1], "type": kind, "time": text.utc_time(time_ns), "tid": tid or None}
 
     def _write(self, line: Object) -> None:
-        self._stream.write(_encoded(line))
+        try:
+            encoded = orjson.dumps(line, option=_NEWLINE)
+            if not encoded.isascii() or b"\x7f" in encoded:  # other things JSON has escaped
+                encoded = _escaped(encoded.decode().removesuffix("\n"))
+        except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
+            encoded = _escaped(_ENCODER.encode(line))
+        self._stream.write(encoded)
 
 
-def _encoded(line: Object) -> bytes:
-    try:
-        encoded = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-        if encoded.isascii() and b"\x7f" not in encoded:  # JSON has escaped what needs it
-            return encoded
-        shown = encoded.decode().removesuffix("\n")
-    except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-        shown = _ENCODER.encode(line)
-    return f"{escape_json(shown)}\n".encode()
+def _escaped(line: str) -> bytes:
+    return f"{escape_json(line)}\n".encode()
 
 
 def _origin(connection: Connection) -> Object:
