@@ -42,7 +42,11 @@ def ask(client: Process, count: int) -> list[Passed]:
     """Let a client make ``count`` requests; return what it tells of them."""
     say(client, str(count))
     assert client.stdout is not None
-    return checks.told("".join(iter(client.stdout.readline, "\n")))
+    lines = []
+    while (line := client.stdout.readline()) != "\n":
+        assert line, f"the client ended behind {len(lines)} of {count} requests"
+        lines.append(line)
+    return checks.told("".join(lines))
 
 
 @contextlib.contextmanager
