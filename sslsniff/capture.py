@@ -97,7 +97,7 @@ class LiveCapture:
                 self._probes.attach_tracepoints()
                 self._find_processes()
                 for each in files:
-                    self._probes.attach(each)
+                    self._attach(each)
             if not self._probes.files:
                 self._nothing_yet()
             self._tell_refused()
@@ -260,11 +260,17 @@ class LiveCapture:
     def _attach_new(self, mapped: Mapped, path: str) -> None:
         with contextlib.ExitStack() as opened:
             planned = self._planner.plan(path, opened)
-            if planned is not None and self._probes.attach(planned):
+            if planned is not None and self._attach(planned):
                 self._note(
                     f"{mapped.path} came into use by process {mapped.pid}: watched from now on"
                 )
         self._tell_refused()
+
+    def _attach(self, planned: Planned) -> bool:
+        taken = self._probes.attach(planned)
+        if taken:
+            self._planner.keep(planned)
+        return taken
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
         if not mapped.is_visible:

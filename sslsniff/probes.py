@@ -85,11 +85,19 @@ class Planner:
             self._seen[status.st_dev, status.st_ino] = status.st_ctime_ns
             plan = targets.plan_file(path, _handle(file), self._style)
             if isinstance(plan, Attachment):
-                self._seen[status.st_dev, status.st_ino] = None
                 opened.push(closing.pop_all())
                 return Planned(path, file, plan)
         self._refuse(path, plan)
         return None
+
+    def keep(self, planned: Planned) -> None:
+        """Take note that a file has its probes: its inode is that file's until they are gone.
+
+        One that the kernel refused is not tried again until it changes: each process that maps it
+        would have the same told again.
+        """
+        status = os.fstat(planned.file)
+        self._seen[status.st_dev, status.st_ino] = None
 
     def _refuse(self, path: str, refusal: Refusal) -> None:
         reason = refusal.reason

@@ -2,12 +2,13 @@
 
 import collections
 import itertools
+import os
 import re
 import resource
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,16 @@ from sslsniff.capture import LiveCapture
 from sslsniff.errors import KernelError
 from sslsniff.kernel import uprobe_multi
 from sslsniff.kernel.libbpf import LibbpfLoader
+from sslsniff.kernel.loader import Loader
 from sslsniff.probes import Planned, Probes
 from sslsniff.tables import Tables
 from tests.live.checks import started
 from tests.live.memory import breakpoints
+from tests.live.sniffer import PATIENCE_S
 
 RING_BYTES = 4 << 20
 COPIES = 6
-MOST_S = 1.0
+TIMES_FASTER = 6
 LOAD = "import ctypes, sys; [ctypes.CDLL(each) for each in sys.argv[1:]]; print(); input()"
 
 
@@ -43,6 +46,15 @@ def pid(libraries: list[Path]) -> Iterator[int]:
         yield process.pid
 
 
+def capturing(
+    libraries: list[Path],
+    note: Callable[[str], None] = pytest.fail,
+    load: Callable[[], Loader] = lambda: LibbpfLoader(RING_BYTES),
+) -> LiveCapture:
+    scope = targets.Scope(libraries=tuple(map(str, libraries)))
+    return LiveCapture(scope, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=note)
+
+
 @pytest.mark.parametrize("by_multi_links", [True, False])
 def test_probes_come_and_go(
     by_multi_links: bool, libraries: list[Path], pid: int, monkeypatch: pytest.MonkeyPatch
@@ -53,26 +65,28 @@ def test_probes_come_and_go(
         del libraries[1:]
     plan = targets.plan_file(str(libraries[0]))
     assert isinstance(plan, Attachment)
-    scope = targets.Scope(libraries=tuple(map(str, libraries)))
-    capture = LiveCapture(
-        scope,
-        lambda: LibbpfLoader(RING_BYTES),
-        ring_bytes=RING_BYTES,
-        call_limit_bytes=1,
-        note=pytest.fail,
-    )
-    with capture:
+    with capturing(libraries) as capture:
         for library in libraries:
             assert breakpoints(pid, library) == {each.offset for each in plan.probes}
         count = len(plan.probes) * len(libraries)
         files = "1 file" if len(libraries) == 1 else f"{len(libraries)} files"
         assert capture.describe() == f"watching {files} with {count} probes"
-        began = time.monotonic()
-    took = time.monotonic() - began
     for library in libraries:
         assert breakpoints(pid, library) == set()
     assert len(plan.probes) * COPIES > 50
-    assert not by_multi_links or took < MOST_S
+
+
+def test_multi_links_go_fast(libraries: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each link is waited for, not each probe; a busy machine is slow at both."""
+
+    def detached_s() -> float:
+        with capturing(libraries):
+            began = time.monotonic()
+        return time.monotonic() - began
+
+    fast_s = detached_s()
+    monkeypatch.setattr(uprobe_multi, "is_supported", lambda: False)
+    assert fast_s * TIMES_FASTER < detached_s()
 
 
 @pytest.fixture
@@ -89,15 +103,7 @@ def _few_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_few_files")
 def test_many_files_need_no_ulimit(libraries: list[Path], pid: int) -> None:
-    scope = targets.Scope(libraries=tuple(map(str, libraries)))
-    capture = LiveCapture(
-        scope,
-        lambda: LibbpfLoader(RING_BYTES),
-        ring_bytes=RING_BYTES,
-        call_limit_bytes=1,
-        note=pytest.fail,
-    )
-    with capture:
+    with capturing(libraries):
         assert all(breakpoints(pid, library) for library in libraries)
 
 
@@ -123,6 +129,30 @@ def test_a_refused_probe_names_its_file(
     assert re.fullmatch(
         rf"{own_library}: cannot attach \w+ at 0x10000000000 \(.+\): run sslsniff doctor", note
     )
+
+
+def test_a_file_that_was_refused_is_probed_when_it_changed(libraries: list[Path]) -> None:
+    """Nothing holds it: a later one in its place, or with its number, is another."""
+    good, changing, *_ = libraries
+    content = changing.read_bytes()
+    notes: list[str] = []
+
+    def load() -> Loader:  # when all is planned
+        os.truncate(changing, 0)
+        return LibbpfLoader(RING_BYTES)
+
+    with capturing([good, changing], notes.append, load) as capture:
+        assert capture.describe().startswith("watching 1 file ")
+        [refused] = notes
+        assert refused.startswith(f"{changing}: cannot attach ")
+        changing.write_bytes(content)
+        with started(sys.executable, "-c", LOAD, changing) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            deadline = time.monotonic() + PATIENCE_S
+            while not breakpoints(process.pid, changing) and time.monotonic() < deadline:
+                collections.deque(capture.poll(0.1), maxlen=0)
+    assert notes[1:] == [f"{changing} came into use by process {process.pid}: watched from now on"]
 
 
 def test_a_part_whose_last_probe_is_refused_has_none(libraries: list[Path], pid: int) -> None:
