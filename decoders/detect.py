@@ -220,10 +220,11 @@ class Detector:
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Take the next bytes that ``side`` sent."""
-        if self._decoder is not None:
-            out = self._decoder.feed(side, data)
-            if type(self._decoder) is Http1 and self._decoder.switch is not None:
-                self._follow(self._decoder, out)
+        decoder = self._decoder
+        if decoder is not None:
+            out = decoder.feed(side, data)
+            if type(decoder) is Http1 and decoder.switch is not None:
+                self._follow(decoder, out)
             return out
         if not data:
             return []
@@ -233,10 +234,11 @@ class Detector:
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
-        if self._decoder is not None:
-            out = self._decoder.gap(side, missing)
-            if type(self._decoder) is Http1 and self._decoder.switch is not None:
-                self._follow(self._decoder, out)
+        decoder = self._decoder
+        if decoder is not None:
+            out = decoder.gap(side, missing)
+            if type(decoder) is Http1 and decoder.switch is not None:
+                self._follow(decoder, out)
             return out
         if missing <= 0:
             return []

@@ -169,6 +169,7 @@ class Http1:
     def _response(self, head: Head, out: list[Message]) -> tuple[int, Plan]:
         """Report a head and decide about its body, see ``_request``."""
         status, fields = head.status, head.fields
+        is_final = not 100 <= status < 200 or status == 101
         waiting = self._waiting[0] if self._waiting else None
         if waiting is not None:
             several = len(self._waiting) + waiting.ahead > 1
@@ -184,24 +185,26 @@ class Http1:
                 waiting.ahead -= 1
             self._streams += 1
             waiting = _Waiting(self._streams)
-            if 100 <= status < 200 and status != 101:
+            if not is_final:
                 self._waiting.appendleft(waiting)
-        elif not 100 <= status < 200 or status == 101:
+        elif is_final:
             self._waiting.popleft()
         stream = waiting.stream
-        headers = fields.headers
         warnings = _warnings(head) if fields.transferred else fields.warnings
         if self._doubtful and not doubt:
             warnings = (*warnings, _IN_DOUBT)
-        out.append(ResponseHead(stream, head.version, status, head.reason, headers, warnings))
+        out.append(
+            ResponseHead(stream, head.version, status, head.reason, fields.headers, warnings)
+        )
+        if not is_final:
+            return stream, _GOES_ON
         if status == 101:
             return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
-        if 100 <= status < 200:
-            return stream, _GOES_ON
-        if waiting.method == "CONNECT" and 200 <= status < 300:
+        method = waiting.method
+        if method == "CONNECT" and 200 <= status < 300:
             return self._switching(waiting, "connect", head)
         self._decided(out)
-        if waiting.method == "HEAD" or status in (204, 304):
+        if method == "HEAD" or status in (204, 304):
             return stream, _NO_BODY
         plan = fields.response_plan
         if plan is None:

@@ -14,7 +14,13 @@ _MEMO_SET_CHARACTERS = 1024
 
 _memo: dict[tuple[Header, ...], Headers] = {}
 
-_SLOTS = {":method": 0, ":scheme": 1, ":authority": 2, ":path": 3, ":status": 4}
+_SLOTS: dict[str | None, int] = {
+    ":method": 0,
+    ":scheme": 1,
+    ":authority": 2,
+    ":path": 3,
+    ":status": 4,
+}
 
 
 def request_head(stream: int, fields: list[Header]) -> RequestHead:
@@ -36,8 +42,9 @@ def are_trailers(fields: list[Header], *, seen: bool, ends: bool) -> bool:
 
     ``seen`` tells that the message's head passed, ``ends`` that the message ends here.
     """
-    if any(name is not None and name[:1] == ":" for name, _ in fields):
-        return False
+    for name, _ in fields:  # as a rule the first one tells
+        if name is not None and name[:1] == ":":
+            return False
     # If the head was not seen, an unknown field at the front may be a pseudo-header field; not
     # so one of which the value is known: their names are in HPACK's static table.
     return seen or (ends and bool(fields) and fields[0] != (None, None))
@@ -51,10 +58,11 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
     slots: list[str | None] = [None, None, None, None, None]
     rest: list[Header] = []
     for at, field in enumerate(fields):
-        slot = _SLOTS.get(field[0] or "")
+        name, value = field
+        slot = _SLOTS.get(name)
         if slot is not None and slots[slot] is None:
-            slots[slot] = field[1]
-        elif field[0] is None or field[0][:1] == ":":
+            slots[slot] = value
+        elif name is None or name[:1] == ":":
             rest.append(field)
         else:
             rest += fields[at:]

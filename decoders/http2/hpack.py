@@ -102,6 +102,7 @@ class HpackDecoder:
         append = fields.append
         known = _huffman_memo.get
         pos, end = 0, len(block)
+        beyond = _DYNAMIC + len(entries)  # the first index that is not known
         while pos < end:
             octet = block[pos]
             pos += 1
@@ -110,8 +111,7 @@ class HpackDecoder:
                 if index == 0x7F:
                     index, pos = read_integer(block, pos, 0x7F)
                 if index >= _DYNAMIC:
-                    index -= _DYNAMIC
-                    append(entries[index][0] if index < len(entries) else _UNKNOWN)
+                    append(entries[index - _DYNAMIC][0] if index < beyond else _UNKNOWN)
                 elif index:
                     append(STATIC[index])
                 else:
@@ -125,6 +125,7 @@ class HpackDecoder:
                     size, pos = read_integer(block, pos, 0x1F)
                 self._limit = min(size, MAX_TABLE)
                 self._evict()
+                beyond = _DYNAMIC + len(entries)
                 continue
             else:  # literal without indexing or never indexed, sections 6.2.2 and 6.2.3
                 index, mask = octet & 0x0F, 0x0F
@@ -135,8 +136,7 @@ class HpackDecoder:
             elif index < _DYNAMIC:
                 name = STATIC[index][0]
             else:
-                index -= _DYNAMIC
-                name = entries[index][0][0] if index < len(entries) else None
+                name = entries[index - _DYNAMIC][0][0] if index < beyond else None
             # As read_string does it, in place for the usual case: a string that is remembered.
             octet = block[pos]
             stop = pos + 1 + (octet & 0x7F)
@@ -153,6 +153,7 @@ class HpackDecoder:
                 self._size += size
                 if self._size > self._limit:
                     self._evict()
+                beyond = _DYNAMIC + len(entries)
 
     def _evict(self) -> None:
         while self._size > self._limit:
