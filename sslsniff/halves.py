@@ -198,6 +198,7 @@ class Halves:
             yield from self._place([half], None)
         whole = half.whole
         assert whole is not None
+        self._catch_up(whole)
         yield whole.checked(half, event)
         self._forget(half)
         if not whole.halves and whole.addresses is None:
@@ -208,6 +209,7 @@ class Halves:
         if half is None:
             yield event
         elif half.whole is not None:
+            self._catch_up(half.whole)
             yield half.whole.checked(half, event)
 
     def _ended(self, event: Ended) -> Iterator[Event]:
@@ -285,10 +287,17 @@ class Halves:
         return told
 
     def _stop_alias(self, half: _Half) -> None:
-        """Let no lane take what a half passes from now on; note how far it got on one."""
-        lane = self._lanes.get(self.aliases.pop(half.lane_key, 0))
-        if lane is not None and half.whole is not None:
-            half.position = half.whole.positions[half.direction] = lane.position
+        """Let no lane take what a half passes from now on."""
+        if half.whole is not None:
+            self._catch_up(half.whole)
+        self.aliases.pop(half.lane_key, None)
+
+    def _catch_up(self, whole: _Whole) -> None:
+        """Note how far lanes got: what is told of a connection takes them back."""
+        for direction, half in whole.current.items():
+            lane = self._lanes.get(self.aliases.get(half.lane_key, 0))
+            if lane is not None:
+                half.position = whole.positions[direction] = lane.position
 
     def _name_socket(self, whole: _Whole, event: Addresses) -> Addresses:
         if whole.addresses is not None:
