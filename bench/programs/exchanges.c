@@ -6,6 +6,7 @@
  * them at a time, and makes EXCHANGES on each: at RATE a second in all, 0 for as fast as they go. The
  * answer is the seconds that it took. An exchange is one call of SSL_read and one of SSL_write.
  */
+#include "http.h"
 #include "pace.h"
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -19,11 +20,6 @@
 #include <unistd.h>
 
 #define MOST_OPEN 10000
-
-static const char REQUEST[] = "GET /item/%08ld HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\n"
-			      "Accept: */*\r\n\r\n";
-static const char RESPONSE[] = "HTTP/1.1 200 OK\r\nServer: bench/1.0\r\nDate: Sat, 21 Nov 2026 10:00:00 GMT\r\n"
-			       "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
 
 struct load {
 	long connections, exchanges, open;

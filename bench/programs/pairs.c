@@ -7,6 +7,7 @@
  * turn: at RATE a second in all, 0 for as fast as they go. The answer is the seconds that it took. Each exchange passes
  * two calls of SSL_write and two of SSL_read, and is seen at both ends.
  */
+#include "http.h"
 #include "pace.h"
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -15,11 +16,6 @@
 #include <string.h>
 
 #define MOST_CONNECTIONS 1000
-
-static const char REQUEST[] = "GET /item/%08ld HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\n"
-			      "Accept: */*\r\n\r\n";
-static const char RESPONSE[] = "HTTP/1.1 200 OK\r\nServer: bench/1.0\r\nDate: Sat, 21 Nov 2026 10:00:00 GMT\r\n"
-			       "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
 
 struct pair {
 	SSL *client, *server;
