@@ -63,6 +63,7 @@ class Sslsniff(Watch):
     """Captures every byte to a file."""
 
     name = "sslsniff"
+    lost_bytes = 0
 
     @contextlib.contextmanager
     def on(self, program: Messages) -> Iterator[None]:
@@ -70,7 +71,7 @@ class Sslsniff(Watch):
         capture = self._folder / "capture.pcapng"
         sniffer = Running("--force", "--pcap", capture, "--pid", str(program.pid))
         yield
-        sniffer.stop()
+        self.lost_bytes += sniffer.stop_whole()[1]
 
 
 class _Peer(Watch):
@@ -166,8 +167,9 @@ class _Cost(NamedTuple):
 def measure() -> Iterator[Row]:
     """Let the program send while nobody, sslsniff and the peers watch; compare."""
     with own_folder() as (folder, certificate):
-        kinds = [Sslsniff, Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
-        watches = [kind(folder) for kind in kinds]
+        sslsniff = Sslsniff(folder)
+        peers = [Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
+        watches = [sslsniff, *(peer(folder) for peer in peers)]
         with Messages(folder, certificate) as program:
             costs = _compare(program, watches)
         to_write = f"to write a call's bytes into a file takes {_write_us(folder):.1f} us alone"
@@ -176,7 +178,9 @@ def measure() -> Iterator[Row]:
         for watch in watches:
             cost = costs[watch.name, size]
             least = {1024: 40.0, _LARGEST: 60.0}.get(size) if cost is ours else None
-            note = to_write if size == _LARGEST and cost is ours else ""
+            note = f"{sslsniff.lost_bytes} bytes of all sizes lost" if cost is ours else ""
+            if note and size == _LARGEST:
+                note += f"; {to_write}"
             yield Row(f"{size} B: rate left, {watch.name}", 100 * cost.rate, "%", None, note, least)
             yield Row(f"{size} B: added to a call, {watch.name}", cost.added_us, "us")
         for watch in watches[1:]:

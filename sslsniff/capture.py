@@ -24,7 +24,7 @@ from sslsniff.tables import Tables
 if TYPE_CHECKING:
     from sslsniff.kernel.spill import Spill
 
-_GATHER_S = 0.004
+_GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
