@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     complaints: tuple[str, ...]
 
     def row(self) -> str:
-        """Return its row in the table of docs/kernels.md."""
+        """Return its row in the table of README."""
         cells = (
             self.release,
             self.case.suite,
