@@ -41,7 +41,7 @@ class Audience(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         self.exchanges += 1
-        if not self._streams or self._wants(exchange.stream):
+        if self._wants(exchange.stream):
             for sink in self._sinks:
                 sink.exchange(exchange)
 

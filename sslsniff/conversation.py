@@ -145,8 +145,7 @@ class Conversation:
         """Decode the next bytes that ``side`` sent."""
         self._now_ns = time_ns
         self._tid = tid
-        for message in self._decoder.feed(side, data):  # as _dispatch does, without the call
-            _HANDLERS[type(message)](self, message)
+        self._dispatch(self._decoder.feed(side, data))
 
     def _decode(self, chunk: Chunk) -> None:
         side = self.connection.sender(chunk.direction)

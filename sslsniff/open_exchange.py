@@ -55,7 +55,7 @@ class OpenExchange:
 
     def body(self, side: Side) -> Body | None:
         """Return the body of a half."""
-        half = self.exchange.request if side is _CLIENT else self.exchange.response
+        half = self.half(side)
         return half.body if half is not None else None
 
     def add_trailers(self, side: Side, trailers: list[Header]) -> None:
