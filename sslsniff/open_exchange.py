@@ -11,7 +11,7 @@ KEPT_BYTES = 256 << 20
 
 _CLIENT = Side.CLIENT  # looking up a member of an enum takes time
 
-_HEAD_BYTES, _FIELD_BYTES = 500, 150  # without text, in CPython 3.11
+_HEAD_BYTES, _FIELD_BYTES = 500, 250  # without text, in CPython 3.11
 
 
 def list_bytes(fields: Sequence[Header]) -> int:
