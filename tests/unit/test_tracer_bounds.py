@@ -5,9 +5,9 @@ import tracemalloc
 import pytest
 
 from sslsniff.conversation import MOST_OPEN
-from sslsniff.model import (
-    Direction,
-)
+from sslsniff.decoders.messages import Headers
+from sslsniff.model import Direction
+from sslsniff.open_exchange import list_bytes
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire
@@ -64,3 +64,16 @@ def test_bodies_are_kept_up_to_a_limit() -> None:
     [exchange] = wire.end()
     assert exchange.response is not None
     assert (exchange.response.body.data, exchange.response.body.size) == (b"hell", 5)
+
+
+@pytest.mark.parametrize("count", [1, 10, 100, 1000])
+def test_heads_take_about_what_is_counted(count: int) -> None:
+    tracemalloc.start()
+    try:
+        headers = Headers([(f"name{at:06}", f"value-{at:06}") for at in range(count)])
+        headers.first("none")  # lets them remember their names
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    counted = list_bytes(headers)
+    assert 0.8 * counted < taken < 1.2 * counted
