@@ -66,8 +66,9 @@ def test_bodies_are_kept_up_to_a_limit() -> None:
     assert (exchange.response.body.data, exchange.response.body.size) == (b"hell", 5)
 
 
-@pytest.mark.parametrize("count", [1, 10, 100, 1000])
+@pytest.mark.parametrize("count", [10, 100, 1000])
 def test_heads_take_about_what_is_counted(count: int) -> None:
+    """Fields, that is: of a head with one field most is what holds it, which is not made here."""
     tracemalloc.start()
     try:
         headers = Headers([(f"name{at:06}", f"value-{at:06}") for at in range(count)])
