@@ -1,8 +1,8 @@
 """openssl s_client and s_server: old and new TLS, early data, plaintext that is no HTTP."""
 
 import contextlib
+import random
 import shlex
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,18 +38,26 @@ def s_server(
         yield process, int(line.rsplit(":", 1)[1])
 
 
-def s_client(port: int, local_port: int, *options: str) -> str:
+End = tuple[str, int]
+
+
+def s_client(port: int, local: End, *options: str) -> str:
     """Return a shell's words for openssl s_client."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-servername", "localhost"]
-    return shlex.join([*command, "-bind", f"127.0.0.1:{local_port}", *options])
+    return shlex.join([*command, "-bind", f"{local[0]}:{local[1]}", *options])
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as closing:
-        listeners = [
-            closing.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [listener.getsockname()[1] for listener in listeners]
+def own_ends(count: int) -> list[End]:
+    """Return ends for clients.
+
+    Not ports of 127.0.0.1 that are free now: before a client binds one, the kernel may give it to
+    the server, or to another program.
+    """
+    host = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.1"
+    return [(host, _BELOW_EPHEMERAL + number) for number in range(count)]
+
+
+_BELOW_EPHEMERAL = 20_000
 
 
 def plaintext(captured: Captured, pid: int, direction: str) -> bytes:
@@ -68,15 +76,15 @@ def test_files(
 ) -> None:
     """A connection a request, both ends watched; the answers are files with their own heads."""
     nonces = [new_nonce() for _ in range(4)]
-    ports = free_ports(4)
+    ends = own_ends(4)
     passed = []
     lines = ["read word"]
     with s_server(certificate, tmp_path, "-HTTP") as (server, port):
-        for number, (nonce, local_port) in enumerate(zip(nonces, ports, strict=True)):
+        for number, (nonce, local) in enumerate(zip(nonces, ends, strict=True)):
             body = pattern(20_000 * number)
             head = f"HTTP/1.0 200 ok\r\nX-Nonce: {nonce}\r\n\r\n".encode()
             (tmp_path / nonce).write_bytes(head + body)
-            client = s_client(port, local_port, option, "-quiet")
+            client = s_client(port, local, option, "-quiet")
             asked = f"GET /{nonce} HTTP/1.0\\r\\nX-Nonce: {nonce}\\r\\n\\r\\n"
             lines.append(f"printf '{asked}' | {client} > {nonce}.got")
             passed.append(
@@ -86,16 +94,18 @@ def test_files(
                     method="GET",
                     target=f"/{nonce}",
                     status=200,
-                    client=("127.0.0.1", local_port),
+                    client=local,
                     server=("127.0.0.1", port),
                     response_sha256=sha256(body),
                 )
             )
         with (
-            started("sh", "-c", "\n".join(lines), cwd=tmp_path, stderr=subprocess.DEVNULL) as shell,
+            (tmp_path / "said").open("w") as said,
+            started("sh", "-ec", "\n".join(lines), cwd=tmp_path, stderr=said) as shell,
             sniff("--pid", str(server.pid), "--pid", str(shell.pid)) as sniffer,
         ):
             shell.communicate("go\n", PATIENCE_S)
+            assert shell.returncode == 0, (tmp_path / "said").read_text()
             sniffer.until(8)
             captured = sniffer.stop()
 
@@ -109,13 +119,13 @@ def test_files(
 
 def test_status_page(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
     """``s_server -www`` answers with what it knows of the connection."""
-    [local_port] = free_ports(1)
+    [local] = own_ends(1)
     with (
         s_server(certificate, tmp_path, "-www") as (server, port),
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         page = subprocess.run(
-            shlex.split(s_client(port, local_port, "-quiet")),
+            shlex.split(s_client(port, local, "-quiet")),
             input=b"GET / HTTP/1.0\r\n\r\n",
             capture_output=True,
             check=True,
@@ -126,7 +136,7 @@ def test_status_page(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> 
 
     [exchange] = captured.exchanges
     assert exchange["role"] == "server"
-    assert exchange["client"] == {"ip": "127.0.0.1", "port": local_port}
+    assert exchange["client"] == {"ip": local[0], "port": local[1]}
     assert content(exchange["response"]["body"]) == page.split(b"\r\n\r\n", 1)[1]
     assert b"s_server" in page
     assert_whole(captured)
@@ -135,10 +145,10 @@ def test_status_page(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> 
 def test_plain_text(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
     """Lines and the same lines reversed: chunks, and no exchange."""
     words = [new_nonce() for _ in range(10)]
-    [local_port] = free_ports(1)
+    [local] = own_ends(1)
     sent = "".join(f"{word}\n" for word in words) + "CLOSE\n"
     with s_server(certificate, tmp_path, "-rev") as (server, port):
-        client = s_client(port, local_port, "-quiet")
+        client = s_client(port, local, "-quiet")
         with (
             started("sh", "-c", f"read word; exec {client}", stderr=subprocess.DEVNULL) as shell,
             sniff("--chunks", "--pid", str(server.pid), "--pid", str(shell.pid)) as sniffer,
@@ -155,7 +165,7 @@ def test_plain_text(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> N
         assert plaintext(captured, pid, "write").decode() == written
         assert plaintext(captured, pid, "read").decode() == read
     ends = {
-        "client": {"ip": "127.0.0.1", "port": local_port},
+        "client": {"ip": local[0], "port": local[1]},
         "server": {"ip": "127.0.0.1", "port": port},
     }
     assert connections(captured, "closed", **ends) == 2
@@ -166,7 +176,7 @@ def test_early_data(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> N
     """0-RTT: bytes that pass before the handshake is over."""
     nonce = new_nonce()
     (tmp_path / "early").write_text(f"early {nonce}\n")
-    first, second = free_ports(2)
+    first, second = own_ends(2)
     with s_server(certificate, tmp_path, "-early_data", "-tls1_3") as (server, port):
         lines = [
             "read word",
@@ -192,7 +202,7 @@ def test_early_data(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> N
     assert plaintext(captured, clients.pop(), "write").decode() == expected
     assert plaintext(captured, server.pid, "read").decode() == expected
     ends = {
-        "client": {"ip": "127.0.0.1", "port": second},
+        "client": {"ip": second[0], "port": second[1]},
         "server": {"ip": "127.0.0.1", "port": port},
     }
     assert connections(captured, "closed", tls_version="TLS 1.3", **ends) == 2
