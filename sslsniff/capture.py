@@ -15,7 +15,7 @@ from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.mappings import Mapped, Mappings
 from sslsniff.kernel.ring import Ring
-from sslsniff.lanes import Lane, Lanes
+from sslsniff.lanes import Lanes
 from sslsniff.model import Loss
 from sslsniff.parts import ReturnStyle
 from sslsniff.probes import Planned, Planner, Probes, allow_open_files
@@ -28,6 +28,7 @@ _GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
+_REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
 
 
 class LiveCapture:
@@ -64,8 +65,7 @@ class LiveCapture:
         style: ReturnStyle | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
-        lanes: Lanes = {}
-        self.lanes: Lanes | None = lanes
+        self.lanes: Lanes = {}
         self._scope = scope
         self._load = load
         self._ring_bytes = ring_bytes
@@ -75,7 +75,7 @@ class LiveCapture:
         self._note = note
         self._planner = Planner(style)
         self._closing = contextlib.ExitStack()
-        self._halves = Halves(lanes)
+        self._halves = Halves(self.lanes)
         self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
@@ -190,7 +190,7 @@ class LiveCapture:
         if self._records.fd in ready:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
             time.sleep(_GATHER_S)
-            if not (yield from self._drain(_BYTES_A_POLL)):
+            if not (yield from self._drain(_BYTES_A_POLL, self._ring_bytes // _REST_SHARE)):
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())
 
@@ -281,27 +281,22 @@ class LiveCapture:
             return self._tables.is_watched(mapped.pid)
         return True
 
-    def _drain(self, most_bytes: int) -> Generator[wire.Event, None, bool]:
-        """Yield what the ring has; what a lane takes does not become an event.
+    def _drain(self, most_bytes: int, rest_bytes: int = 0) -> Generator[wire.Event, None, bool]:
+        """Yield what the ring has, until no more than ``rest_bytes`` wait.
 
-        Returns whether that was all.
+        What a lane takes does not become an event. Returns whether ``most_bytes`` were enough.
         """
         offset_ns = self._clock_offset_ns
         lanes, aliases = self.lanes, self._halves.aliases
-        holder: Lane | None = None
         held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
         for _ in range(0, most_bytes, held_bytes):
-            for record in self._records.read(held_bytes):
-                if lanes and (taker := wire.hand_over(record, offset_ns, lanes, aliases)):
-                    holder = taker
-                    continue
+            records = self._records.read(held_bytes)
+            for record in wire.hand_over(records, offset_ns, lanes, aliases):
                 told = wire.parse(record, offset_ns)
                 if not isinstance(told, wire.Data):
                     self._remember(told)
                 yield from self._halves.take(told)
-            if holder is not None:
-                holder.flush()
-            if not self._records.release():
+            if not self._records.release() or self._records.waiting_bytes <= rest_bytes:
                 return True
         return False
 

@@ -15,12 +15,13 @@ LINK_RAW = 101
 
 FIN, SYN, RST, PUSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
-_WORD = 0xFFFFFFFF
+WORD = 0xFFFFFFFF
 _WINDOW = 0xFFFF
 _WINDOW_SHIFT = 7  # with the full window 8 MiB may be under way (RFC 7323 section 2)
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65475, 1, 3, 3, _WINDOW_SHIFT)
 
 _NUMBERS = struct.Struct(">II")
+pack_numbers = _NUMBERS.pack
 NUMBERS_BYTES = _NUMBERS.size
 
 _IPV4 = struct.Struct(">2sH6sH12s")
@@ -46,19 +47,14 @@ class Sender:
     Every packet acknowledges all that the peer sent.
     """
 
-    __slots__ = ("_acknowledged", "_addresses", "peer", "sequence")
+    __slots__ = ("_addresses", "in_flight_bytes", "peer", "sequence")
 
     peer: "Sender"
 
     def __init__(self, addresses: bytes, sequence: int) -> None:
         self._addresses = addresses
-        self._acknowledged = sequence
+        self.in_flight_bytes = 0  # sent, and not acknowledged by the peer
         self.sequence = sequence
-
-    @property
-    def in_flight_bytes(self) -> int:
-        """Bytes sent that the peer has not acknowledged."""
-        return (self.sequence - self._acknowledged) & _WORD
 
     def start(self, size: int) -> bytes:
         """Return what stands before the sequence numbers of a packet with ``size`` bytes of data.
@@ -73,9 +69,10 @@ class Sender:
         ``size`` is how many of them it takes: a byte of data one, SYN and FIN too (RFC 9293, 3.4).
         """
         sequence, peer = self.sequence, self.peer
-        self.sequence = (sequence + size) & _WORD
-        peer._acknowledged = acknowledged = peer.sequence
-        return _NUMBERS.pack(sequence, acknowledged)
+        self.sequence = (sequence + size) & WORD
+        self.in_flight_bytes += size
+        peer.in_flight_bytes = 0
+        return pack_numbers(sequence, peer.sequence)
 
     def control(self, flags: int) -> tuple[bytes, bytes, bytes]:
         """Return the headers of a packet without data: up to the numbers, these, and the rest."""
@@ -126,7 +123,7 @@ def connect(client: Address, server: Address, number: int) -> tuple[Sender, Send
     senders = [
         kind(
             source + destination + struct.pack(">HH", source_port, destination_port),
-            (number * 0x9E3779B1 + which) & _WORD,
+            (number * 0x9E3779B1 + which) & WORD,
         )
         for which, source, destination, source_port, destination_port in (
             (0, ends[0], ends[1], client.port, server.port),

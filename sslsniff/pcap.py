@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
-from sslsniff.packets import LINK_RAW, NUMBERS_BYTES
+from sslsniff.packets import LINK_RAW, NUMBERS_BYTES, WORD
 
 Piece = bytes | memoryview
 
@@ -25,7 +25,6 @@ LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
 
 _SHORTEST_RECORD_BYTES = 16
-_WORD = 0xFFFFFFFF
 _LARGE_PART_BYTES = 1024
 _MOST_PIECES = 1024  # IOV_MAX
 
@@ -57,19 +56,15 @@ class PacketReader(Protocol):
         """Yield the whole packets in the order of the file."""
 
 
-class Shape(NamedTuple):
-    """What the packets of one length have in common, in the file: all but times and numbers.
+Pack = Callable[[bytes, int, int, bytes, bytes, bytes], bytes]
 
-    ``pack`` puts ``before``, two words of time, ``between``, TCP's sequence numbers and ``behind``
-    together; then come data and ``tail``. ``total_bytes`` is how long all of it is.
-    """
+Shape = tuple[Pack, bytes, bytes, bytes, bytes, int]
+"""What the packets of one length have in common, in the file: all but times and numbers.
 
-    pack: Callable[[bytes, int, int, bytes, bytes, bytes], bytes]
-    before: bytes
-    between: bytes
-    behind: bytes
-    tail: bytes
-    total_bytes: int
+``(pack, before, between, behind, tail, total_bytes)``: ``pack`` puts ``before``, two words of time,
+``between``, TCP's sequence numbers and ``behind`` together; then come data and ``tail``, all of it
+``total_bytes`` long. Without names, as it is taken apart for each packet.
+"""
 
 
 class Origin(NamedTuple):
@@ -88,7 +83,13 @@ class PacketWriter:
 
     ``file`` gets whole packets only. When it takes no more, it is cut back to the last
     whole packet where it can be, ``OutputError`` is raised once, and the rest is dropped.
+
+    ``parts`` is the batch, of ``batch_bytes``; who adds to it flushes it at BATCH_BYTES.
     """
+
+    high_ns: int
+    low_ns: int
+    """A time is written as two words: so many of the one, and so many of the other behind them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._name = str(getattr(file, "name", "the capture file"))
@@ -97,8 +98,8 @@ class PacketWriter:
         self._fd: int | None = None
         with contextlib.suppress(OSError):  # what only behaves like a file has none
             self._fd = self._file.fileno()
-        self._parts: list[Piece] = []
-        self._batch_bytes = 0
+        self.parts: list[Piece] = []
+        self.batch_bytes = 0
         self._written_bytes = 0
         self._failed = False
 
@@ -126,11 +127,17 @@ class PacketWriter:
         between += start
         tail = bytes(zeros) + tail
         form = _compiled(f"<{len(before)}sII{len(between)}s{NUMBERS_BYTES}s{len(behind)}s")
-        return Shape(form.pack, before, between, behind, tail, form.size + size + len(tail))
+        return form.pack, before, between, behind, tail, form.size + size + len(tail)
 
     def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
         """Add a packet of a shape; ``data``, as long as that says, must stay so until a flush."""
-        raise NotImplementedError
+        pack, before, between, behind, tail, total_bytes = shape
+        high, low = divmod(time_ns, self.high_ns)
+        head = pack(before, high & WORD, low // self.low_ns, between, numbers, behind)
+        self.parts += (head, data, tail)
+        self.batch_bytes += total_bytes
+        if self.batch_bytes >= BATCH_BYTES:
+            self.flush()
 
     def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
         """Return what the format writes before and behind the time, and behind the packet."""
@@ -141,8 +148,8 @@ class PacketWriter:
 
     def flush(self) -> None:
         """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
-        parts, self._parts = self._parts, []
-        size, self._batch_bytes = self._batch_bytes, 0
+        parts, self.parts = self.parts, []
+        size, self.batch_bytes = self.batch_bytes, 0
         if self._failed or not parts:
             return
         before = self._written_bytes
@@ -206,23 +213,16 @@ _LENGTHS = struct.Struct("<II")
 class PcapWriter(PacketWriter):
     """Writes classic pcap with microseconds, which every reader knows, and raw IP packets."""
 
+    high_ns = 1_000_000_000
+    low_ns = 1000
+
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
-        self._parts.append(_FILE.pack(_MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW))
+        self.parts.append(_FILE.pack(_MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW))
 
     def interface(self, name: str, description: str) -> int:
         """See ``PacketWriter``: classic pcap has one interface without a name."""
         return 0
-
-    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
-        """See ``PacketWriter``."""
-        pack, before, between, behind, tail, size = shape
-        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-        words = seconds & _WORD, rest_ns // 1000
-        self._parts += (pack(before, *words, between, numbers, behind), data, tail)
-        self._batch_bytes += size
-        if self._batch_bytes >= BATCH_BYTES:
-            self.flush()
 
     def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
         return b"", _LENGTHS.pack(captured, captured), b""

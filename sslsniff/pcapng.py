@@ -10,16 +10,13 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from sslsniff.packets import LINK_RAW
+from sslsniff.packets import LINK_RAW, WORD
 from sslsniff.pcap import (
-    BATCH_BYTES,
     LARGEST_PACKET_BYTES,
     Origin,
     Packet,
     PacketWriter,
-    Piece,
     Readable,
-    Shape,
 )
 
 SECTION = b"\x0a\x0d\x0d\x0a"
@@ -43,7 +40,6 @@ _EPB_LENGTHS = struct.Struct("<II")
 _EPB_BYTES = 32
 _LENGTH = struct.Struct("<I")
 _OPTION = struct.Struct("<HH")
-_WORD = 0xFFFFFFFF
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -66,10 +62,13 @@ def _block(kind: int, body: bytes) -> bytes:
 class PcapngWriter(PacketWriter):
     """Writes one section of raw IP packets with nanoseconds."""
 
+    high_ns = 1 << 32
+    low_ns = 1
+
     def __init__(self, file: BinaryIO, application: str, system: str, comment: str) -> None:
         super().__init__(file)
         self._interfaces = 0
-        self._parts.append(
+        self.parts.append(
             _block(
                 _SECTION_TYPE,
                 struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
@@ -82,7 +81,7 @@ class PcapngWriter(PacketWriter):
 
     def interface(self, name: str, description: str) -> int:
         """See ``PacketWriter``."""
-        self._parts.append(
+        self.parts.append(
             _block(
                 _INTERFACE,
                 struct.pack("<HHI", LINK_RAW, 0, 0)
@@ -94,15 +93,6 @@ class PcapngWriter(PacketWriter):
         )
         self._interfaces += 1
         return self._interfaces - 1
-
-    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
-        """See ``PacketWriter``."""
-        pack, before, between, behind, tail, size = shape
-        words = time_ns >> 32 & _WORD, time_ns & _WORD
-        self._parts += (pack(before, *words, between, numbers, behind), data, tail)
-        self._batch_bytes += size
-        if self._batch_bytes >= BATCH_BYTES:
-            self.flush()
 
     def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
         options = _packet_options(origin.process, origin.inbound, comment)
@@ -117,9 +107,9 @@ class PcapngWriter(PacketWriter):
     def statistics(self, time_ns: int, comment: str) -> None:
         """See ``PacketWriter``: as interface statistics, the only place at a file's end."""
         interface = 0 if self._interfaces else self.interface("sslsniff", "")
-        fields = struct.pack("<III", interface, time_ns >> 32 & _WORD, time_ns & _WORD)
+        fields = struct.pack("<III", interface, time_ns >> 32 & WORD, time_ns & WORD)
         options = _text_option(_COMMENT, comment) + _END_OF_OPTIONS
-        self._parts.append(_block(_STATISTICS, fields + options))
+        self.parts.append(_block(_STATISTICS, fields + options))
 
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return int(_LENGTH.unpack_from(batch, at + 4)[0])

@@ -15,8 +15,9 @@ class Source(Protocol):
     def libraries(self) -> list[str]:
         """Return the names that ``Opened.library`` indexes; the list may grow."""
 
-    lanes: Lanes | None
-    """Where it looks for lanes; None where it does not."""
+    @property
+    def lanes(self) -> Lanes | None:
+        """Return where it looks for lanes; None where it does not."""
 
     def now_ns(self) -> int | None:
         """Return what an event of now would have as its time; None where time is its events'."""

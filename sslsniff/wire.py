@@ -7,12 +7,13 @@ same events.
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
 from sslsniff.lanes import Aliases, Lane, Lanes
 from sslsniff.model import Address, Direction, LossCause
+from sslsniff.records import DISCARDED, HEADER_BYTES, Records
 
 
 class Opened(NamedTuple):
@@ -140,7 +141,8 @@ HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 _DATA_BYTES = DATA.size
-_STEP = struct.Struct("<HBBIQQQII")  # of DATA, what the step of a lane needs
+_STEP = struct.Struct("<I4xHBBIQQQII")  # what a lane needs of DATA, behind a record's length
+_PLAINTEXT_AT = HEADER_BYTES + _DATA_BYTES
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
@@ -177,18 +179,34 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
 
 
 def hand_over(
-    record: memoryview, clock_offset_ns: int, lanes: Lanes, aliases: Aliases
-) -> Lane | None:
-    """Give a record's plaintext to the lane that it continues, and return that, if there is one."""
-    if record[0] != _DATA_KIND:
-        return None
-    _, direction, cut, tid, time_ns, connection, position, span, size = _STEP.unpack_from(record)
-    key = connection << 1 | direction  # lane_key, without the call
-    lane = lanes.get(key) or lanes.get(aliases.get(key, 0))
-    if lane is None or cut or size != span or position != lane.position or not span:
-        return None
-    lane.take(time_ns + clock_offset_ns, tid, record[_DATA_BYTES : _DATA_BYTES + size])
-    return lane
+    records: Records, clock_offset_ns: int, lanes: Lanes, aliases: Aliases
+) -> Iterator[memoryview]:
+    """Give the plaintext of records to the lanes that it continues; yield the other records.
+
+    Without a call that can be spared: most of what there is to read goes this way.
+    """
+    unpack, lent, data = _STEP.unpack_from, lanes.get, records.data
+    lane: Lane | None = None
+    taker: Lane | None = None
+    while (at := records.position) < records.end:
+        length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
+            data, at
+        )
+        if kind == _DATA_KIND and length < DISCARDED and size == span and size and not cut:
+            key = connection << 1 | direction  # lane_key, without the call
+            lane = lent(key) or lent(aliases.get(key, 0))
+            if lane is not None and position == lane.position:
+                start = at + _PLAINTEXT_AT
+                records.position = (at + HEADER_BYTES + length + 7) & ~7
+                lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
+                taker = lane
+                continue
+        record = records.next()
+        if record is None:
+            break
+        yield record
+    if taker is not None:
+        taker.flush()
 
 
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:

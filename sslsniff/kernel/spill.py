@@ -12,10 +12,10 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator
 
 from sslsniff.errors import OutputError
-from sslsniff.kernel.ring import LARGEST_RECORD_BYTES, Ring, records
+from sslsniff.kernel.ring import LARGEST_RECORD_BYTES, Ring
+from sslsniff.records import PADDING_BYTES, Records
 
 _GATHER_S = 0.002
 _IDLE_S = 0.02
@@ -49,8 +49,14 @@ class Spill:
             sys.setswitchinterval(_TURN_S)
             self._thread.start()
 
-    def read(self, most_bytes: int) -> Iterator[memoryview]:
-        """Yield the records of one batch; once stopped, at last what is left in the ring.
+    @property
+    def waiting_bytes(self) -> int:
+        """See ``Ring``."""
+        waiting = self._written - self._read
+        return waiting if self._thread.is_alive() else waiting + self._ring.waiting_bytes
+
+    def read(self, most_bytes: int) -> Records:
+        """Return the records of one batch; once stopped, at last what is left in the ring.
 
         Raises ``OutputError`` where the file could not be written.
         """
@@ -61,16 +67,16 @@ class Spill:
                     f"cannot write to {tempfile.gettempdir()} ({self._error.strerror})",
                     "go without --spill, or choose another folder by TMPDIR",
                 ) from self._error
-            if not is_moving:
-                yield from self._ring.read(most_bytes)
-            return
+            return Records(memoryview(b""), 0, 0) if is_moving else self._ring.read(most_bytes)
         os.eventfd_read(self.fd)
         size = self._batches.popleft()
         start = self._read % self._size
-        raw = os.pread(self._file, min(size, self._size - start), start)
-        raw += os.pread(self._file, size - len(raw), 0)
+        data = memoryview(bytearray(size + PADDING_BYTES))
+        before_end = min(size, self._size - start)
+        os.preadv(self._file, [data[:before_end]], start)
+        os.preadv(self._file, [data[before_end:size]], 0)
         self._read += size
-        yield from records(memoryview(raw))
+        return Records(data, 0, size)
 
     def release(self) -> bool:
         """Give the room of what was read back; return whether there was any."""

@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from sslsniff import wire
 from sslsniff.flows import Flows
 from sslsniff.halves import Halves
-from sslsniff.lanes import Lanes
+from sslsniff.lanes import Lanes, lane_key
 from sslsniff.model import Connection, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.pcap import PcapSink
 from sslsniff.tracer import Tracer
+from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
 DATA, ADDRESSES, CLOSED, EXITED, ENDED, SOCKET_GONE, LEFT_OUT = 2, 3, 4, 5, 6, 8, 9
@@ -62,20 +63,21 @@ def addresses(connection: int, socket: int = 0) -> bytes:
     return wire.ADDRESSES.pack(ADDRESSES, 0, 0, 7, 1, connection, 2, port, 443, ips, ips, socket)
 
 
-def run(records: Iterable[bytes], lanes: Lanes | None, make: Make) -> Outcome:
+def run(records: list[bytes], lanes: Lanes | None, make: Make) -> Outcome:
     file, totals = io.BytesIO(), Totals()
     sink = make(file)
     tracer = Tracer([sink, totals])
     flows = Flows(["openssl"], tracer, lanes)
     halves = Halves({} if lanes is None else lanes)
-    short = 0
-    for record in records:
-        view = memoryview(record)
-        if lanes and wire.hand_over(view, OFFSET_NS, lanes, halves.aliases):
-            short += 1
-        else:
-            for event in halves.take(wire.parse(view, OFFSET_NS)):
-                flows.take(event)
+    ring = laid_out(records)
+    long = iter(ring.next, None)
+    if lanes is not None:
+        long = wire.hand_over(ring, OFFSET_NS, lanes, halves.aliases)
+    short = len(records)
+    for view in long:
+        short -= 1
+        for event in halves.take(wire.parse(view, OFFSET_NS)):
+            flows.take(event)
     for event in halves.release():
         flows.take(event)
     flows.recall()
@@ -209,3 +211,31 @@ def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
     ):
         flows.take(wire.parse(memoryview(record), OFFSET_NS))
     assert not lanes
+
+
+class Taker:
+    """A lane that notes what becomes of it."""
+
+    def __init__(self) -> None:
+        self.position = self.last_ns = 0
+        self.did: list[str] = []
+
+    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
+        self.position += len(data)
+        self.did.append(bytes(data).decode())
+
+    def flush(self) -> None:
+        self.did.append("flushed")
+
+
+def test_what_was_taken_is_let_go_of_before_the_records_are() -> None:
+    whole = [
+        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 1, 0) + word
+        for at, word in enumerate((b"a", b"b"))
+    ]
+    other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
+    taker = Taker()
+    lanes: Lanes = {lane_key(1, 1): taker}
+    ring = laid_out([*whole, other, whole[1]], busy=3)
+    assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
+    assert taker.did == ["a", "b", "flushed"]
