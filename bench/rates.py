@@ -9,7 +9,7 @@ from bench.sniffer import Decoding, Running
 
 _STEP = 1.15
 _CALL_BYTES = 16 << 10
-_CAPTURE_S = 3
+_CAPTURE_S = 2  # a virtual machine may get the memory for more of a file from its host too late
 _DECODE_S = 5
 _CONNECTIONS = 50
 _MB_S = 200
