@@ -186,7 +186,6 @@ def hand_over(
     Without a call that can be spared: most of what there is to read goes this way.
     """
     unpack, lent, data = _STEP.unpack_from, lanes.get, records.data
-    lane: Lane | None = None
     taker: Lane | None = None
     while (at := records.position) < records.end:
         length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
