@@ -1,6 +1,6 @@
 """Captures that Wireshark opens (see ``synthetic`` for what is in them).
 
-Memory: 256 KiB of packets, and what connections hold back until it is known where they go to
+Memory: 1 MiB of packets, and what connections hold back until it is known where they go to
 and who is the client: 256 KiB each, 64 MiB in all.
 """
 
