@@ -228,14 +228,16 @@ class Taker:
         self.did.append("flushed")
 
 
-def test_what_was_taken_is_let_go_of_before_the_records_are() -> None:
-    whole = [
-        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 1, 0) + word
-        for at, word in enumerate((b"a", b"b"))
-    ]
+@pytest.mark.parametrize("flag", ["busy", "discarded"])
+def test_lanes_take_whole_records_and_let_go_of_them(flag: str) -> None:
+    """The last one has the bytes that would be the next."""
+    a, b, c = (
+        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 1, 0) + bytes([word])
+        for at, word in enumerate(b"abc")
+    )
     other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
     taker = Taker()
     lanes: Lanes = {lane_key(1, 1): taker}
-    ring = laid_out([*whole, other, whole[1]], busy=3)
+    ring = laid_out([a, b, other, c], **{flag: 3})
     assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
     assert taker.did == ["a", "b", "flushed"]
