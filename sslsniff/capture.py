@@ -282,10 +282,11 @@ class LiveCapture:
         return True
 
     def _drain(self, most_bytes: int, rest_bytes: int = 0) -> Generator[wire.Event, None, bool]:
-        """Yield what the ring has, until no more than ``rest_bytes`` wait.
+        """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
 
         What a lane takes does not become an event. Returns whether ``most_bytes`` were enough.
         """
+        due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
         lanes, aliases = self.lanes, self._halves.aliases
         held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
@@ -296,7 +297,10 @@ class LiveCapture:
                 if not isinstance(told, wire.Data):
                     self._remember(told)
                 yield from self._halves.take(told)
-            if not self._records.release() or self._records.waiting_bytes <= rest_bytes:
+            read_bytes = self._records.release()
+            due_bytes -= read_bytes
+            is_over = due_bytes <= 0 and self._records.waiting_bytes <= rest_bytes
+            if is_over or not read_bytes:
                 return True
         return False
 

@@ -55,12 +55,12 @@ class Ring:
             pass
         return self._data[self._start : records.position]
 
-    def release(self) -> bool:
-        """Give the room of what was read back to the kernel; return whether there was any."""
+    def release(self) -> int:
+        """Give the room of what was read back to the kernel; return how many bytes that are."""
         size = self._taken.position - self._start
         self._start = self._taken.position
         self._consumer[0] += size
-        return size > 0
+        return size
 
     def start(self) -> None:
         """Nothing of its own goes on here; see ``Spill``."""

@@ -78,12 +78,13 @@ class Spill:
         self._read += size
         return Records(data, 0, size)
 
-    def release(self) -> bool:
-        """Give the room of what was read back; return whether there was any."""
-        if self._released == self._read:
-            return not self._thread.is_alive() and self._ring.release()
+    def release(self) -> int:
+        """Give the room of what was read back; return how many bytes that are."""
+        size = self._read - self._released
+        if not size and not self._thread.is_alive():
+            return self._ring.release()
         self._released = self._read
-        return True
+        return size
 
     def stop(self) -> None:
         """Move no more; what is in the file and the ring can still be read."""
@@ -127,7 +128,7 @@ class Spill:
         if size:
             os.eventfd_write(self.fd, 1)
             self._batches.append(size)
-        return self._ring.release()
+        return self._ring.release() > 0
 
     def _write(self, data: memoryview, position: int) -> None:
         while data:

@@ -1,0 +1,45 @@
+"""Reading the ring: what waits is read whole, what comes meanwhile may wait."""
+
+import mmap
+import os
+from pathlib import Path
+
+from sslsniff import wire
+from sslsniff.capture import LiveCapture
+from sslsniff.kernel.ring import LARGEST_RECORD_BYTES, Ring
+from sslsniff.targets import Scope
+from tests.unit.ring import laid_out
+
+RING_BYTES = 1 << 16
+
+
+def ring_of(records: list[bytes], path: Path) -> Ring:
+    """Return a ring in a file, laid out as the kernel lays it out in memory."""
+    laid = laid_out(records)
+    page = mmap.PAGESIZE
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.truncate(fd, 2 * page + RING_BYTES + LARGEST_RECORD_BYTES)
+    os.pwrite(fd, laid.end.to_bytes(8, "little"), page)
+    os.pwrite(fd, laid.data, 2 * page)
+    return Ring(fd, RING_BYTES)
+
+
+def unloaded() -> None:
+    raise AssertionError
+
+
+def test_all_that_waits_is_read_however_little_may_be_left(tmp_path: Path) -> None:
+    """What halves wait for may be in it, and it may have waited for long."""
+    records = [
+        wire.DATA.pack(2, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 1000, 0) + bytes(1000)
+        for number in range(40)
+    ]
+    ring = ring_of(records, tmp_path / "ring")
+    capture = LiveCapture(
+        Scope(), unloaded, ring_bytes=RING_BYTES, call_limit_bytes=1000, note=print
+    )
+    capture._records = ring
+    assert len(list(capture._drain(1 << 20, RING_BYTES))) == len(records)
+    assert ring.waiting_bytes == 0
+    ring.close()
+    os.close(ring.fd)
