@@ -121,7 +121,7 @@ class _End:
 
     def flush(self) -> None:
         """See ``lanes.Lane``."""
-        self._connection.flush()
+        self._writer.flush()
 
     def _take_in_pieces(self, time_ns: int, tid: int, data: memoryview) -> None:
         looks, self.looks = self.looks, 0  # not in each of them
@@ -213,10 +213,6 @@ class SyntheticConnection:
         end = self._end_of(direction)
         end.last_ns = 0
         return None if end.ended else end
-
-    def flush(self) -> None:
-        """Let go of all data: write it."""
-        self._writer.flush()
 
     def shape(self, end: _End, tid: int, size: int, comment: str = "") -> Shape:
         """Return the shape of packets with ``size`` bytes of a thread's plaintext."""
