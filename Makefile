@@ -40,7 +40,7 @@ lint: .cache/developer
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h
+	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h sslsniff/*.c
 
 unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs
 	$(BIN)/pytest tests/unit tests/corpus tests/property
@@ -77,10 +77,10 @@ soak: .cache/bench-packages .cache/developer .cache/wheels rust
 format: .cache/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i bpf/*.c bpf/*.h
+	$(BIN)/clang-format -i bpf/*.c bpf/*.h sslsniff/*.c
 
 clean:
-	rm -rf .venv .cache bpf/*.bpf.o build dist
+	rm -rf .venv .cache bpf/*.bpf.o sslsniff/*.so build dist
 
 # Installs those of $(1) that are missing; asks the network only if one is.
 install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
@@ -124,7 +124,8 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(BIN)/pip install -q --disable-pip-version-check hatchling editables ziglang
 	@touch $@
 
-bpf/sslsniff.bpf.o: bpf/build.py $(wildcard bpf/*.c bpf/*.h) .cache/build-tools
+# Both are made at once.
+bpf/sslsniff.bpf.o: bpf/build.py $(wildcard bpf/*.c bpf/*.h) sslsniff/packing.c .cache/build-tools
 	$(BIN)/python bpf/build.py
 
 $(BIN)/sslsniff: bpf/sslsniff.bpf.o pyproject.toml

@@ -1,47 +1,49 @@
-"""Compile the BPF object. A hatchling build hook, and a script for ``make``.
+"""Compile what is not Python: the BPF object, and the library of ``sslsniff/packing.py``.
 
-The compiler is the one in the ``ziglang`` package, so that building needs no
-system compiler and no kernel headers.
+A hatchling build hook, and a script for ``make``. The compiler is the one in the ``ziglang``
+package, so that building needs no system compiler and no kernel headers.
 """
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-OBJECT = HERE / "sslsniff.bpf.o"
-SOURCE = HERE / "sslsniff.bpf.c"
+ROOT = Path(__file__).parent.parent
 
-# -mcpu=v3 needs kernel 5.1. ziglang turns the sanitizer and the stack protector on by default;
-# BPF has no runtime for them.
-FLAGS = (
-    *("-target", "bpfel-freestanding", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
+# ziglang turns the sanitizer and the stack protector on by default; BPF has no runtime for them.
+_FLAGS = (
+    *("-O2", "-Wall", "-Wextra", "-Werror"),
     *("-fno-sanitize=undefined", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
 )
+_BPF = ("-target", "bpfel-freestanding", "-mcpu=v3", "-g", "-c")  # v3 needs kernel 5.1
+_LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC", "-Ibpf")
+
+OUTPUTS = {
+    "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
+    "sslsniff/libpacking.so": (*_LIBRARY, "sslsniff/packing.c"),
+}
 
 
-def compile_object() -> Path:
-    """Compile ``sslsniff.bpf.c`` beside itself; return the object's path.
-
-    Raises ``subprocess.CalledProcessError`` where the compiler fails.
-    """
-    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-c", str(SOURCE), "-o", str(OBJECT)]
-    subprocess.run(command, check=True)
-    return OBJECT
+def compile_all() -> None:
+    """Compile all of ``OUTPUTS``; raises ``CalledProcessError`` where the compiler fails."""
+    for output, flags in OUTPUTS.items():
+        command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, *flags, "-o", output]
+        subprocess.run(command, check=True, cwd=ROOT)
 
 
 if __name__ == "__main__":
-    compile_object()
+    compile_all()
 else:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-    class ObjectHook(BuildHookInterface[Any]):
-        """Put the object into the wheel, and say that the wheel is for one machine kind."""
+    class CompileHook(BuildHookInterface[Any]):
+        """Put what is compiled into the wheel, and say that the wheel is for one machine kind."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Compile; called by hatchling before it collects files."""
             if self.target_name == "wheel":
-                compile_object()
+                compile_all()
                 build_data["pure_python"] = False
-                build_data["tag"] = "py3-none-linux_x86_64"
+                build_data["tag"] = f"py3-none-linux_{platform.machine()}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _GATHER_S = 0.002
 _BYTES_A_POLL = 8 << 20
-_HELD_BYTES = 1 << 20  # of the ring's room, while lanes take them,
+_HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
 _REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
 

@@ -27,6 +27,7 @@ from sslsniff.decoders.messages import (
 from sslsniff.lanes import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Request, Response
 from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes, list_bytes
+from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
@@ -57,6 +58,12 @@ class _DecodingLane:
         self.position += len(data)
         self.last_ns = time_ns
         self._conversation.feed(self._side, bytes(data), time_ns, tid)
+
+    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        """Nothing is faster than record by record."""
+
+    def recall(self) -> None:
+        """No key is kept."""
 
     def flush(self) -> None:
         """Nothing is held."""

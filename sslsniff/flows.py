@@ -79,6 +79,8 @@ class Flows:
         if connection is not None and self._lanes:
             for direction in directions:
                 lane = self._lanes.pop(_lane_key(key, direction), None)
+                if lane is not None:
+                    lane.recall()
                 if lane is not None and lane.last_ns:
                     count = lane.position - connection.position(direction)
                     connection.count(direction, count)

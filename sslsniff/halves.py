@@ -290,7 +290,9 @@ class Halves:
         """Let no lane take what a half passes from now on."""
         if half.whole is not None:
             self._catch_up(half.whole)
-        self.aliases.pop(half.lane_key, None)
+        lane = self._lanes.get(self.aliases.pop(half.lane_key, 0))
+        if lane is not None:
+            lane.recall()
 
     def _catch_up(self, whole: _Whole) -> None:
         """Note how far lanes got: what is told of a connection takes them back."""

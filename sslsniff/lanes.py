@@ -7,21 +7,34 @@ one after the other; a gap in the direction, or any other news of the connection
 
 from typing import Protocol
 
+from sslsniff.records import Records
+
 
 class Lane(Protocol):
     """Takes the bytes of one direction of one connection, in order, none missing."""
 
-    position: int
-    """Where the next byte belongs."""
+    @property
+    def position(self) -> int:
+        """Where the next byte belongs."""
 
-    last_ns: int
-    """When the last bytes passed; 0: none did."""
+    @property
+    def last_ns(self) -> int:
+        """When the last bytes passed; 0: none did."""
 
     def take(self, time_ns: int, tid: int, data: memoryview) -> None:
         """Take the bytes at ``position``, which moves on behind them.
 
         They are valid until ``flush``, so that nobody has to copy them.
         """
+
+    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        """Take as many of the ``records`` that come next as it can, of all lanes like it.
+
+        ``key`` is the key of the record that it took just before.
+        """
+
+    def recall(self) -> None:
+        """Forget that key: it is another's."""
 
     def flush(self) -> None:
         """Let go of what was taken: write it."""

@@ -9,6 +9,7 @@ import socket
 import struct
 
 from sslsniff.model import Address
+from sslsniff.packing import End
 
 LINK_RAW = 101
 """Link type of packets that begin with their IP header (LINKTYPE_RAW)."""
@@ -20,9 +21,8 @@ _WINDOW = 0xFFFF
 _WINDOW_SHIFT = 7  # with the full window 8 MiB may be under way (RFC 7323 section 2)
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65475, 1, 3, 3, _WINDOW_SHIFT)
 
-_NUMBERS = struct.Struct(">II")
-pack_numbers = _NUMBERS.pack
-NUMBERS_BYTES = _NUMBERS.size
+NUMBERS_BYTES = 8
+"""Two sequence numbers: that of the packet's first byte, and what is acknowledged."""
 
 _IPV4 = struct.Struct(">2sH6sH12s")
 _IPV6 = struct.Struct(">4sH38s")
@@ -44,17 +44,15 @@ DATA_END = _header_end(PUSH | ACK)
 class Sender:
     """One end of a synthetic TCP connection: the headers of what it sends.
 
-    Every packet acknowledges all that the peer sent.
+    Every packet acknowledges all that the peer sent. ``end`` and ``peer`` count.
     """
 
-    __slots__ = ("_addresses", "in_flight_bytes", "peer", "sequence")
+    __slots__ = ("_addresses", "end", "peer")
 
-    peer: "Sender"
-
-    def __init__(self, addresses: bytes, sequence: int) -> None:
+    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
         self._addresses = addresses
-        self.in_flight_bytes = 0  # sent, and not acknowledged by the peer
-        self.sequence = sequence
+        self.end = end
+        self.peer = peer
 
     def start(self, size: int) -> bytes:
         """Return what stands before the sequence numbers of a packet with ``size`` bytes of data.
@@ -63,31 +61,34 @@ class Sender:
         """
         raise NotImplementedError
 
-    def numbers(self, size: int) -> bytes:
-        """Return the sequence numbers of the next packet, sent and acknowledged: NUMBERS_BYTES.
+    def numbers(self, size: int) -> tuple[int, int]:
+        """Return the sequence numbers of the next packet, sent and acknowledged.
 
         ``size`` is how many of them it takes: a byte of data one, SYN and FIN too (RFC 9293, 3.4).
         """
-        sequence, peer = self.sequence, self.peer
-        self.sequence = (sequence + size) & WORD
-        self.in_flight_bytes += size
+        end, peer = self.end, self.peer
+        sequence = end.sequence
+        end.sequence = sequence + size & WORD
+        end.in_flight_bytes += size
         peer.in_flight_bytes = 0
-        return pack_numbers(sequence, peer.sequence)
+        return sequence, peer.sequence
 
-    def control(self, flags: int) -> tuple[bytes, bytes, bytes]:
-        """Return the headers of a packet without data: up to the numbers, these, and the rest."""
+    def control(self, flags: int) -> tuple[bytes, bytes]:
+        """Return the headers of a packet without data, up to the sequence numbers and the rest."""
         end = _header_end(flags)
-        numbers = self.numbers(1 if flags & (SYN | FIN) else 0)
-        if not flags & ACK:
-            numbers = numbers[:4] + bytes(4)
-        return self.start(len(end) - len(DATA_END)), numbers, end
+        return self.start(len(end) - len(DATA_END)), end
+
+    def control_numbers(self, flags: int) -> tuple[int, int]:
+        """Return the sequence numbers of the next packet without data, as ``numbers`` does."""
+        sequence, acknowledged = self.numbers(1 if flags & (SYN | FIN) else 0)
+        return sequence, acknowledged if flags & ACK else 0
 
 
 class _SenderIPv4(Sender):
     __slots__ = ("_sum",)
 
-    def __init__(self, addresses: bytes, sequence: int) -> None:
-        super().__init__(addresses, sequence)
+    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
+        super().__init__(addresses, end, peer)
         fixed = _IPV4_START + _IPV4_MIDDLE + addresses[:8]
         self._sum = sum(struct.unpack(f">{len(fixed) // 2}H", fixed))
 
@@ -102,36 +103,36 @@ class _SenderIPv4(Sender):
 class _SenderIPv6(Sender):
     __slots__ = ()
 
-    def __init__(self, addresses: bytes, sequence: int) -> None:
-        super().__init__(_IPV6_MIDDLE + addresses, sequence)
+    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
+        super().__init__(_IPV6_MIDDLE + addresses, end, peer)
 
     def start(self, size: int) -> bytes:
         return _IPV6.pack(_IPV6_START, 20 + size, self._addresses)
 
 
-def connect(client: Address, server: Address, number: int) -> tuple[Sender, Sender]:
+def connect(
+    client: Address, server: Address, number: int, ends: tuple[End, End]
+) -> tuple[Sender, Sender]:
     """Return both ends of the ``number``-th synthetic connection, before their handshake.
 
     The number spreads the initial sequence numbers: two connections between the same
     addresses must differ in theirs, or the second looks like a repetition of the first.
+    ``ends`` are where the client and the server count; they begin anew.
     """
-    ends = [_pack_ip(client.ip), _pack_ip(server.ip)]
-    ipv6 = max(map(len, ends)) == 16
+    ips = [_pack_ip(client.ip), _pack_ip(server.ip)]
+    ipv6 = max(map(len, ips)) == 16
     if ipv6:  # IPv4 beside IPv6 is written mapped (RFC 4291 section 2.5.5.2)
-        ends = [raw if len(raw) == 16 else b"\0" * 10 + b"\xff\xff" + raw for raw in ends]
+        ips = [raw if len(raw) == 16 else b"\0" * 10 + b"\xff\xff" + raw for raw in ips]
+    for which, end in enumerate(ends):
+        end.sequence = (number * 0x9E3779B1 + which) & WORD
+        end.in_flight_bytes = 0
     kind = _SenderIPv6 if ipv6 else _SenderIPv4
-    senders = [
-        kind(
-            source + destination + struct.pack(">HH", source_port, destination_port),
-            (number * 0x9E3779B1 + which) & WORD,
-        )
-        for which, source, destination, source_port, destination_port in (
-            (0, ends[0], ends[1], client.port, server.port),
-            (1, ends[1], ends[0], server.port, client.port),
-        )
-    ]
-    senders[0].peer, senders[1].peer = senders[1], senders[0]
-    return senders[0], senders[1]
+    near, far = ends
+    forth, back = (
+        struct.pack(">HH", client.port, server.port),
+        struct.pack(">HH", server.port, client.port),
+    )
+    return kind(ips[0] + ips[1] + forth, near, far), kind(ips[1] + ips[0] + back, far, near)
 
 
 def _pack_ip(text: str) -> bytes:

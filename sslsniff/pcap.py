@@ -6,27 +6,22 @@ its own machine's byte order.
 """
 
 import contextlib
-import functools
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
-from sslsniff.packets import LINK_RAW, NUMBERS_BYTES, WORD
-
-Piece = bytes | memoryview
-
-BATCH_BYTES = 1 << 20
-"""Packets are written once so many bytes of them have come together."""
+from sslsniff.packets import LINK_RAW, NUMBERS_BYTES
+from sslsniff.packing import Batch, End, Shape
+from sslsniff.records import Records
 
 LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
 
 _SHORTEST_RECORD_BYTES = 16
-_LARGE_PART_BYTES = 1024
-_MOST_PIECES = 1024  # IOV_MAX
+_TIME_BYTES = 8
 
 
 class Packet(NamedTuple):
@@ -56,17 +51,6 @@ class PacketReader(Protocol):
         """Yield the whole packets in the order of the file."""
 
 
-Pack = Callable[[bytes, int, int, bytes, bytes, bytes], bytes]
-
-Shape = tuple[Pack, bytes, bytes, bytes, bytes, int]
-"""What the packets of one length have in common, in the file: all but times and numbers.
-
-``(pack, before, between, behind, tail, total_bytes)``: ``pack`` puts ``before``, two words of time,
-``between``, TCP's sequence numbers and ``behind`` together; then come data and ``tail``, all of it
-``total_bytes`` long. Without names, as it is taken apart for each packet.
-"""
-
-
 class Origin(NamedTuple):
     """Where a packet is from: an interface of the file, a process and its thread if known.
 
@@ -83,8 +67,7 @@ class PacketWriter:
 
     ``file`` gets whole packets only. When it takes no more, it is cut back to the last
     whole packet where it can be, ``OutputError`` is raised once, and the rest is dropped.
-
-    ``parts`` is the batch, of ``batch_bytes``; who adds to it flushes it at BATCH_BYTES.
+    ``batch`` is what was not written yet.
     """
 
     high_ns: int
@@ -96,10 +79,12 @@ class PacketWriter:
         # Unbuffered, so that nothing is left behind in a buffer when the disk is full.
         self._file: IO[bytes] = getattr(file, "raw", file)
         self._fd: int | None = None
+        self._is_new = False  # a regular file that nobody else writes
         with contextlib.suppress(OSError):  # what only behaves like a file has none
             self._fd = self._file.fileno()
-        self.parts: list[Piece] = []
-        self.batch_bytes = 0
+            found = os.fstat(self._fd)
+            self._is_new = stat.S_ISREG(found.st_mode) and not found.st_size
+        self.batch = Batch(self.high_ns, self.low_ns)
         self._written_bytes = 0
         self._failed = False
 
@@ -124,20 +109,28 @@ class PacketWriter:
         """
         captured = len(start) + NUMBERS_BYTES + len(behind) + size + zeros
         before, between, tail = self._surround(origin, captured, comment)
-        between += start
-        tail = bytes(zeros) + tail
-        form = _compiled(f"<{len(before)}sII{len(between)}s{NUMBERS_BYTES}s{len(behind)}s")
-        return form.pack, before, between, behind, tail, form.size + size + len(tail)
+        up_to_numbers = before + bytes(_TIME_BYTES) + between + start
+        head = up_to_numbers + bytes(NUMBERS_BYTES) + behind
+        return Shape(head, bytes(zeros) + tail, size, len(before), len(up_to_numbers))
 
-    def packet(self, shape: Shape, time_ns: int, numbers: bytes, data: Piece = b"") -> None:
-        """Add a packet of a shape; ``data``, as long as that says, must stay so until a flush."""
-        pack, before, between, behind, tail, total_bytes = shape
-        high, low = divmod(time_ns, self.high_ns)
-        head = pack(before, high & WORD, low // self.low_ns, between, numbers, behind)
-        self.parts += (head, data, tail)
-        self.batch_bytes += total_bytes
-        if self.batch_bytes >= BATCH_BYTES:
+    def packet(
+        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes = b""
+    ) -> None:
+        """Add a packet of a shape with TCP's sequence numbers, its own and the acknowledged."""
+        self.batch.put(shape, time_ns, numbers, data)
+        self._flush_full()
+
+    def next_packet(self, end: End, shape: Shape, time_ns: int, data: bytes) -> None:
+        """Add the next packet with data of a direction."""
+        self.batch.put_next(end, shape, time_ns, data)
+        self._flush_full()
+
+    def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
+        """Add the packets of the records that come next: see ``Batch.follow``."""
+        self.batch.follow(end, key, records, clock_offset_ns)
+        while self.batch.is_full:
             self.flush()
+            self.batch.follow(end, key, records, clock_offset_ns)
 
     def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
         """Return what the format writes before and behind the time, and behind the packet."""
@@ -148,18 +141,13 @@ class PacketWriter:
 
     def flush(self) -> None:
         """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
-        parts, self.parts = self.parts, []
-        size, self.batch_bytes = self.batch_bytes, 0
-        if self._failed or not parts:
-            return
         before = self._written_bytes
-        # To join small parts costs less than to hand each over, to join large ones more.
-        is_joined = self._fd is None or size < len(parts) * _LARGE_PART_BYTES
         try:
-            self._write([b"".join(parts)] if is_joined else parts.copy())
+            if not self._failed:
+                self._write()
         except OSError as error:
             self._failed = True
-            batch = b"".join(parts)[: self._written_bytes - before]
+            batch = self.batch.joined()[: self._written_bytes - before]
             self._written_bytes = before + self._whole_bytes(batch, before)
             self._cut_back()
             if isinstance(error, BrokenPipeError):
@@ -169,21 +157,31 @@ class PacketWriter:
                 f" (its first {self._written_bytes} bytes are whole and can be read)",
                 "make room or name a file elsewhere",
             ) from error
+        finally:
+            self.batch.clear()
 
-    def _write(self, pieces: list[Piece]) -> None:
+    def _add(self, raw: bytes) -> None:
+        """Add what is no packet."""
+        self.batch.add(raw)
+        self._flush_full()
+
+    def _flush_full(self) -> None:
+        if self.batch.is_full:
+            self.flush()
+
+    def _write(self) -> None:
         """Write all; raises ``OSError`` with ``_written_bytes`` at what the file took."""
-        at = 0
-        while at < len(pieces):
-            if self._fd is None:
-                size = self._file.write(pieces[at])
-            else:
-                size = os.writev(self._fd, pieces[at : at + _MOST_PIECES])
-            self._written_bytes += size
-            while at < len(pieces) and size >= len(pieces[at]):
-                size -= len(pieces[at])
-                at += 1
-            if size:  # an unbuffered file may take a part only
-                pieces[at] = memoryview(pieces[at])[size:]
+        if self._fd is None:
+            rest = self.batch.joined()
+            while rest:  # an unbuffered file may take a part only
+                size = self._file.write(rest)
+                self._written_bytes += size
+                rest = rest[size:]
+            return
+        end = self._written_bytes + self.batch.size
+        while self._written_bytes < end:
+            skipped = self.batch.size - (end - self._written_bytes)
+            self._written_bytes += self.batch.write(self._fd, skipped)
 
     def _whole_bytes(self, batch: bytes, position: int) -> int:
         """Return how many bytes of the batch, which stands at ``position``, are whole records."""
@@ -199,8 +197,8 @@ class PacketWriter:
         raise NotImplementedError
 
     def _cut_back(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+        if self._is_new:
+            with contextlib.suppress(OSError, ValueError):
                 self._file.truncate(self._written_bytes)
 
 
@@ -218,7 +216,7 @@ class PcapWriter(PacketWriter):
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
-        self.parts.append(_FILE.pack(_MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW))
+        self._add(_FILE.pack(_MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW))
 
     def interface(self, name: str, description: str) -> int:
         """See ``PacketWriter``: classic pcap has one interface without a name."""
@@ -229,8 +227,3 @@ class PcapWriter(PacketWriter):
 
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return _RECORD.size + _RECORD.unpack_from(batch, at)[2] if position else _FILE.size
-
-
-@functools.cache
-def _compiled(form: str) -> struct.Struct:
-    return struct.Struct(form)

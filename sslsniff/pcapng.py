@@ -68,7 +68,7 @@ class PcapngWriter(PacketWriter):
     def __init__(self, file: BinaryIO, application: str, system: str, comment: str) -> None:
         super().__init__(file)
         self._interfaces = 0
-        self.parts.append(
+        self._add(
             _block(
                 _SECTION_TYPE,
                 struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
@@ -81,7 +81,7 @@ class PcapngWriter(PacketWriter):
 
     def interface(self, name: str, description: str) -> int:
         """See ``PacketWriter``."""
-        self.parts.append(
+        self._add(
             _block(
                 _INTERFACE,
                 struct.pack("<HHI", LINK_RAW, 0, 0)
@@ -109,7 +109,7 @@ class PcapngWriter(PacketWriter):
         interface = 0 if self._interfaces else self.interface("sslsniff", "")
         fields = struct.pack("<III", interface, time_ns >> 32 & WORD, time_ns & WORD)
         options = _text_option(_COMMENT, comment) + _END_OF_OPTIONS
-        self.parts.append(_block(_STATISTICS, fields + options))
+        self._add(_block(_STATISTICS, fields + options))
 
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return int(_LENGTH.unpack_from(batch, at + 4)[0])

@@ -12,8 +12,11 @@ from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
 from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
-from sslsniff.packets import ACK, DATA_END, FIN, SYN, WORD, Sender, connect, pack_numbers
-from sslsniff.pcap import BATCH_BYTES, Origin, PacketWriter, Piece, Shape
+from sslsniff.packets import ACK, DATA_END, FIN, SYN, Sender, connect
+from sslsniff.packing import KEPT_SHAPES, End, Pair, Shape
+from sslsniff.pcap import Origin, PacketWriter
+from sslsniff.records import Records
+from sslsniff.wire import DIRECTIONS
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins behind it."""
@@ -26,11 +29,9 @@ both layouts. Ports of other protocols, such as 5432, show neither; 4.0 was meas
 """
 
 _SEGMENT_BYTES = nulltls.LARGEST_RECORD_BYTES
-_UNACKNOWLEDGED_BYTES = 1 << 20  # far below the window of 8 MiB
-_KEPT_SHAPES = 4
 _LOOKS = 8
 _LOOKED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
-_ZEROS = memoryview(bytes(_SEGMENT_BYTES))
+_ZEROS = bytes(_SEGMENT_BYTES)
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
 _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
@@ -39,101 +40,92 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 class _End:
     """One direction, and the lane of it: its sender, and the shapes of its last packets.
 
-    ``ended`` says that its FIN is written. ``looks`` is among how many of its next packets a
+    ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
     message's beginning is looked for, while what passes cannot be dissected.
     """
 
     __slots__ = (
+        "_acknowledgement",
         "_connection",
-        "_record_bytes",
         "_shapes",
-        "_tid",
         "_writer",
         "direction",
         "ended",
-        "last_ns",
-        "looks",
-        "position",
         "sender",
+        "state",
     )
 
     sender: Sender
+    _acknowledgement: Shape  # of what the peer sends
 
     def __init__(
         self,
         connection: "SyntheticConnection",
         direction: Direction,
         writer: PacketWriter,
-        record_bytes: int,
+        state: End,
     ) -> None:
         self.direction = direction
         self.ended = False
-        self.position = 0
-        self.last_ns = 0
-        self.looks = _LOOKS
+        self.state = state
         self._connection = connection
         self._writer = writer
-        self._record_bytes = record_bytes
-        self._tid = 0  # whose shapes these are
         self._shapes: dict[int, Shape] = {}
+
+    @property
+    def position(self) -> int:
+        """See ``lanes.Lane``."""
+        return self.state.position
+
+    @property
+    def last_ns(self) -> int:
+        """See ``lanes.Lane``."""
+        return self.state.last_ns
 
     def begin(self, sender: Sender) -> None:
         """Go on as the end of another synthetic connection."""
         self.sender = sender
         self.ended = False
-        self.looks = _LOOKS
-        self._shapes.clear()
+        self.state.looks = _LOOKS
+        self._forget_shapes()
+        self._acknowledgement = self._connection.control_shape(self, ACK)
+        self.state.acknowledge_by(self._acknowledgement)
 
-    def take(self, time_ns: int, tid: int, data: Piece) -> None:
+    def take(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``lanes.Lane``."""
-        connection = self._connection
-        if not connection.settled and (self.looks or connection.speaker is not self):
-            connection.look(self, time_ns, data)
-        if tid != self._tid:
-            self._shapes.clear()
-            self._tid = tid
-        size = len(data)
-        shape = self._shapes.get(size)
-        if shape is None:
-            if size > _SEGMENT_BYTES:
-                self._take_in_pieces(time_ns, tid, memoryview(data))
-                return
-            shape = self._new_shape(size)
-        self.last_ns = time_ns
-        self.position += size
-        # What sender.numbers() and writer.packet() do: two calls are a fifth of all.
-        sender, writer = self.sender, self._writer
-        sequence, peer = sender.sequence, sender.peer
-        size += self._record_bytes
-        sender.sequence = (sequence + size) & WORD
-        sender.in_flight_bytes += size
-        peer.in_flight_bytes = 0
-        pack, before, between, behind, tail, total_bytes = shape
-        high, low = divmod(time_ns, writer.high_ns)
-        numbers = pack_numbers(sequence, peer.sequence)
-        head = pack(before, high & WORD, low // writer.low_ns, between, numbers, behind)
-        writer.parts += (head, data, tail)
-        writer.batch_bytes += total_bytes
-        if writer.batch_bytes >= BATCH_BYTES:
-            writer.flush()
-        if sender.in_flight_bytes > _UNACKNOWLEDGED_BYTES:
-            connection.acknowledge(self, time_ns)
+        state = self.state
+        self._connection.look(self, time_ns, data)
+        if tid != state.tid:
+            self._forget_shapes()
+            state.tid = tid
+        for start in range(0, len(data), _SEGMENT_BYTES):
+            piece = data[start : start + _SEGMENT_BYTES]
+            self._writer.next_packet(state, self._shape(len(piece)), time_ns, bytes(piece))
+
+    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        """See ``lanes.Lane``."""
+        self._writer.follow(self.state, key, records, clock_offset_ns)
+
+    def recall(self) -> None:
+        """See ``lanes.Lane``."""
+        self._writer.batch.forget(self.state)
 
     def flush(self) -> None:
         """See ``lanes.Lane``."""
         self._writer.flush()
 
-    def _take_in_pieces(self, time_ns: int, tid: int, data: memoryview) -> None:
-        looks, self.looks = self.looks, 0  # not in each of them
-        for start in range(0, len(data), _SEGMENT_BYTES):
-            self.take(time_ns, tid, data[start : start + _SEGMENT_BYTES])
-        self.looks = looks
-
-    def _new_shape(self, size: int) -> Shape:
-        if len(self._shapes) >= _KEPT_SHAPES:
-            self._shapes.clear()
-        shape = self._shapes[size] = self._connection.shape(self, self._tid, size)
+    def _shape(self, size: int) -> Shape:
+        shape = self._shapes.get(size)
+        if shape is None:
+            if len(self._shapes) >= KEPT_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[size] = self._connection.shape(self, self.state.tid, size)
+            self.state.keep(self._shapes.values())
         return shape
+
+    def _forget_shapes(self) -> None:
+        self._shapes.clear()
+        self.state.keep(())
 
 
 class SyntheticConnection:
@@ -143,8 +135,7 @@ class SyntheticConnection:
     HTTP/1 message: its rest would spoil the dissection of all that follows. ``numbers`` gives
     each synthetic connection a number of its own; ``plays`` is the side of the process;
     ``wraps`` asks for TLS records. ``ends`` are the client's and the server's address in the
-    packets, ``client_port`` is the client's real port where that is another. ``settled`` says that
-    what follows can be dissected.
+    packets, ``client_port`` is the client's real port where that is another.
     """
 
     __slots__ = (
@@ -153,6 +144,7 @@ class SyntheticConnection:
         "_connection",
         "_interface",
         "_numbers",
+        "_pair",
         "_part",
         "_plays",
         "_read",
@@ -161,8 +153,6 @@ class SyntheticConnection:
         "_writer",
         "_written",
         "ends",
-        "settled",
-        "speaker",
     )
 
     def __init__(
@@ -188,11 +178,10 @@ class SyntheticConnection:
         self._record_bytes = nulltls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
-        self.settled = False
         self._stray = False  # whether this part has bytes that cannot be dissected
-        self._read = _End(self, Direction.READ, writer, self._record_bytes)
-        self._written = _End(self, Direction.WRITE, writer, self._record_bytes)
-        self.speaker = self._read  # whose bytes were looked at last
+        self._pair = Pair()
+        self._read = self._new_end(Direction.READ)
+        self._written = self._new_end(Direction.WRITE)
 
     def take(self, chunk: Chunk) -> None:
         """Write a chunk; ``OutputError`` when the file takes no more."""
@@ -200,9 +189,9 @@ class SyntheticConnection:
         if end.ended:  # its object was used again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
-        end.position = chunk.offset
+        end.state.position = chunk.offset
         if chunk.missing:
-            if not self.settled:
+            if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(end, chunk)
         elif chunk.data:
@@ -211,7 +200,7 @@ class SyntheticConnection:
     def lane(self, direction: Direction) -> Lane | None:
         """Return what writes the next bytes of a direction, None where it has ended."""
         end = self._end_of(direction)
-        end.last_ns = 0
+        end.state.last_ns = 0
         return None if end.ended else end
 
     def shape(self, end: _End, tid: int, size: int, comment: str = "") -> Shape:
@@ -223,21 +212,26 @@ class SyntheticConnection:
         origin = self._origin(end, tid)
         return self._writer.shape(origin, start, behind, size, zeros=zeros, comment=comment)
 
-    def acknowledge(self, end: _End, time_ns: int) -> None:
-        """Let the peer say that it has received all that was sent."""
-        self._control(self._peer(end), time_ns, ACK)
+    def control_shape(self, end: _End, flags: int, comment: str = "", tid: int = 0) -> Shape:
+        """Return the shape of a packet without data."""
+        start, behind = end.sender.control(flags)
+        return self._writer.shape(self._origin(end, tid), start, behind, 0, comment=comment)
 
-    def look(self, end: _End, time_ns: int, data: Piece) -> None:
+    def look(self, end: _End, time_ns: int, data: bytes | memoryview) -> None:
         """Look whether a message begins with ``data``: if so, what follows can be dissected.
 
         One begins where the sides take turns, or soon after: who speaks on and on is in the middle
         of one, or speaks something else, and need not be looked at again before the next turn.
         """
-        if end is not self.speaker:
-            self.speaker = end
-            end.looks = _LOOKS
-        end.looks -= 1
-        self._settle(time_ns, bytes(data[:_LOOKED_BYTES]))
+        pair, speaker = self._pair, DIRECTIONS.index(end.direction)
+        if pair.settled:
+            return
+        if speaker != pair.speaker:
+            pair.speaker = speaker
+            end.state.looks = _LOOKS
+        if end.state.looks:
+            end.state.looks -= 1
+            self._settle(time_ns, bytes(data[:_LOOKED_BYTES]))
 
     def begin(self) -> None:
         """Write the handshakes of a connection on which nothing passed so far."""
@@ -258,6 +252,12 @@ class SyntheticConnection:
         self.begin()
         self._finish(time_ns, "")
 
+    def _new_end(self, direction: Direction) -> _End:
+        state = self._pair.ends[DIRECTIONS.index(direction)]
+        state.record_bytes = self._record_bytes
+        state.looks = _LOOKS
+        return _End(self, direction, self._writer, state)
+
     def _end_of(self, direction: Direction) -> _End:
         return self._written if direction is Direction.WRITE else self._read
 
@@ -273,9 +273,8 @@ class SyntheticConnection:
         self, end: _End, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
-        start, numbers, behind = end.sender.control(flags)
-        shape = self._writer.shape(self._origin(end, tid), start, behind, 0, comment=comment)
-        self._writer.packet(shape, time_ns, numbers)
+        shape = self.control_shape(end, flags, comment, tid)
+        self._writer.packet(shape, time_ns, end.sender.control_numbers(flags))
 
     def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
         """Write a packet with data that is in no record of ours."""
@@ -299,7 +298,7 @@ class SyntheticConnection:
         elif starts and self._stray:
             self._finish(time_ns, GOES_ON)
             self._begin(time_ns)
-        self.settled = starts
+        self._pair.settled = starts
         self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
@@ -330,7 +329,7 @@ class SyntheticConnection:
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        senders = connect(*self.ends, next(self._numbers))
+        senders = connect(*self.ends, next(self._numbers), (client.state, server.state))
         client.begin(senders[0])
         server.begin(senders[1])
         positions = self._read.position, self._written.position
@@ -370,7 +369,7 @@ class SyntheticConnection:
         if missing > LARGEST_FILLED_GAP_BYTES:
             self._finish(time_ns, GOES_ON)
             self._begin(time_ns, Lost(missing, 0, cause, end.direction), chunk.tid)
-            self.settled = self._stray = False
+            self._pair.settled = self._stray = False
             return
         for start in range(0, missing, _SEGMENT_BYTES):
             zeros = _ZEROS[: missing - start]

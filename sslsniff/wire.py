@@ -198,6 +198,7 @@ def hand_over(
                 start = at + _PLAINTEXT_AT
                 records.position = (at + HEADER_BYTES + length + 7) & ~7
                 lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
+                lane.follow(key, records, clock_offset_ns)
                 taker = lane
                 continue
         record = records.next()

@@ -14,6 +14,7 @@ from sslsniff.flows import Flows
 from sslsniff.halves import Halves
 from sslsniff.lanes import Lanes, lane_key
 from sslsniff.model import Connection, Summary
+from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.jsonl import JsonSink
 from sslsniff.sinks.pcap import PcapSink
@@ -91,7 +92,9 @@ acts = st.lists(
         st.sampled_from([1, 2]),
         st.sampled_from(["data"] * 12 + ["gap", "cut", "ended", "closed", "addresses", "exited"]),
         st.integers(0, 1),
-        st.sampled_from([REQUEST, RESPONSE, REQUEST[:30], b"\0" * 30, b"x" * 20_000, b""]),
+        st.sampled_from(
+            [REQUEST, RESPONSE, REQUEST[:30], b"\0" * 30, b"x" * 5000, b"x" * 20_000, b""]
+        ),
         st.integers(70, 72),
     ),
     max_size=60,
@@ -224,6 +227,12 @@ class Taker:
         self.position += len(data)
         self.did.append(bytes(data).decode())
 
+    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        self.did.append("followed")
+
+    def recall(self) -> None:
+        self.did.append("recalled")
+
     def flush(self) -> None:
         self.did.append("flushed")
 
@@ -240,4 +249,4 @@ def test_lanes_take_whole_records_and_let_go_of_them(flag: str) -> None:
     lanes: Lanes = {lane_key(1, 1): taker}
     ring = laid_out([a, b, other, c], **{flag: 3})
     assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
-    assert taker.did == ["a", "b", "flushed"]
+    assert taker.did == ["a", "followed", "b", "followed", "flushed"]

@@ -1,5 +1,7 @@
 """Headers of synthetic TCP; scapy and dpkt read them."""
 
+import struct
+
 import dpkt
 import pytest
 from scapy.layers.inet import IP, TCP
@@ -7,28 +9,35 @@ from scapy.layers.inet6 import IPv6
 
 from sslsniff.model import Address
 from sslsniff.packets import ACK, DATA_END, FIN, LINK_RAW, SYN, Sender, connect
+from sslsniff.packing import Pair
 from sslsniff.segments import parse
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)
 
 
+def between(client: Address, server: Address, number: int) -> tuple[Sender, Sender]:
+    far, near = Pair().ends
+    return connect(client, server, number, (near, far))
+
+
 def data(sender: Sender, payload: bytes) -> bytes:
     size = len(payload)
-    return sender.start(size) + sender.numbers(size) + DATA_END + payload
+    return sender.start(size) + struct.pack(">II", *sender.numbers(size)) + DATA_END + payload
 
 
 def control(sender: Sender, flags: int) -> bytes:
-    return b"".join(sender.control(flags))
+    start, behind = sender.control(flags)
+    return start + struct.pack(">II", *sender.control_numbers(flags)) + behind
 
 
 @pytest.mark.parametrize(("client", "server"), [(NEAR, FAR), (NEAR6, FAR6)])
 def test_handshake_and_data(client: Address, server: Address) -> None:
-    near, far = connect(client, server, 1)
+    near, far = between(client, server, 1)
     packets = [control(near, SYN), control(far, SYN | ACK), control(near, ACK)]
     packets += [data(near, b"hello"), data(far, b"bye"), control(near, FIN | ACK)]
     segments = [parse(LINK_RAW, packet) for packet in packets]
-    first, second = near.sequence - 7, far.sequence - 4
+    first, second = near.end.sequence - 7, far.end.sequence - 4
     assert [segment.sequence for segment in segments if segment] == [
         first, second, first + 1, first + 1, second + 1, first + 6,
     ]  # fmt: skip
@@ -45,7 +54,7 @@ def test_handshake_and_data(client: Address, server: Address) -> None:
 
 
 def test_headers_agree_with_dpkt() -> None:
-    near, _ = connect(NEAR, FAR, 3)
+    near, _ = between(NEAR, FAR, 3)
     packet = dpkt.ip.IP(data(near, bytes(100)))
     stated = packet.sum
     packet.sum = 0
@@ -54,34 +63,36 @@ def test_headers_agree_with_dpkt() -> None:
 
 
 def test_sequence_numbers_wrap() -> None:
-    near, far = connect(NEAR, FAR, 1)
-    near.sequence = 2**32 - 3
+    near, far = between(NEAR, FAR, 1)
+    near.end.sequence = 2**32 - 3
     near.numbers(10)
-    assert near.sequence == 7
+    assert near.end.sequence == 7
     acknowledged = parse(LINK_RAW, data(far, b"x"))
     assert acknowledged
     assert IP(control(far, ACK))[TCP].ack == 7
-    near.sequence = 2**32 - 1
-    near.control(FIN | ACK)
-    assert near.sequence == 0
+    near.end.sequence = 2**32 - 1
+    near.control_numbers(FIN | ACK)
+    assert near.end.sequence == 0
 
 
 def test_initial_numbers_differ() -> None:
-    initial = {end.sequence for number in range(1000) for end in connect(NEAR, FAR, number)}
+    initial = {
+        sender.end.sequence for number in range(1000) for sender in between(NEAR, FAR, number)
+    }
     assert len(initial) == 2000
 
 
 def test_bytes_in_flight_end_with_an_acknowledgement() -> None:
-    near, far = connect(NEAR, FAR, 1)
+    near, far = between(NEAR, FAR, 1)
     near.numbers(1000)
     near.numbers(500)
-    assert near.in_flight_bytes == 1500
-    far.control(ACK)
-    assert near.in_flight_bytes == 0
+    assert near.end.in_flight_bytes == 1500
+    far.control_numbers(ACK)
+    assert near.end.in_flight_bytes == 0
 
 
 def test_mixed_families_are_written_mapped() -> None:
-    near, _ = connect(NEAR, NEAR6, 1)
+    near, _ = between(NEAR, NEAR6, 1)
     segment = parse(LINK_RAW, data(near, b""))
     assert segment
     assert Address.of(*segment.source) == NEAR
@@ -90,4 +101,4 @@ def test_mixed_families_are_written_mapped() -> None:
 
 def test_sender_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
-        Sender(b"", 0).start(0)
+        Sender(b"", *Pair().ends).start(0)

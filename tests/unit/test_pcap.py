@@ -13,16 +13,18 @@ from scapy.utils import PcapWriter as ScapyWriter
 
 from sslsniff.errors import OutputError
 from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import BATCH_BYTES, Origin, PacketWriter, PcapWriter
+from sslsniff.packing import BATCH_BYTES
+from sslsniff.pcap import Origin, PacketWriter, PcapWriter
 from sslsniff.pcap_reader import PcapReader, is_pcap
 
 TIME_NS = 1_700_000_000_123_456_789
 HEAD = b"<numbers1>"
+NUMBERS = struct.unpack(">II", b"numbers1")
 
 
 def add(writer: PacketWriter, time_ns: int, data: bytes, zeros: int = 0) -> None:
     shape = writer.shape(Origin(0, None, inbound=False), b"<", b">", len(data), zeros=zeros)
-    writer.packet(shape, time_ns, b"numbers1", data)
+    writer.packet(shape, time_ns, NUMBERS, data)
 
 
 def written(count: int = 3) -> bytes:
@@ -58,7 +60,7 @@ def test_dpkt_and_scapy_agree() -> None:
     writer = PcapWriter(file)
     start, behind = bytes(packet)[:24], bytes(packet)[32:]
     shape = writer.shape(Origin(0, None, inbound=False), start, behind, 0)
-    writer.packet(shape, TIME_NS, bytes(packet)[24:32])
+    writer.packet(shape, TIME_NS, struct.unpack(">II", bytes(packet)[24:32]))
     writer.flush()
     file.seek(0)
     with ScapyReader(file) as reader:
@@ -153,12 +155,15 @@ def test_error_is_told_once_and_nothing_piles_up() -> None:
         for _ in range(10):
             add(writer, TIME_NS, bytes(BATCH_BYTES))
         writer.flush()
-    assert writer.parts == []
+    assert writer.batch.size == 0
 
 
 def test_pcap_tells_nothing_beside() -> None:
     writer = PcapWriter(io.BytesIO())
     assert writer.interface("name", "") == 0
-    *_, tail, _ = writer.shape(Origin(0, None, inbound=True), b"", b"", 0, comment="comment")
-    assert tail == b""
+    before = writer.batch.size
+    shape = writer.shape(Origin(0, None, inbound=True), b"", b"", 0, comment="comment")
+    writer.packet(shape, 0, NUMBERS)
+    assert writer.batch.size == before + 16 + 8
     writer.statistics(0, "comment")
+    assert writer.batch.size == before + 16 + 8

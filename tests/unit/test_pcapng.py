@@ -15,6 +15,7 @@ from sslsniff.pcapng import SECTION, PcapngReader, PcapngWriter
 
 TIME_NS = 1_700_000_000_123_456_789
 HEAD = b"<numbers1>"
+NUMBERS = struct.unpack(">II", b"numbers1")
 
 
 def written(*packets: tuple[bytes, str]) -> bytes:
@@ -24,7 +25,7 @@ def written(*packets: tuple[bytes, str]) -> bytes:
     for number, (data, comment) in enumerate(packets):
         origin = Origin(interface, (7, 8), inbound=True)
         shape = writer.shape(origin, b"<", b">", len(data), comment=comment)
-        writer.packet(shape, TIME_NS + number, b"numbers1", data)
+        writer.packet(shape, TIME_NS + number, NUMBERS, data)
     writer.statistics(TIME_NS, "all there is")
     writer.flush()
     return file.getvalue()
