@@ -193,6 +193,14 @@ class Batch:
         self._library.batch_clear(self._batch)
 
 
+def reserve(fd: int, position: int, size: int) -> None:
+    """Give a file room for so many bytes, where its file system can, and leave its length as it is.
+
+    What is not used has to be given back, by truncating the file to its length.
+    """
+    _library().reserve(fd, position, size)
+
+
 def _check(fits: int) -> None:
     if not fits:
         raise ValueError("data that is not of its shape's size, or finds no room")
@@ -212,6 +220,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "batch_forget": (None, [c_void_p, POINTER(End)]),
     "batch_write": (c_long, [c_void_p, c_int, c_uint64]),
     "batch_join": (None, [c_void_p, c_char_p]),
+    "reserve": (None, [c_int, c_uint64, c_uint64]),
 }
 
 

@@ -14,7 +14,7 @@ from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
 from sslsniff.packets import LINK_RAW, NUMBERS_BYTES
-from sslsniff.packing import Batch, End, Shape
+from sslsniff.packing import Batch, End, Shape, reserve
 from sslsniff.records import Records
 
 LARGEST_PACKET_BYTES = 16 << 20
@@ -22,6 +22,8 @@ LARGEST_PACKET_BYTES = 16 << 20
 
 _SHORTEST_RECORD_BYTES = 16
 _TIME_BYTES = 8
+_SMALL_FILE_BYTES = 4 << 20
+_RESERVED_BYTES = 16 << 20
 
 
 class Packet(NamedTuple):
@@ -84,6 +86,7 @@ class PacketWriter:
             self._fd = self._file.fileno()
             found = os.fstat(self._fd)
             self._is_new = stat.S_ISREG(found.st_mode) and not found.st_size
+        self._reserved_bytes = 0
         self.batch = Batch(self.high_ns, self.low_ns)
         self._written_bytes = 0
         self._failed = False
@@ -160,6 +163,12 @@ class PacketWriter:
         finally:
             self.batch.clear()
 
+    def close(self) -> None:
+        """Write the rest; the file itself stays open. Raises what ``flush`` does."""
+        self.flush()
+        if self._reserved_bytes:
+            self._cut_back()
+
     def _add(self, raw: bytes) -> None:
         """Add what is no packet."""
         self.batch.add(raw)
@@ -179,6 +188,9 @@ class PacketWriter:
                 rest = rest[size:]
             return
         end = self._written_bytes + self.batch.size
+        if self._is_new and end > max(self._reserved_bytes, _SMALL_FILE_BYTES):
+            reserve(self._fd, self._written_bytes, _RESERVED_BYTES)
+            self._reserved_bytes = self._written_bytes + _RESERVED_BYTES
         while self._written_bytes < end:
             skipped = self.batch.size - (end - self._written_bytes)
             self._written_bytes += self.batch.write(self._fd, skipped)

@@ -202,7 +202,7 @@ class PcapSink(Sink):
         """See ``Sink``: writes all that is held back; the file itself stays open."""
         for waiting in list(self._waiting.values()):
             self._start(waiting).begin()
-        self._writer.flush()
+        self._writer.close()
 
     def _start(self, waiting: _Waiting) -> SyntheticConnection:
         connection = waiting.connection

@@ -2,12 +2,13 @@
 
 import os
 import struct
+from pathlib import Path
 
 import pytest
 
 from sslsniff import wire
 from sslsniff.lanes import lane_key
-from sslsniff.packing import BATCH_BYTES, KEPT_SHAPES, Batch, End, Pair, Shape
+from sslsniff.packing import BATCH_BYTES, KEPT_SHAPES, Batch, End, Pair, Shape, reserve
 from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
@@ -187,3 +188,11 @@ def test_writing_goes_on_where_it_stopped() -> None:
     with pytest.raises(BrokenPipeError):
         writing.batch.write(writer, 0)
     os.close(writer)
+
+
+def test_reserved_room_does_not_lengthen_a_file(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        file.write(b"begun")
+        reserve(file.fileno(), 5, 1 << 20)
+        assert os.fstat(file.fileno()).st_size == 5
+        assert os.fstat(file.fileno()).st_blocks * 512 >= 1 << 20

@@ -1,6 +1,7 @@
 """Classic pcap, written and read."""
 
 import io
+import os
 import resource
 import struct
 from pathlib import Path
@@ -111,6 +112,35 @@ def test_batches() -> None:
     assert file.getvalue() == b""
     add(writer, TIME_NS, bytes(BATCH_BYTES))
     assert len(read(file.getvalue())[0]) == 2
+
+
+def test_room_that_was_reserved_is_given_back(tmp_path: Path) -> None:
+    with (tmp_path / "capture.pcap").open("wb", buffering=0) as file:
+        writer = PcapWriter(file)
+        for _ in range(8):
+            add(writer, TIME_NS, bytes(BATCH_BYTES))
+        during = os.fstat(file.fileno())
+        assert during.st_size < 9 * BATCH_BYTES < during.st_blocks * 512
+        writer.close()
+        after = os.fstat(file.fileno())
+    assert after.st_size == during.st_size
+    assert after.st_blocks * 512 < 9 * BATCH_BYTES
+
+
+def test_file_that_others_write_is_not_cut_back(tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(bytes(BATCH_BYTES))
+    with path.open("ab", buffering=0) as file:
+        writer = PcapWriter(file)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (BATCH_BYTES + 30, before[1]))
+        try:
+            add(writer, TIME_NS, b"data")
+            with pytest.raises(OutputError):
+                writer.flush()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.stat().st_size == BATCH_BYTES + 30
 
 
 class _Short(io.BytesIO):
