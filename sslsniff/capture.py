@@ -24,7 +24,10 @@ from sslsniff.tables import Tables
 if TYPE_CHECKING:
     from sslsniff.kernel.spill import Spill
 
-_GATHER_S = 0.002
+_GATHER_S = 0.002  # what comes meanwhile wakes nobody;
+_IDLE_GATHER_S = 0.008  # so long while little comes,
+_IDLE_BYTES_S = 4 << 30  # if there is room for what may then come at once
+_BUSY_SHARE = 64  # it is little while less than so many parts of the ring came
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
@@ -80,6 +83,8 @@ class LiveCapture:
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
         """Connections that the kernel's table has no more, though their end was not told."""
+        idle_s = min(_IDLE_GATHER_S, ring_bytes / _IDLE_BYTES_S)
+        self._gather_s = self._idle_gather_s = max(_GATHER_S, idle_s)
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -189,7 +194,9 @@ class LiveCapture:
             self._take_mappings()
         if self._records.fd in ready:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
-            time.sleep(_GATHER_S)
+            time.sleep(self._gather_s)
+            is_busy = self._records.waiting_bytes > self._ring_bytes // _BUSY_SHARE
+            self._gather_s = _GATHER_S if is_busy else self._idle_gather_s
             if not (yield from self._drain(_BYTES_A_POLL, self._ring_bytes // _REST_SHARE)):
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())

@@ -60,7 +60,7 @@ class _DecodingLane:
         self._conversation.feed(self._side, bytes(data), time_ns, tid)
 
     def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Nothing is faster than record by record."""
+        """Take nothing at once: they come one by one."""
 
     def recall(self) -> None:
         """No key is kept."""

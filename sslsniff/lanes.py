@@ -28,9 +28,9 @@ class Lane(Protocol):
         """
 
     def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Take as many of the ``records`` that come next as it can, of all lanes like it.
+        """Take as many of the ``records`` that come next as it can at once, of all lanes like it.
 
-        ``key`` is the key of the record that it took just before.
+        ``key`` is that of the first of them, which is this lane's.
         """
 
     def recall(self) -> None:

@@ -213,7 +213,7 @@ int batch_put_next(struct batch *batch, struct end *end, const struct shape *sha
 }
 
 /* Add what records of `ring` say from `position` to `limit`, until the batch is full or one says something else; return the
- * position of what is left. `key` is that of the end that the record before was of. */
+ * position of what is left. The records of `end` come under `key`. */
 __u64 batch_follow(struct batch *batch, struct end *end, __u64 key, const char *ring, __u64 position, __u64 limit,
 		   __s64 clock_offset_ns)
 {

@@ -154,8 +154,8 @@ class Batch:
     def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
         """Add what records tell, until the batch is full or one tells of something else.
 
-        ``key`` is the lane's key under which the last record of ``end`` came: from now on its
-        records are known, until ``forget``. Long data stays in the memory of ``records``, and has
+        ``key`` is the lane's key under which the records of ``end`` come: from now on they are
+        known, until ``forget``. Long data stays in the memory of ``records``, and has
         to until the batch is written.
         """
         records.position = self._library.batch_follow(

@@ -195,10 +195,11 @@ def hand_over(
             key = connection << 1 | direction  # lane_key, without the call
             lane = lent(key) or lent(aliases.get(key, 0))
             if lane is not None and position == lane.position:
-                start = at + _PLAINTEXT_AT
-                records.position = (at + HEADER_BYTES + length + 7) & ~7
-                lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
                 lane.follow(key, records, clock_offset_ns)
+                if records.position == at:  # it takes one by one, or this one
+                    start = at + _PLAINTEXT_AT
+                    records.position = (at + HEADER_BYTES + length + 7) & ~7
+                    lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
                 taker = lane
                 continue
         record = records.next()

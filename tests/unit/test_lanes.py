@@ -249,4 +249,4 @@ def test_lanes_take_whole_records_and_let_go_of_them(flag: str) -> None:
     lanes: Lanes = {lane_key(1, 1): taker}
     ring = laid_out([a, b, other, c], **{flag: 3})
     assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
-    assert taker.did == ["a", "followed", "b", "followed", "flushed"]
+    assert taker.did == ["followed", "a", "followed", "b", "flushed"]
