@@ -18,7 +18,7 @@ from hpack import Encoder
 
 from bench.rows import Row
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.messages import MessageEnd, Side
+from sslsniff.decoders.messages import MessageEnd, ResponseHead, Side
 from sslsniff.model import Address, Chunk, Connection, Direction, Process
 from sslsniff.sinks.pcap import PcapSink
 
@@ -119,7 +119,10 @@ def _decode_s(wire: _Wire, responses: int) -> float:
         decoder, ends = Detector(), 0
         for side, data in wire:
             for message in decoder.feed(side, data):
-                ends += type(message) is MessageEnd and message.side is Side.SERVER
+                if type(message) is ResponseHead:
+                    ends += message.whole is not None
+                elif type(message) is MessageEnd:
+                    ends += message.side is Side.SERVER
         if ends != responses:
             raise RuntimeError(f"{ends} of {responses} responses were decoded")
 

@@ -28,6 +28,7 @@ from sslsniff.decoders.messages import (
     ResponseHead,
     Side,
     asked_once,
+    in_pieces,
 )
 from sslsniff.decoders.websocket import WebSocketReader
 
@@ -76,7 +77,7 @@ class Carried:
             else:  # as a rule
                 return messages
         out: list[Message] = []
-        for message in messages:
+        for message in in_pieces(messages):
             act = _ACTS.get(type(message))
             if act is not None:
                 act(self, message, out)

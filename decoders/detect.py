@@ -28,17 +28,18 @@ from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import Opaque
 from sslsniff.decoders.websocket import WebSocket, chain_rule, frames_sender
 
-_Factory = Callable[[bool], Decoder]
-"""Makes a decoder; its argument tells whether HTTP/2 frames are wanted."""
+_Switched = Callable[[Switch, list[Message]], None]
+_Factory = Callable[[bool, _Switched], Decoder]
+"""Makes a decoder: told whether HTTP/2 frames are wanted, and whom to tell of a switch."""
 
 _HTTP1 = "http/1.1"
 _HTTP2 = "http/2"
 _WEBSOCKET = "websocket"
 
 _DECODERS: dict[str, _Factory] = {
-    _HTTP1: lambda frames: Http1(),
-    _HTTP2: lambda frames: Http2(frames=frames),
-    _WEBSOCKET: lambda frames: WebSocket(),
+    _HTTP1: lambda frames, switched: Http1(switched),
+    _HTTP2: lambda frames, switched: Http2(frames=frames),
+    _WEBSOCKET: lambda frames, switched: WebSocket(),
 }
 
 _ALPN: dict[str, str] = {
@@ -201,6 +202,8 @@ class Detector:
     """
 
     def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
+        self.feed: Callable[[Side, bytes], list[Message]] = self._search
+        """Take the next bytes that a side sent: once a decoder is found, its own."""
         self._frames = frames
         self._decoder: Decoder | None = None
         self._held: deque[tuple[Side, bytearray | int]] = deque()  # bytes, or how many were lost
@@ -211,35 +214,28 @@ class Detector:
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
-            self._decoder = _DECODERS[known](frames)
+            self._go_on(_DECODERS[known](frames, self._follow))
 
     @property
     def protocol(self) -> str:
         """The protocol as far as known; ``unknown`` before any proof."""
         return self._decoder.protocol if self._decoder is not None else self._opaque.protocol
 
-    def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent."""
-        decoder = self._decoder
-        if decoder is not None:
-            out = decoder.feed(side, data)
-            if type(decoder) is Http1 and decoder.switch is not None:
-                self._follow(decoder, out)
-            return out
+    def _search(self, side: Side, data: bytes) -> list[Message]:
         if not data:
             return []
         proven = self._probes[side].feed(data)
         self._hold(side, data)
         return self._pass_on() if proven is None else self._decide(proven)
 
+    def _go_on(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.feed = decoder.feed
+
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
-        decoder = self._decoder
-        if decoder is not None:
-            out = decoder.gap(side, missing)
-            if type(decoder) is Http1 and decoder.switch is not None:
-                self._follow(decoder, out)
-            return out
+        if self._decoder is not None:
+            return self._decoder.gap(side, missing)
         if missing <= 0:
             return []
         self._held.append((side, missing))
@@ -289,7 +285,7 @@ class Detector:
         return out
 
     def _decide(self, proven: str) -> list[Message]:
-        self._decoder = _DECODERS[proven](self._frames)
+        self._go_on(_DECODERS[proven](self._frames, self._follow))
         held, self._held = self._held, deque()
         ended, self._ended = self._ended, []
         self._size = 0
@@ -305,20 +301,19 @@ class Detector:
             out += self.end(side)
         return out
 
-    def _follow(self, decoder: Http1, out: list[Message]) -> None:
+    def _follow(self, switch: Switch, out: list[Message]) -> None:
         """Go on with the decoder that a switch asks for; what a tunnel holds, its bytes tell."""
-        switch = decoder.switch
-        assert switch is not None
         factory = _SWITCHES.get(switch.token)
         if factory is not None:
-            self._decoder = factory(switch, self._frames)
+            self._go_on(factory(switch, self._frames))
         elif switch.token == _TUNNEL and self._tunnels < _MAX_TUNNELS:
             self._tunnels += 1
             self._decoder = None
+            self.feed = self._search
             self._opaque = Opaque(reason=_IN_TUNNEL)
             self._probes = {side: _Probe(side) for side in Side}
         else:
-            self._decoder = Opaque(reason=f"upgraded to {switch.token or 'nothing named'}")
+            self._go_on(Opaque(reason=f"upgraded to {switch.token or 'nothing named'}"))
         for side, pending in switch.pending.items():
             if pending:
                 out += self.feed(side, pending)

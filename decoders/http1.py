@@ -12,10 +12,16 @@ Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` rec
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sslsniff.decoders.base import Switch
-from sslsniff.decoders.http1_head import Fields, Head
+from sslsniff.decoders.http1_head import (
+    Fields,
+    StatusHead,
+    parse_request,
+    parse_response,
+)
 from sslsniff.decoders.http1_plan import Plan, State
 from sslsniff.decoders.http1_reader import BYTES_LOST, Pairing, Reader
 from sslsniff.decoders.messages import (
@@ -37,8 +43,9 @@ _IN_DOUBT = "may answer another request: messages were lost between pipelined on
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 _HEAD, _WAIT = State.HEAD, State.WAIT
 
-_NO_BODY = Plan(_HEAD)
-_GOES_ON = Plan(_HEAD, final=False)
+_NO_BODY = Plan(_HEAD, 0)
+_GOES_ON = Plan(_HEAD)
+_SWITCHES = Plan(_HEAD, 0, switch=True)
 
 
 @dataclass(slots=True)
@@ -61,17 +68,21 @@ class Http1:
 
     When the connection leaves HTTP/1, ``switch`` says for what, and the bytes behind that
     point are in it: the decoder has done its work and whoever feeds it goes on with another.
+    ``switched`` is called then, with the list to which the next decoder's messages go.
     """
 
     protocol = "http/1.1"
 
-    def __init__(self) -> None:
+    def __init__(
+        self, switched: Callable[[Switch, list[Message]], None] = lambda switch, out: None
+    ) -> None:
         self.switch: Switch | None = None
+        self._tell = switched
         self._requests = Reader(
-            _CLIENT, Pairing(self._request, self._after_request, self._requests_missing)
+            _CLIENT, Pairing(self._request, self._switch_asked, self._requests_missing)
         )
         self._responses = Reader(
-            _SERVER, Pairing(self._response, self._after_response, self._responses_missing)
+            _SERVER, Pairing(self._response, self._switched, self._responses_missing)
         )
         self._streams = 0
         self._waiting: deque[_Waiting] = deque()
@@ -86,7 +97,7 @@ class Http1:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
         (self._requests if side is _CLIENT else self._responses).feed(data, out)
         if self._next is not None:
-            self._hand_over()
+            self._hand_over(self._next, out)
         return out
 
     def gap(self, side: Side, missing: int) -> list[Message]:
@@ -112,16 +123,16 @@ class Http1:
 
     # What the readers ask.
 
-    def _after_request(self, stream: int, plan: Plan) -> State:
+    def _switch_asked(self, stream: int) -> State:
         """Hold what a client sends behind its wish to switch until the response decides."""
         # Where responses are lost, that one may be lost, too.
-        if not plan.wish or self._responses_lost:
+        if self._responses_lost:
             return _HEAD
         waits = any(waiting.stream == stream for waiting in self._waiting)
         return _WAIT if waits else _HEAD
 
-    def _after_response(self, _stream: int, _plan: Plan) -> State:
-        return State.SWITCHED if self._next is not None else _HEAD
+    def _switched(self, _stream: int) -> State:
+        return State.SWITCHED
 
     def _requests_missing(self, out: list[Message]) -> None:
         """Remember that messages may be missing, so that later ones are not paired wrongly."""
@@ -132,45 +143,75 @@ class Http1:
         self._responses_lost = True
         self._decided(out)
 
-    def _request(self, head: Head, out: list[Message]) -> tuple[int, Plan]:
+    def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Plan] | None:
         """Report a head and decide about its body (RFC 9112 section 6.3)."""
-        fields = head.fields
+        parsed = parse_request(raw)
+        if parsed is None:
+            return None
+        message, fields = parsed
         if self._responses_lost:
             # A client that does not pipeline has had the responses to its earlier requests.
             self._give_up_waiting(out)
         elif len(self._waiting) >= _MAX_WAITING:
             self._give_up_oldest(out)
-        stream = self._number(fields)
-        sure = not (self._requests_lost and self._waiting)
-        self._requests_lost = False
-        method = head.method if head.method in _TELLING else ""
-        self._waiting.append(_Waiting(stream, method, fields.upgrade, sure))
-        scheme, authority = head.addressed()
-        out.append(
-            RequestHead(
-                stream,
-                head.version,
-                head.method,
-                head.target,
-                scheme,
-                authority,
-                fields.headers,
-                _warnings(head) if fields.transferred else fields.warnings,
-            )
-        )
+        method, upgrade = message.method, fields.upgrade
+        stream = message.stream = self._number(upgrade)
+        waiting = _Waiting(stream, method if method in _TELLING else "", upgrade)
+        if self._requests_lost:
+            waiting.sure = not self._waiting
+            self._requests_lost = False
+        self._waiting.append(waiting)
+        out.append(message)
         plan = fields.request_plan
         if plan is None:
             plan = fields.request_plan = _request_plan(fields)
-        if head.method == "CONNECT" and not plan.fault:
+        if method == "CONNECT" and not plan.fault:
             # A body behind it has no meaning (RFC 9110 section 9.3.6).
-            plan = replace(plan if fields.chunked else _NO_BODY, wish=True)
-        return stream, plan
+            plan = replace(plan, switch=True) if fields.chunked else _SWITCHES
+        return message, plan
 
-    def _response(self, head: Head, out: list[Message]) -> tuple[int, Plan]:
+    def _response(self, raw: bytes, out: list[Message]) -> tuple[ResponseHead, Plan] | None:
         """Report a head and decide about its body, see ``_request``."""
-        status, fields = head.status, head.fields
-        is_final = not 100 <= status < 200 or status == 101
-        waiting = self._waiting[0] if self._waiting else None
+        head = parse_response(raw)
+        if head is None:
+            return None
+        plan = head.plan
+        if plan is None:
+            plan = head.plan = _response_plan(head)
+        is_final = plan is not _GOES_ON
+        waiting, doubt = self._waiting[0] if self._waiting else None, False
+        if waiting is None or waiting.ahead or not waiting.sure or self._responses_lost:
+            waiting, doubt = self._perhaps_answered(waiting, is_final, out)
+        elif is_final:
+            self._waiting.popleft()
+        warnings = head.warnings
+        if self._doubtful and not doubt:
+            warnings = (*warnings, _IN_DOUBT)
+        message = ResponseHead(
+            waiting.stream, head.version, head.status, head.reason, head.fields.headers, warnings
+        )
+        out.append(message)
+        if not is_final:
+            return message, plan
+        if plan is _SWITCHES:
+            return message, self._switching(waiting, head.fields.upgrade or waiting.upgrade, head)
+        if waiting.method == "CONNECT" and 200 <= head.status < 300:
+            return message, self._switching(waiting, "connect", head)
+        if self._requests.state is _WAIT:
+            self._decided(out)
+        if waiting.method == "HEAD":
+            plan = _NO_BODY
+        if doubt and plan is not _NO_BODY and not plan.fault:
+            plan = replace(plan, doubt=True)
+        return message, plan
+
+    def _perhaps_answered(
+        self, waiting: _Waiting | None, is_final: bool, out: list[Message]
+    ) -> tuple[_Waiting, bool]:
+        """Return what a response answers where messages may be missing, and whether that is new.
+
+        Then its request was before the capture began, or lost, or was given up.
+        """
         if waiting is not None:
             several = len(self._waiting) + waiting.ahead > 1
             if not waiting.sure or (self._responses_lost and several):
@@ -178,40 +219,17 @@ class Http1:
                 self._give_up_waiting(out)
                 waiting = None
         self._responses_lost = False
-        doubt = waiting is None or waiting.ahead > 0
-        if waiting is None or waiting.ahead:
-            # Its request was before the capture began, or lost, or was given up.
-            if waiting is not None:
-                waiting.ahead -= 1
-            self._streams += 1
-            waiting = _Waiting(self._streams)
-            if not is_final:
-                self._waiting.appendleft(waiting)
-        elif is_final:
-            self._waiting.popleft()
-        stream = waiting.stream
-        warnings = _warnings(head) if fields.transferred else fields.warnings
-        if self._doubtful and not doubt:
-            warnings = (*warnings, _IN_DOUBT)
-        out.append(
-            ResponseHead(stream, head.version, status, head.reason, fields.headers, warnings)
-        )
+        if waiting is not None and not waiting.ahead:
+            if is_final:
+                self._waiting.popleft()
+            return waiting, False
+        if waiting is not None:
+            waiting.ahead -= 1
+        self._streams += 1
+        waiting = _Waiting(self._streams)
         if not is_final:
-            return stream, _GOES_ON
-        if status == 101:
-            return self._switching(waiting, fields.upgrade or waiting.upgrade or "", head)
-        method = waiting.method
-        if method == "CONNECT" and 200 <= status < 300:
-            return self._switching(waiting, "connect", head)
-        self._decided(out)
-        if method == "HEAD" or status in (204, 304):
-            return stream, _NO_BODY
-        plan = fields.response_plan
-        if plan is None:
-            plan = fields.response_plan = _response_plan(fields)
-        if doubt and plan is not _NO_BODY and not plan.fault:
-            plan = replace(plan, doubt=True)
-        return stream, plan
+            self._waiting.appendleft(waiting)
+        return waiting, True
 
     def _give_up_oldest(self, out: list[Message]) -> None:
         """Make room for a request; the response to the oldest is still to be told from others."""
@@ -225,50 +243,55 @@ class Http1:
             out.append(Aborted(waiting.stream, _SERVER, f"undecodable: {BYTES_LOST}"))
         self._waiting.clear()
 
-    def _number(self, fields: Fields) -> int:
+    def _number(self, upgrade: str | None) -> int:
         """Return a request's number; for h2c it is 1, as its stream will be, if that is free."""
-        if fields.upgrade == "h2c" and not (self._waiting or self._responses.in_message):
+        if upgrade == "h2c" and not (self._waiting or self._responses.in_message):
             self._streams = max(1, self._streams)
             return 1
         self._streams += 1
         return self._streams
 
-    def _switching(self, waiting: _Waiting, token: str, head: Head) -> tuple[int, Plan]:
-        self._next = Switch(token, waiting.stream, head.fields.headers)
+    def _switching(self, waiting: _Waiting, token: str | None, head: StatusHead) -> Plan:
+        self._next = Switch(token or "", waiting.stream, head.fields.headers)
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
-            return waiting.stream, Plan(State.SWITCHED, final=False)
-        return waiting.stream, _NO_BODY
+            return Plan(State.SWITCHED)
+        return _SWITCHES
 
     def _decided(self, out: list[Message]) -> None:
         """Read on what the client sent behind a wish to switch that came to nothing."""
         requests = self._requests
-        if requests.state is not _WAIT:
-            return
-        if self._after_request(requests.stream, requests.plan) is _HEAD:
+        if requests.state is _WAIT and self._switch_asked(requests.stream) is _HEAD:
             requests.resume(out)
 
-    def _hand_over(self) -> None:
-        assert self._next is not None
-        self._next.pending[_CLIENT] = self._requests.switch()
-        self._next.pending[_SERVER] = self._responses.switch()
-        self.switch = self._next
+    def _hand_over(self, switch: Switch, out: list[Message]) -> None:
+        switch.pending[_CLIENT] = self._requests.switch()
+        switch.pending[_SERVER] = self._responses.switch()
+        self.switch = switch
+        self._tell(switch, out)
 
 
 def _request_plan(fields: Fields) -> Plan:
     """Return how a request goes on by its fields alone (RFC 9112 section 6.3)."""
-    wish = fields.upgrade is not None
+    switch = fields.upgrade is not None
     if fields.chunked:
-        return Plan(State.CHUNK_SIZE, wish=wish)
+        return Plan(State.CHUNK_SIZE, switch=switch)
     # Rule 4.3: the end of a request whose last coding is another cannot be known.
     fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
     if fault:
         return Plan(State.UNTIL_CLOSE, fault=fault)
-    return Plan(State.FIXED if fields.length else _HEAD, fields.length or 0, wish=wish)
+    return Plan(State.FIXED if fields.length else _HEAD, fields.length or 0, switch=switch)
 
 
-def _response_plan(fields: Fields) -> Plan:
-    """Return how a response goes on by its fields alone (RFC 9112 section 6.3)."""
+def _response_plan(head: StatusHead) -> Plan:
+    """Return how a response goes on by its head alone (RFC 9112 section 6.3)."""
+    status, fields = head.status, head.fields
+    if status == 101:
+        return _SWITCHES
+    if 100 <= status < 200:
+        return _GOES_ON
+    if status in (204, 304):
+        return _NO_BODY
     if fields.chunked:
         return Plan(State.CHUNK_SIZE)
     if fields.fault and not fields.coded:
@@ -276,11 +299,3 @@ def _response_plan(fields: Fields) -> Plan:
     if fields.length is None or fields.coded:
         return Plan(State.UNTIL_CLOSE)
     return Plan(State.FIXED, fields.length) if fields.length else _NO_BODY
-
-
-def _warnings(head: Head) -> tuple[str, ...]:
-    fields = head.fields
-    if head.version == "HTTP/1.0" and fields.transferred:
-        # A recipient of HTTP/1.0 does not know it (RFC 9112 section 6.1).
-        return (*fields.warnings, "Transfer-Encoding in HTTP/1.0")
-    return fields.warnings

@@ -1,9 +1,9 @@
 """HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
 
-Parsed lines, the fields of requests and whole heads of responses are remembered, as nearly all of
-them come again: at most ``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short ones of both others,
-about 28 MiB at worst, with what headers keep of answers (``messages.asked_once``), for the whole
-process and not for each connection.
+Parsed lines, what follows a request's target and whole heads of responses are remembered, as nearly
+all of them come again: at most ``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short ones of both
+others, about 28 MiB at worst, with what headers keep of answers (``messages.asked_once``), for the
+whole process and not for each connection.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sslsniff.decoders.http1_plan import Plan
-from sslsniff.decoders.messages import Header, Headers, Side
+from sslsniff.decoders.messages import Header, Headers, RequestHead, Side
 
 MAX_HEAD = 1024 * 1024
 """Bytes of a head, or of trailers; what is larger is not decoded."""
@@ -55,10 +55,12 @@ _METHODS = {
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 
 _Line = tuple[Header, str]
+_RequestLine = tuple[str, str, str]  # version, method, target
+_StatusLine = tuple[str, int, str]  # version, status, reason
 _Value = TypeVar("_Value")
 _memo: dict[bytes, _Line] = {}
-_fields_memo: dict[bytes, "Fields"] = {}
-_response_memo: dict[bytes, "Head"] = {}
+_requests_memo: dict[bytes, tuple[str, "Fields"]] = {}
+_responses_memo: dict[bytes, "StatusHead"] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +71,7 @@ class Fields:
     ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
     (RFC 9112 section 6.3); ``upgrade`` is the first protocol in the field of that name, in lower
     case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
-    ``request_plan`` and ``response_plan`` are what follows from all that, once it was asked.
+    ``request_plan`` is what follows from all that for a request, once it was asked.
     """
 
     headers: Headers = field(default_factory=Headers)
@@ -82,33 +84,21 @@ class Fields:
     fault: str | None = None
     warnings: tuple[str, ...] = ()
     request_plan: Plan | None = None
-    response_plan: Plan | None = None
-
-
-_NO_FIELDS = Fields()
 
 
 @dataclass(slots=True)
-class Head:
-    """A parsed head: what its first line says, and its fields; shared, so not to be changed."""
+class StatusHead:
+    """A parsed head of a response; shared, so not to be changed.
+
+    ``plan`` says how it goes on where that does not depend on the request, once it was asked.
+    """
 
     version: str
-    method: str = ""
-    target: str = ""
-    status: int = 0
-    reason: str = ""
-    fields: Fields = _NO_FIELDS
-
-    def addressed(self) -> tuple[str | None, str | None]:
-        """Return the scheme of a target in absolute form, and whom the request is for.
-
-        That is the target's authority if it says so, else Host (RFC 9112 sections 3.2.2 and 3.3).
-        """
-        found = None if self.target[:1] == "/" else _ABSOLUTE.match(self.target)
-        scheme = found[1].lower() if found else None
-        if self.method == "CONNECT":
-            return scheme, self.target
-        return scheme, found[2] if found else self.fields.host
+    status: int
+    reason: str
+    fields: Fields
+    warnings: tuple[str, ...]
+    plan: Plan | None = None
 
 
 def text_of(raw: bytes) -> str:
@@ -124,57 +114,95 @@ def is_too_much(data: bytes, pos: int, stop: int) -> bool:
     return stop - pos > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES
 
 
-def _parse_request(raw: bytes) -> Head | None:
+def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
+    """Parse a request's head without the empty line that ends it; its stream is still to be set."""
+    parts = raw.split(b" ", 2)
+    known = _requests_memo.get(parts[-1])  # the first two differ more than what follows
+    if known is None or len(parts) < 3 or b"\n" in parts[1]:
+        return _parse_new_request(raw)
+    method = _METHODS.get(parts[0])
+    if method is None or not parts[1]:
+        return _parse_new_request(raw)
+    version, fields = known
+    return _request_head(version, method, text_of(parts[1]), fields), fields
+
+
+def _parse_new_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
-    start, eol, rest = raw.partition(b"\n")
-    head = _request_line(start.removesuffix(b"\r"))
-    if head is None or not eol:
-        return head
-    fields = _fields_memo.get(rest)  # their start lines differ more than what follows
-    if fields is None:
-        fields = _parse_all(rest)
-        if _is_short(rest, fields):
-            _remember(_fields_memo, rest, fields, _MEMO_SETS)
-    head.fields = fields
-    return head
+    start, _, rest = raw.partition(b"\n")
+    line = _request_line(start.removesuffix(b"\r"))
+    if line is None:
+        return None
+    version, method, target = line
+    fields = _parse_all(rest)
+    behind = raw[raw.rfind(b" ", 0, len(start)) + 1 :]
+    if behind[:8] in _VERSIONS and _is_short(behind, fields):
+        _remember(_requests_memo, behind, (version, fields), _MEMO_SETS)
+    return _request_head(version, method, target, fields), fields
 
 
-def _parse_response(raw: bytes) -> Head | None:
-    known = _response_memo.get(raw)
+def _request_head(version: str, method: str, target: str, fields: Fields) -> RequestHead:
+    """Tell of a request: the scheme of a target in absolute form, and whom the request is for.
+
+    That is the target's authority if it says so, else Host (RFC 9112 sections 3.2.2 and 3.3).
+    """
+    scheme, authority = None, fields.host
+    if method == "CONNECT":
+        authority = target
+    if target[:1] != "/" and (found := _ABSOLUTE.match(target)):
+        scheme = found[1].lower()
+        if method != "CONNECT":
+            authority = found[2]
+    return RequestHead(
+        0,
+        version,
+        method,
+        target,
+        scheme,
+        authority,
+        fields.headers,
+        _warnings(version, fields) if fields.transferred else fields.warnings,
+    )
+
+
+def parse_response(raw: bytes) -> StatusHead | None:
+    """Parse a response's head without the empty line that ends it."""
+    known = _responses_memo.get(raw)
     if known is not None:
         return known
-    start, eol, rest = raw.partition(b"\n")
-    head = _status_line(start.removesuffix(b"\r"))
-    if head is None or not eol:
-        return head
-    head.fields = _parse_all(rest)
-    if _is_short(raw, head.fields):
-        _remember(_response_memo, raw, head, _MEMO_SETS)
+    start, _, rest = raw.partition(b"\n")
+    line = _status_line(start.removesuffix(b"\r"))
+    if line is None:
+        return None
+    fields = _parse_all(rest)
+    head = StatusHead(*line, fields, _warnings(line[0], fields))
+    if _is_short(raw, fields):
+        _remember(_responses_memo, raw, head, _MEMO_SETS)
     return head
 
 
-PARSERS: dict[Side, Callable[[bytes], Head | None]] = {
-    Side.CLIENT: _parse_request,
-    Side.SERVER: _parse_response,
-}
-"""Parse a head without the empty line that ends it; None if the side sends no such thing."""
+def _warnings(version: str, fields: Fields) -> tuple[str, ...]:
+    if version == "HTTP/1.0" and fields.transferred:
+        # A recipient of HTTP/1.0 does not know it (RFC 9112 section 6.1).
+        return (*fields.warnings, "Transfer-Encoding in HTTP/1.0")
+    return fields.warnings
 
 
-def parse_start_line(side: Side, line: bytes) -> Head | None:
+def parse_start_line(side: Side, line: bytes) -> _RequestLine | _StatusLine | None:
     """Parse a request line (from a client) or a status line (from a server)."""
     return _request_line(line) if side is Side.CLIENT else _status_line(line)
 
 
-def _request_line(line: bytes) -> Head | None:
+def _request_line(line: bytes) -> _RequestLine | None:
     parts = line.split(b" ")
     if len(parts) == 3 and (version := _VERSIONS.get(parts[2])):
         method = _METHODS.get(parts[0])
         if method and parts[1]:
-            return Head(version, method, text_of(parts[1]))
+            return version, method, text_of(parts[1])
     return _odd_request_line(line)
 
 
-def _odd_request_line(line: bytes) -> Head | None:
+def _odd_request_line(line: bytes) -> _RequestLine | None:
     """Parse with any white space between the parts, as section 3 of RFC 9112 allows.
 
     A target with spaces inside is malformed but seen: it is all that is between.
@@ -186,10 +214,10 @@ def _odd_request_line(line: bytes) -> Head | None:
     target, version = parts
     if not _IS_TOKEN.fullmatch(start) or not _VERSION.fullmatch(version) or b"\r" in target:
         return None
-    return Head(version.decode(), start.decode(), text_of(target.strip()))
+    return version.decode(), start.decode(), text_of(target.strip())
 
 
-def _status_line(line: bytes) -> Head | None:
+def _status_line(line: bytes) -> _StatusLine | None:
     """Parse with the reason, and even the space before it, missing (RFC 9112 section 4)."""
     parts = line.split(None, 2)
     if len(parts) < 2 or not _STATUS.fullmatch(parts[0]) or line[:1].isspace():
@@ -198,7 +226,7 @@ def _status_line(line: bytes) -> Head | None:
     reason = parts[2].strip() if len(parts) > 2 else b""
     if len(status) != 3 or not status.isdigit() or b"\r" in reason:
         return None
-    return Head(version.decode(), status=int(status), reason=text_of(reason))
+    return version.decode(), int(status), text_of(reason)
 
 
 def parse_fields(lines: list[bytes]) -> list[Header]:

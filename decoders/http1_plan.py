@@ -28,16 +28,15 @@ class State(Enum):
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """How a message goes on behind its head; ``length`` counts for FIXED alone.
+    """How a message goes on behind its head; ``length`` is that of its body, None if unknown.
 
-    ``state`` HEAD means that it has no body and, unless ``final`` is false, ends here;
-    ``wish`` tells a request to switch protocols, ``doubt`` a response that has no body if
-    another response follows at once.
+    ``state`` HEAD means that it has no body: with length 0 it ends here, without a length another
+    head of it follows. ``switch`` tells that HTTP/1 may end with it, ``doubt`` a response that has
+    no body if another response follows at once.
     """
 
     state: State
-    length: int = 0
-    final: bool = True
+    length: int | None = None
     fault: str | None = None
-    wish: bool = False
+    switch: bool = False
     doubt: bool = False

@@ -14,9 +14,7 @@ from typing import NamedTuple
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
     MAX_LINES,
-    PARSERS,
     SCAN_WINDOW,
-    Head,
     find_start,
     is_too_much,
     parse_fields,
@@ -25,7 +23,16 @@ from sslsniff.decoders.http1_head import (
 )
 from sslsniff.decoders.http1_plan import Plan, State
 from sslsniff.decoders.lost import LostRun
-from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Header,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+)
 
 _MAX_LINE = 16 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -46,10 +53,10 @@ _LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
 class Pairing(NamedTuple):
     """What the reader of a side asks about the connection as a whole."""
 
-    begin: Callable[[Head, list[Message]], tuple[int, Plan]]
-    """Report a head; return its stream, and decide about its body."""
-    after: Callable[[int, Plan], State]
-    """Decide what follows a complete message of a stream."""
+    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
+    """Report a head; return what was told of it, and how it goes on; None if it is no head."""
+    switch: Callable[[int], State]
+    """Decide what follows a message of a stream with which HTTP/1 may end."""
     lost: Callable[[list[Message]], None]
     """Note that messages may have been lost."""
 
@@ -70,10 +77,8 @@ class Reader:
     _trailers: list[bytes] = field(default_factory=list)
     _trailer_bytes: int = 0
     _lost: LostRun = field(init=False)
-    _parse: Callable[[bytes], Head | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._parse = PARSERS[self.side]
         self._lost = LostRun(self.side, NOT_A_MESSAGE)
 
     @property
@@ -94,6 +99,7 @@ class Reader:
                 return
             data = bytes(self.held)
             self.held.clear()
+            self._line_seen = False
         pos, size = 0, len(data)
         while pos < size:
             after = _STEPS[self.state](self, data, pos, out)
@@ -173,33 +179,39 @@ class Reader:
         return ~pos
 
     def _step_head(self, data: bytes, pos: int, out: list[Message]) -> int:
-        first = data[pos]
-        if first == 10 or first == 13:  # empty lines before a request line (RFC 9112 section 2.2)
+        if data[pos] in b"\r\n":  # empty lines before a request line (RFC 9112 section 2.2)
             found = _EOLS.match(data, pos)
-            pos = found.end() if found else pos
-            if pos == len(data):
-                return pos
+            assert found is not None
+            return found.end()
         end = _HEAD_END.search(data, pos)
         if end is None:
             if len(data) - pos < MAX_HEAD + 3:
                 return self._part_of_head(data, pos, out)
             return self._refuse(data, pos, out)
-        self._line_seen = False
-        stop = end.start()
+        stop, after = end.span()
         if stop - pos > MAX_LINES and is_too_much(data, pos, stop):  # a line has a byte at least
             return self._refuse(data, pos, out)
-        head = self._parse(data[pos : stop - 1 if data[stop - 1] == 13 else stop])
-        if head is None:
+        begun = self.pairing.begin(data[pos : stop - 1 if data[stop - 1] == 13 else stop], out)
+        if begun is None:
             return self._refuse(data, pos, out)
-        self.stream, plan = self.pairing.begin(head, out)
-        self.plan = plan
+        message, plan = begun
+        self.stream, self.plan = message.stream, plan
+        length = plan.length
+        if length is not None and not plan.doubt:
+            stop = after + length
+            # Where a head lets the other side read on, what that told stands before the body.
+            if stop <= len(data) and out[-1] is message:
+                message.whole = data[after:stop]
+                if plan.switch:
+                    self.state = self.pairing.switch(self.stream)
+                return stop
         self.state = State.DOUBT if plan.doubt else plan.state
-        self._left = plan.length
+        self._left = length or 0
         if plan.fault:
             self._fall_out(plan.fault, out)
-        elif plan.state is _HEAD and plan.final:
+        elif length == 0:
             self._message_done(out)
-        return end.end()
+        return after
 
     def _part_of_head(self, data: bytes, pos: int, out: list[Message]) -> int:
         if not self._line_seen:
@@ -312,7 +324,7 @@ class Reader:
             trailers = parse_fields(self._trailers)
             self._clear_trailers()
         out.append(MessageEnd(self.stream, self.side, trailers))
-        self.state = self.pairing.after(self.stream, self.plan)
+        self.state = self.pairing.switch(self.stream) if self.plan.switch else _HEAD
 
     def _clear_trailers(self) -> None:
         self._trailers = []

@@ -1,15 +1,16 @@
 """What a decoder understood, as plain values.
 
 A decoder turns the bytes of one connection into a list of these. Bodies come in
-pieces, in order; ``stream`` is the HTTP/2 stream, or the running number of the
+pieces, in order; where all of a message came at once, its head alone is told, with the ``whole``
+body (``in_pieces``). ``stream`` is the HTTP/2 stream, or the running number of the
 exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
 exchange carries the same number. A request to go on as HTTP/2 is 1, as its stream will
 be (RFC 7540 section 3.2), if nothing else is under way.
 """
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -63,7 +64,6 @@ class Headers(list[Header]):
 
 
 _Answer = TypeVar("_Answer")
-_NOT_ASKED: Any = object()
 
 
 def asked_once(ask: Callable[[Headers], _Answer]) -> Callable[[Headers], _Answer]:
@@ -72,11 +72,12 @@ def asked_once(ask: Callable[[Headers], _Answer]) -> Callable[[Headers], _Answer
 
     @functools.wraps(ask)
     def answer(headers: Headers) -> _Answer:
-        kept = headers.__dict__
-        found: _Answer = kept.get(name, _NOT_ASKED)
-        if found is _NOT_ASKED:
+        kept: dict[str, _Answer] = headers.__dict__
+        try:
+            return kept[name]
+        except KeyError:
             found = kept[name] = ask(headers)
-        return found
+            return found
 
     return answer
 
@@ -87,7 +88,8 @@ class RequestHead:
 
     HTTP/2 pseudo-headers stand in the fields, not in ``headers``. None means not
     sent, or not knowable. ``warnings`` tell of framing that others may read otherwise
-    (request smuggling, RFC 9112 section 11.2).
+    (request smuggling, RFC 9112 section 11.2). ``whole`` is the body where the message ends with
+    it, in the same piece as the head: neither :class:`BodyData` nor :class:`MessageEnd` follows.
     """
 
     stream: int
@@ -98,14 +100,15 @@ class RequestHead:
     authority: str | None = None
     headers: Headers = field(default_factory=Headers)
     warnings: tuple[str, ...] = ()
+    whole: bytes | None = None
 
 
 @dataclass(slots=True)
 class ResponseHead:
     """A status line and headers. ``status`` 100 to 199 is informational: a final head follows.
 
-    A 101 is the final head itself if its :class:`MessageEnd` follows: HTTP ends there. (Behind
-    an upgrade to h2c a final head follows, in HTTP/2.)
+    A 101 is the final head itself if its message ends with it: HTTP ends there. (Behind
+    an upgrade to h2c a final head follows, in HTTP/2.) ``whole`` is as in a :class:`RequestHead`.
     """
 
     stream: int
@@ -114,6 +117,7 @@ class ResponseHead:
     reason: str = ""
     headers: Headers = field(default_factory=Headers)
     warnings: tuple[str, ...] = ()
+    whole: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -306,3 +310,16 @@ Message = (
     | ServerSentEvent
     | BodyTrailers
 )
+
+
+def in_pieces(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield messages as if of each the head, the body and the end had come one after the other."""
+    for message in messages:
+        if not isinstance(message, RequestHead | ResponseHead) or message.whole is None:
+            yield message
+            continue
+        side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
+        yield replace(message, whole=None)
+        if message.whole:
+            yield BodyData(message.stream, side, message.whole)
+        yield MessageEnd(message.stream, side)

@@ -19,6 +19,9 @@ class Audience(Sink):
         self.exchanges = 0
         self._sinks = sinks
         self._streams = frozenset(streams)
+        self._tell = [  # the exchanges are many
+            sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
+        ]
 
     def _wants(self, stream: int | None) -> bool:
         return not self._streams or stream in self._streams
@@ -41,9 +44,9 @@ class Audience(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         self.exchanges += 1
-        if self._wants(exchange.stream):
-            for sink in self._sinks:
-                sink.exchange(exchange)
+        if not self._streams or exchange.stream in self._streams:
+            for tell in self._tell:
+                tell(exchange)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import guess_sender
+from sslsniff.decoders.http2.heads import VERSION as HTTP2
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -25,13 +26,23 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.lanes import Lane
-from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Request, Response
+from sslsniff.model import (
+    Body,
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    InnerMessage,
+    Request,
+    Response,
+)
 from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes, list_bytes
 from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
 
-_CLIENT = Side.CLIENT  # looking up a member of an enum takes time
+# Looking up a member of an enum takes time.
+_CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
 MOST_OPEN = 4096
 """Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
@@ -89,6 +100,7 @@ class Conversation:
         self._head_bytes = 0
         self._waiting: list[Chunk] = []
         self._ended: set[Side] = set()
+        self._scheme = connection.scheme
         self._switched: Exchange | None = None  # it ended HTTP: what follows is on its behalf
         self._now_ns = 0  # when what is being decoded passed, and in which thread
         self._tid = 0
@@ -152,7 +164,8 @@ class Conversation:
         """Decode the next bytes that ``side`` sent."""
         self._now_ns = time_ns
         self._tid = tid
-        self._dispatch(self._decoder.feed(side, data))
+        for message in self._decoder.feed(side, data):
+            _HANDLERS[type(message)](self, message)
 
     def _decode(self, chunk: Chunk) -> None:
         side = self.connection.sender(chunk.direction)
@@ -182,18 +195,12 @@ class Conversation:
 
     # What the decoder tells.
 
-    def _begin(self, stream: int) -> OpenExchange:
+    def _begin(self, stream: int, version: str) -> OpenExchange:
         if len(self._open) >= MOST_OPEN:
             oldest = next(iter(self._open))
             self._finish(oldest, f"over {MOST_OPEN} exchanges open")
-        protocol = self._decoder.protocol
-        exchange = Exchange(
-            self.connection,
-            protocol,
-            None if protocol.startswith("http/1") else stream,
-            self._tid,
-            self._now_ns,
-        )
+        protocol, number = ("http/2", stream) if version == HTTP2 else ("http/1.1", None)
+        exchange = Exchange(self.connection, protocol, number, self._tid, self._now_ns)
         opened = self._open[stream] = OpenExchange(exchange)
         return opened
 
@@ -206,8 +213,9 @@ class Conversation:
             self._finish(oldest, f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges")
 
     def _request_head(self, message: RequestHead) -> None:
-        opened = self._open.get(message.stream) or self._begin(message.stream)
-        exchange, headers = opened.exchange, message.headers
+        stream, headers, whole = message.stream, message.headers, message.whole
+        opened = self._open.get(stream) or self._begin(stream, message.version)
+        exchange = opened.exchange
         if exchange.stream is None:
             exchange.protocol = message.version.lower()  # http/1.0, on the same decoder
         exchange.request = Request(
@@ -216,27 +224,43 @@ class Conversation:
             message.scheme,
             message.authority,
             headers,
-            default_scheme=self.connection.scheme,
+            Body(),
+            [],
+            self._scheme,
         )
-        exchange.warnings += message.warnings
-        self._hold(opened, head_bytes(headers))
+        if message.warnings:
+            exchange.warnings += message.warnings
+        if whole:
+            opened.keep(_CLIENT, whole, 0, self._room)
+        if whole is None or not self._ended_half(stream, opened, _CLIENT):
+            self._hold(opened, head_bytes(headers))
 
     def _response_head(self, message: ResponseHead) -> None:
-        opened = self._open.get(message.stream) or self._begin(message.stream)
-        exchange, headers, status = opened.exchange, message.headers, message.status
-        response = Response(status, message.reason, headers)
-        exchange.warnings += message.warnings
+        stream, status, headers = message.stream, message.status, message.headers
+        opened = self._open.get(stream) or self._begin(stream, message.version)
+        exchange, whole = opened.exchange, message.whole
+        is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
+        body = self._room.passing(whole) if whole and is_last else Body()
+        response = Response(status, message.reason, headers, body, [])
+        if message.warnings:
+            exchange.warnings += message.warnings
         if status is not None and 100 <= status < 200 and status != 101:
             exchange.informational.append(response)
         else:
             exchange.response = response
             exchange.first_byte_ns = self._now_ns
-        self._hold(opened, head_bytes(headers))
+        if is_last:  # as a rule
+            self._finish(stream, None)
+            return
+        if whole:
+            opened.keep(_SERVER, whole, 0, self._room)
+        if whole is None or not self._ended_half(stream, opened, _SERVER):
+            self._hold(opened, head_bytes(headers))
 
     def _body_data(self, message: BodyData) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
-            opened.keep(message, self._room)
+            opened.keep(message.side, message.data, message.missing, self._room)
 
     def _body_in_doubt(self, message: BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
@@ -247,20 +271,24 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        exchange = opened.exchange
         if message.trailers:
             opened.add_trailers(message.side, message.trailers)
+        if not self._ended_half(message.stream, opened, message.side) and message.trailers:
+            self._hold(opened, list_bytes(message.trailers))
+
+    def _ended_half(self, stream: int, opened: OpenExchange, side: Side) -> bool:
+        """Take the end of a message; tell whether the exchange ended with it."""
+        exchange = opened.exchange
         if opened.in_doubt:
-            opened.judge(message.side)
-        if message.side is _CLIENT:
+            opened.judge(side)
+        if side is _CLIENT:
             exchange.sent_ns = self._now_ns
         else:
             opened.is_answered = True
-        if opened.is_answered and (exchange.sent_ns is not None or exchange.request is None):
-            error = None if exchange.response else "undecodable: response head not seen"
-            self._finish(message.stream, error)
-        elif message.trailers:
-            self._hold(opened, list_bytes(message.trailers))
+        if not opened.is_answered or (exchange.sent_ns is None and exchange.request is not None):
+            return False
+        self._finish(stream, None if exchange.response else "undecodable: response head not seen")
+        return True
 
     def _aborted(self, message: Aborted) -> None:
         opened = self._open.get(message.stream)
@@ -300,9 +328,11 @@ class Conversation:
         exchange = opened.exchange
         exchange.ended_ns = self._now_ns
         exchange.error = error or opened.error
-        if exchange.response is not None and exchange.response.status == 101:
+        response = exchange.response
+        if response is not None and response.status == 101:
             self._switched = exchange
-        opened.join(self._room)
+        if opened.kept:
+            opened.join(self._room)
         self._audience.exchange(exchange)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sslsniff.decoders.messages import BodyData, Header, Headers, Side, asked_once
+from sslsniff.decoders.messages import Header, Headers, Side, asked_once
 from sslsniff.model import Body, Exchange, Request, Response
 
 KEPT_BYTES = 256 << 20
@@ -33,13 +33,17 @@ class BodyRoom:
     limit_bytes: int
     left_bytes: int = KEPT_BYTES
 
+    def passing(self, data: bytes) -> Body:
+        """Return a whole body of which an exchange is told at once: it takes no room for long."""
+        return Body(len(data), data[: min(self.limit_bytes, self.left_bytes)])
+
 
 @dataclass(slots=True)
 class OpenExchange:
     """``is_answered``: the response ended; ``error`` is said of an exchange that comes to its end.
 
     ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
-    ``head_bytes`` is about the memory that its heads take.
+    ``head_bytes`` is about the memory that its heads take, ``kept`` what is kept of bodies.
     """
 
     exchange: Exchange
@@ -47,7 +51,7 @@ class OpenExchange:
     in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
     head_bytes: int = 0
-    _kept: dict[Side, bytes | bytearray] = field(default_factory=dict)
+    kept: dict[Side, bytes | bytearray] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
@@ -64,33 +68,32 @@ class OpenExchange:
         if half is not None:
             half.trailers += trailers
 
-    def keep(self, message: BodyData, room: BodyRoom) -> None:
-        """Count a piece of a body, and keep it if there is room."""
-        side, data = message.side, message.data
+    def keep(self, side: Side, data: bytes, missing: int, room: BodyRoom) -> None:
+        """Count a piece of a body, and what was lost before it; keep it if there is room."""
         body = self.body(side)
         if body is None:
             return
         size = len(data)
-        body.size += size + message.missing
-        body.missing += message.missing
+        body.size += size + missing
+        body.missing += missing
         # What follows a gap does not join what came before it.
         if not size or body.missing or side in self.in_doubt:
             return
-        kept = self._kept.get(side, b"")
+        kept = self.kept.get(side, b"")
         left = min(size, room.limit_bytes - len(kept), room.left_bytes)
         if left <= 0:
             return
         room.left_bytes -= left
         if not kept:
-            self._kept[side] = data[:left]  # most bodies come in one piece: no copy
+            self.kept[side] = data[:left]  # most bodies come in one piece: no copy
             return
         if not isinstance(kept, bytearray):
-            kept = self._kept[side] = bytearray(kept)
+            kept = self.kept[side] = bytearray(kept)
         kept += data[:left]
 
     def join(self, room: BodyRoom) -> None:
         """Give the bodies what was kept of them, and its room back."""
-        for side, kept in self._kept.items():
+        for side, kept in self.kept.items():
             body = self.body(side)
             if body is not None:
                 body.data = bytes(kept)

@@ -15,6 +15,7 @@ from sslsniff.decoders.messages import (
     RequestHead,
     ResponseHead,
     Side,
+    in_pieces,
 )
 from sslsniff.redaction.rules import Rules, Span
 from sslsniff.redaction.run import Run, is_opaque
@@ -84,7 +85,7 @@ class Http1:
             piece = data[pos : pos + _slice(one.reader, data, pos)]
             if not one.waiting:
                 one.text = at + pos
-            messages = self._decoder.feed(side, piece)
+            messages = list(in_pieces(self._decoder.feed(side, piece)))
             self._heads(messages)
             body = sum(
                 len(each.data)
@@ -107,7 +108,7 @@ class Http1:
         one.give_up()
         if one.body is not None:
             one.body.give_up()
-        self._ends(self._decoder.gap(side, missing))
+        self._ends(list(in_pieces(self._decoder.gap(side, missing))))
 
     def end(self, side: Side) -> None:
         """Take the end of a direction."""

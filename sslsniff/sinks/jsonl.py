@@ -1,7 +1,7 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
 import json
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -30,23 +30,36 @@ from sslsniff.model import (
 )
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.calls import call_of
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
 
 Object = dict[str, Any]
 
-_NEWLINE = orjson.OPT_APPEND_NEWLINE
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
     separators=(",", ":"),
     default=lambda fragment: orjson.loads(orjson.dumps(fragment)),
 )
 
+_NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
+
+
+class _Origin(NamedTuple):
+    """Whose lines they are, encoded: what stands before the thread's id, and what behind it.
+
+    ``known`` is what may change of it.
+    """
+
+    known: tuple[object, ...]
+    process: str
+    connection: str
+
 
 class JsonSink(Sink):
     """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too.
 
-    Memory: some hundred bytes for each open connection.
+    Memory: about a kilobyte for each open connection.
     """
 
     wants_bodies = True
@@ -58,7 +71,7 @@ class JsonSink(Sink):
         self._chunks = chunks
         self._schema = schema
         self.wants_plaintext = chunks
-        self._origins: dict[str, tuple[tuple[object, ...], Object]] = {}
+        self._origins: dict[str, _Origin] = {}
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -75,24 +88,21 @@ class JsonSink(Sink):
             return
         connection, time_ns, tid = chunk.connection, chunk.time_ns, chunk.tid
         if chunk.missing and chunk.cause is not None:
-            line = self._begun("loss", connection, time_ns, tid)
-            line |= {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
-            self._write(line)
+            said: Object = {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
+            self._write("loss", connection, time_ns, tid, said)
         if self._chunks:
-            line = self._begun("chunk", connection, time_ns, tid)
-            line |= {
+            said = {
                 "direction": chunk.direction.value,
                 "offset": chunk.offset,
                 "missing": chunk.missing,
                 "data": text.bytes_object(chunk.data, len(chunk.data)),
             }
-            self._write(line)
+            self._write("chunk", connection, time_ns, tid, said)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
-        line = self._begun("exchange", exchange.connection, exchange.started_ns, exchange.tid)
-        line |= {
+        said: Object = {
             "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
             "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
             "protocol": exchange.protocol,
@@ -104,14 +114,15 @@ class JsonSink(Sink):
             "error": exchange.error,
         }
         if exchange.warnings:
-            line["warnings"] = exchange.warnings
-        line |= call_object(exchange)
-        self._write(line)
+            said["warnings"] = exchange.warnings
+        call = call_of(exchange)
+        if call is not None:
+            said["grpc"] = call_object(call)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, said)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        line = self._begun("frame", connection, time_ns, tid)
-        line |= {
+        said = {
             "direction": _direction(connection, frame.side),
             "stream": frame.stream,
             "frame": frame.type,
@@ -120,64 +131,59 @@ class JsonSink(Sink):
         }
         for name, value in frame.details.items():
             is_raw = isinstance(value, bytes)
-            line[name] = text.bytes_object(value, len(value)) if is_raw else value
-        self._write(line)
+            said[name] = text.bytes_object(value, len(value)) if is_raw else value
+        self._write("frame", connection, time_ns, tid, said)
 
     def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
         """See ``Sink``."""
-        line = self._begun("wait", connection, time_ns)
-        line |= {
+        said = {
             "direction": _direction(connection, wait.side),
             "stream": wait.stream,
             "waited_ms": _since(wait.since_ns, time_ns),
             "over": wait.is_over,
         }
-        self._write(line)
+        self._write("wait", connection, time_ns, 0, said)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
         for side in Side:
-            line = self._begun("frame_totals", connection, time_ns)
-            line |= {
+            said = {
                 "direction": _direction(connection, side),
                 "streams": totals.streams[side],
                 "resets": totals.resets[side],
                 "header_table": totals.header_table[side],
                 "connection_window": totals.window[side],
             }
-            self._write(line)
+            self._write("frame_totals", connection, time_ns, 0, said)
 
     def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
         said = message_object(passed.exchange, passed.message, self._schema)
-        line = self._begun(said.pop("type"), passed.connection, passed.time_ns, passed.tid)
-        line["direction"] = _direction(passed.connection, passed.message.side)
-        line |= said
-        self._write(line)
+        kind = said.pop("type")
+        said = {"direction": _direction(passed.connection, passed.message.side), **said}
+        self._write(kind, passed.connection, passed.time_ns, passed.tid, said)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        line = self._begun("undecoded", connection, time_ns)
-        line |= {
+        said = {
             "direction": _direction(connection, message.side),
             "reason": message.reason,
             "data": text.bytes_object(message.data, message.size),
         }
-        self._write(line)
+        self._write("undecoded", connection, time_ns, 0, said)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         for loss in summary.losses:
-            self._write(
-                {
-                    "type": "loss",
-                    "time": None,
-                    "cause": loss.cause.value,
-                    "events": loss.events,
-                    "bytes": loss.bytes,
-                }
-            )
-        line: Object = {
+            line: Object = {
+                "type": "loss",
+                "time": None,
+                "cause": loss.cause.value,
+                "events": loss.events,
+                "bytes": loss.bytes,
+            }
+            self._stream.write(_encoded(line) + b"\n")
+        line = {
             "type": "summary",
             "exchanges": summary.exchanges,
             "connections": summary.connections,
@@ -191,15 +197,14 @@ class JsonSink(Sink):
             line["shown"] = summary.shown
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
-        self._write(line)
+        self._stream.write(_encoded(line) + b"\n")
 
     def flush(self) -> None:
         """See ``Sink``."""
         self._stream.flush()
 
     def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
-        line = {"type": None, "event": event, **self._begun("connection", connection, time_ns)}
-        line |= {
+        said = {
             "joined": not connection.from_start,
             "sni": connection.sni,
             "alpn": connection.alpn,
@@ -210,42 +215,52 @@ class JsonSink(Sink):
             "bytes_written": connection.bytes_written,
             "missing_bytes": connection.missing_bytes,
         }
-        self._write(line)
+        self._write(f'connection","event":"{event}', connection, time_ns, 0, said)
 
-    def _begun(
-        self, kind: str, connection: Connection, time_ns: int, tid: int | None = None
-    ) -> Object:
-        """Return the fields with which a line of this type begins."""
+    def _write(
+        self, kind: str, connection: Connection, time_ns: int, tid: int, said: Object
+    ) -> None:
+        """Write a line of this type: whose it is, which is encoded already, and what is said."""
+        origin = self._origins.get(connection.id)
         known = connection.role, connection.local, connection.remote  # the rest never changes
-        kept = self._origins.get(connection.id)
-        if kept is None or kept[0] != known:
-            kept = self._origins[connection.id] = known, _origin(connection)
-        return {**kept[1], "type": kind, "time": text.utc_time(time_ns), "tid": tid or None}
-
-    def _write(self, line: Object) -> None:
-        try:
-            encoded = orjson.dumps(line, option=_NEWLINE)
-            if not encoded.isascii() or b"\x7f" in encoded:  # other things JSON has escaped
-                encoded = _escaped(encoded.decode().removesuffix("\n"))
-        except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-            encoded = _escaped(_ENCODER.encode(line))
-        self._stream.write(encoded)
+        if origin is None or origin.known != known:
+            origin = self._origins[connection.id] = _Origin(known, *_origin(connection))
+        _, process, rest = origin
+        begun = (
+            f'{{"type":"{kind}","time":"{text.utc_time(time_ns)}",{process}'
+            f'"tid":{tid or "null"},{rest},'
+        )
+        self._stream.write(begun.encode() + _encoded(said)[1:] + b"\n")
 
 
-def _escaped(line: str) -> bytes:
-    return f"{escape_json(line)}\n".encode()
+def _encoded(said: Object) -> bytes:
+    """Return an object as JSON in which nothing can move a terminal's cursor."""
+    try:
+        encoded = orjson.dumps(said)
+        if encoded.isascii() and b"\x7f" not in encoded:  # other things JSON has escaped
+            return encoded
+        line = encoded.decode()
+    except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
+        line = _ENCODER.encode(said)
+    return escape_json(line).encode()
 
 
-def _origin(connection: Connection) -> Object:
-    """Return the fields that tell whose line it is, with those before and between them."""
-    return {
-        "type": None,
-        "time": None,
-        **text.origin(connection, None),
+def _origin(connection: Connection) -> tuple[str, str]:
+    """Return the fields that tell whose line it is, those before the thread's id and the others."""
+    fields = text.origin(connection, None)
+    process = {"pid": fields.pop("pid")}
+    del fields["tid"]
+    rest = {
+        **fields,
         "connection": connection.id,
         "client": _address(connection.client),
         "server": _address(connection.server),
     }
+    return _members(process) + ",", _members(rest)
+
+
+def _members(said: Object) -> str:
+    return _encoded(said).decode()[1:-1]
 
 
 def _direction(connection: Connection, sender: Side) -> str:
@@ -274,33 +289,40 @@ def _headers(headers: Headers) -> orjson.Fragment | Headers:
         return headers
 
 
-def _body(body: Body, headers: Headers) -> Object:
-    shown = text.bytes_object(body.data, body.size)
+def _body(body: Body, headers: Headers) -> Object | orjson.Fragment:
     if content.codings(headers):
-        decoded = content.decode(body.data, headers)
-        if decoded.error is None:
-            shown["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
+        return _coded_body(body, headers)
+    return text.bytes_object(body.data, body.size) if body.size or body.data else _NO_BODY
+
+
+def _coded_body(body: Body, headers: Headers) -> Object:
+    shown = text.bytes_object(body.data, body.size)
+    decoded = content.decode(body.data, headers)
+    if decoded.error is None:
+        shown["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
     return shown
 
 
 def _request(request: Request) -> Object:
+    headers = request.headers
     return {
         "method": request.method,
         "scheme": request.scheme,
         "authority": request.authority,
         "target": request.target,
         "url": request.url,
-        "headers": _headers(request.headers),
-        "body": _body(request.body, request.headers),
+        "headers": _headers(headers),
+        "body": _body(request.body, headers),
         "trailers": request.trailers,
     }
 
 
 def _response(response: Response) -> Object:
+    headers = response.headers
     return {
         "status": response.status,
         "reason": response.reason,
-        "headers": _headers(response.headers),
-        "body": _body(response.body, response.headers),
+        "headers": _headers(headers),
+        "body": _body(response.body, headers),
         "trailers": response.trailers,
     }

@@ -11,7 +11,7 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.model import Exchange
 from sslsniff.sinks import text
-from sslsniff.sinks.calls import call_of
+from sslsniff.sinks.calls import Call
 from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
 
 Object = dict[str, Any]
@@ -59,18 +59,13 @@ def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
     }
 
 
-def call_object(exchange: Exchange) -> Object:
-    """Return what is said of an exchange that is a gRPC call; nothing of another."""
-    call = call_of(exchange)
-    if call is None:
-        return {}
+def call_object(call: Call) -> Object:
+    """Return what is said of the gRPC call that an exchange is."""
     status = call.status
     return {
-        "grpc": {
-            "service": call.service,
-            "method": call.method,
-            "status": status.code if status else None,
-            "status_name": status.name if status else None,
-            "message": status.message if status else None,
-        }
+        "service": call.service,
+        "method": call.method,
+        "status": status.code if status else None,
+        "status_name": status.name if status else None,
+        "message": status.message if status else None,
     }

@@ -22,7 +22,7 @@ def local_time(time_ns: int) -> str:
 def utc_time(time_ns: int) -> str:
     """Return the UTC date and time with microseconds, RFC 3339."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    return f"{_utc_second(seconds)}.{rest // 1000:06d}Z"
+    return f"{_utc_second(seconds)}.{str(rest // 1000).zfill(6)}Z"  # quicker than a format
 
 
 @functools.lru_cache(maxsize=16)  # events of one second come together
@@ -91,11 +91,11 @@ def protocol(exchange: Exchange) -> str:
 
 def bytes_object(data: bytes, size: int) -> dict[str, object]:
     """Return bytes for JSON: text where they are UTF-8, else base64; ``size`` counts all."""
-    shown: dict[str, object] = {"size": size}
+    shown: dict[str, object]
     try:
-        shown["text"] = data.decode()
+        shown = {"size": size, "text": data.decode()}
     except UnicodeDecodeError:
-        shown["base64"] = base64.b64encode(data).decode("ascii")
+        shown = {"size": size, "base64": base64.b64encode(data).decode("ascii")}
     if len(data) < size:
         shown["truncated"] = True
     return shown

@@ -59,6 +59,13 @@ def test_a_request_that_goes_on_as_http2_is_one_exchange() -> None:
     assert (last.request.target, last.response.status, last.error) == ("/b", 200, None)
 
 
+def test_a_response_that_switches_in_one_piece_is_still_of_http1() -> None:
+    wire = Wire()
+    wire.pass_bytes(READ, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nrest")
+    [exchange] = wire.end()
+    assert (exchange.protocol, exchange.stream) == ("http/1.1", None)
+
+
 def test_a_server_reads_requests() -> None:
     wire = Wire(Side.SERVER)
     wire.pass_bytes(READ, REQUEST)

@@ -13,7 +13,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
 )
 from tests.unit.decoders.http1_wires import GET, OK, AssertDecodes, get, ok, request, response
-from tests.unit.decoders.wires import END, C, S, Step
+from tests.unit.decoders.wires import END, C, S, Step, merge
 
 # The cases on which HTTP/1 readers were compared, and some more; each a wire and its messages.
 CASES: dict[str, tuple[list[Step], list[Message]]] = {
@@ -349,3 +349,30 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
 def test_cases(name: str, assert_decodes: AssertDecodes) -> None:
     wire, messages = CASES[name]
     assert_decodes(wire, messages, Http1)
+
+
+def test_a_message_that_comes_at_once_is_told_at_once() -> None:
+    decoder = Http1()
+    assert decoder.feed(C, GET + b"PO") == [replace(request(1), whole=b"")]
+    ended = replace(response(1, 200, "OK", ("Content-Length", "2")), whole=b"hi")
+    assert decoder.feed(S, OK + b"HTTP/1.1 1") == [ended]
+
+
+@pytest.mark.parametrize("behind", [b"", b"h"])
+def test_a_message_whose_body_is_cut_is_told_in_pieces(behind: bytes) -> None:
+    decoder = Http1()
+    decoder.feed(C, GET)
+    head, *pieces = decoder.feed(S, OK[:-2] + behind)
+    assert head == response(1, 200, "OK", ("Content-Length", "2"))
+    assert merge([*pieces, *decoder.feed(S, OK[-2 + len(behind) :])]) == ok(1)[1:]
+
+
+def test_a_response_that_may_have_no_body_is_told_in_pieces() -> None:
+    assert Http1().feed(S, OK) == ok(1)
+
+
+def test_what_a_response_lets_the_client_send_stands_before_its_body() -> None:
+    decoder = Http1()
+    decoder.feed(C, b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n" + GET)
+    head, *rest = ok(1)
+    assert decoder.feed(S, OK) == [head, replace(request(2), whole=b""), *rest]

@@ -7,7 +7,7 @@ from random import Random
 
 from sslsniff.decoders.base import BodyReader, Decoder
 from sslsniff.decoders.held import Room
-from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded
+from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded, in_pieces
 
 C, S = Side.CLIENT, Side.SERVER
 
@@ -26,9 +26,12 @@ TAILS = {
 
 
 def merge(messages: Iterable[Message]) -> list[Message]:
-    """Join pieces of one body, and of one undecoded run, as chunking is nobody's business."""
+    """Join pieces of one body, and of one undecoded run, as chunking is nobody's business.
+
+    So it is whether a message comes whole: it is told in pieces.
+    """
     merged: list[Message] = []
-    for message in messages:
+    for message in in_pieces(messages):
         last = merged[-1] if merged else None
         match last, message:
             case (BodyData(), BodyData()) if (last.stream, last.side) == (
