@@ -24,10 +24,10 @@ from sslsniff.tables import Tables
 if TYPE_CHECKING:
     from sslsniff.kernel.spill import Spill
 
-_GATHER_S = 0.002  # what comes meanwhile wakes nobody;
-_IDLE_GATHER_S = 0.008  # so long while little comes,
-_IDLE_BYTES_S = 4 << 30  # if there is room for what may then come at once
-_BUSY_SHARE = 64  # it is little while less than so many parts of the ring came
+_GATHER_S = 0.002  # at least: what comes meanwhile wakes nobody;
+_MOST_GATHER_S = 0.008  # at most, if the ring has room for what may
+_MOST_BYTES_S = 4 << 30  # come at once, and while it makes no more work
+_WORK_S = 0.0003  # than this at a stretch: others wait for the processor meanwhile
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
@@ -83,8 +83,8 @@ class LiveCapture:
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
         """Connections that the kernel's table has no more, though their end was not told."""
-        idle_s = min(_IDLE_GATHER_S, ring_bytes / _IDLE_BYTES_S)
-        self._gather_s = self._idle_gather_s = max(_GATHER_S, idle_s)
+        self._most_gather_s = max(_GATHER_S, min(_MOST_GATHER_S, ring_bytes / _MOST_BYTES_S))
+        self._gather_s = self._most_gather_s
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -195,9 +195,10 @@ class LiveCapture:
         if self._records.fd in ready:
             # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
             time.sleep(self._gather_s)
-            is_busy = self._records.waiting_bytes > self._ring_bytes // _BUSY_SHARE
-            self._gather_s = _GATHER_S if is_busy else self._idle_gather_s
-            if not (yield from self._drain(_BYTES_A_POLL, self._ring_bytes // _REST_SHARE)):
+            began_s = time.thread_time()
+            is_over = yield from self._drain(_BYTES_A_POLL, self._ring_bytes // _REST_SHARE)
+            self._adjust_gathering(time.thread_time() - began_s)
+            if not is_over:
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())
 
@@ -310,6 +311,11 @@ class LiveCapture:
             if is_over or not read_bytes:
                 return True
         return False
+
+    def _adjust_gathering(self, worked_s: float) -> None:
+        """Gather for as long as makes the right amount of work, by how much it was now."""
+        wanted_s = self._gather_s * _WORK_S / max(worked_s, 1e-6)
+        self._gather_s = min(self._most_gather_s, max(_GATHER_S, wanted_s))
 
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
