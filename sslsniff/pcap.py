@@ -1,7 +1,7 @@
 """Capture files: what all formats share, and classic pcap written.
 
-By hand: a packet of 16 KiB takes 1.2 us here and 13 us with dpkt, which puts its pieces together
-for each. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark takes only
+By hand: dpkt takes 13 us for a packet of 16 KiB, as it puts its pieces together for each;
+``packing`` takes 0.1. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark takes only
 its own machine's byte order.
 """
 

@@ -1,7 +1,7 @@
 """pcapng: blocks written and read.
 
-Own code, not dpkt's: its writer takes 9 us a packet with a comment, ours 1 us; its reader knows
-only the first interface, keeps times as floats and drops comments.
+Own code, not dpkt's: its writer takes 9 us a packet with a comment, which ours makes once for many;
+its reader knows only the first interface, keeps times as floats and drops comments.
 Format: draft-ietf-opsawg-pcapng; the block and option names here are its.
 """
 

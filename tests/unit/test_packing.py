@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import wire
+from sslsniff import packing, wire
+from sslsniff.errors import OutputError
 from sslsniff.lanes import lane_key
 from sslsniff.packing import BATCH_BYTES, KEPT_SHAPES, Batch, End, Pair, Shape, reserve
 from tests.unit.ring import laid_out
@@ -188,6 +189,16 @@ def test_writing_goes_on_where_it_stopped() -> None:
     with pytest.raises(BrokenPipeError):
         writing.batch.write(writer, 0)
     os.close(writer)
+
+
+def test_missing_library_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packing, "_LIBRARY", tmp_path / "libpacking.so")
+    packing._library.cache_clear()
+    try:
+        with pytest.raises(OutputError, match="is missing: build it"):
+            Batch(1, 1)
+    finally:
+        packing._library.cache_clear()
 
 
 def test_reserved_room_does_not_lengthen_a_file(tmp_path: Path) -> None:
