@@ -1,8 +1,8 @@
 """Capture files: what all formats share, and classic pcap written.
 
 By hand: dpkt takes 13 us for a packet of 16 KiB, as it puts its pieces together for each;
-``packing`` takes 0.1. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark takes only
-its own machine's byte order.
+``packing`` takes 0.1. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe,
+Wireshark takes only its own machine's byte order.
 """
 
 import contextlib
