@@ -187,27 +187,29 @@ def hand_over(
     """
     unpack, lent, data = _STEP.unpack_from, lanes.get, records.data
     taker: Lane | None = None
-    while (at := records.position) < records.end:
-        length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
-            data, at
-        )
-        if kind == _DATA_KIND and length < DISCARDED and size == span and size and not cut:
-            key = connection << 1 | direction  # lane_key, without the call
-            lane = lent(key) or lent(aliases.get(key, 0))
-            if lane is not None and position == lane.position:
-                lane.follow(key, records, clock_offset_ns)
-                if records.position == at:  # it takes one by one, or this one
-                    start = at + _PLAINTEXT_AT
-                    records.position = (at + HEADER_BYTES + length + 7) & ~7
-                    lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
-                taker = lane
-                continue
-        record = records.next()
-        if record is None:
-            break
-        yield record
-    if taker is not None:
-        taker.flush()
+    try:
+        while (at := records.position) < records.end:
+            length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
+                data, at
+            )
+            if kind == _DATA_KIND and length < DISCARDED and size == span and size and not cut:
+                key = connection << 1 | direction  # lane_key, without the call
+                lane = lent(key) or lent(aliases.get(key, 0))
+                if lane is not None and position == lane.position:
+                    lane.follow(key, records, clock_offset_ns)
+                    if records.position == at:  # it takes one by one, or this one
+                        start = at + _PLAINTEXT_AT
+                        records.position = (at + HEADER_BYTES + length + 7) & ~7
+                        lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
+                    taker = lane
+                    continue
+            record = records.next()
+            if record is None:
+                break
+            yield record
+    finally:  # also where nobody asks for the rest: the bytes are not valid for longer
+        if taker is not None:
+            taker.flush()
 
 
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:

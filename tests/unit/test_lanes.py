@@ -250,3 +250,14 @@ def test_lanes_take_whole_records_and_let_go_of_them(flag: str) -> None:
     ring = laid_out([a, b, other, c], **{flag: 3})
     assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
     assert taker.did == ["followed", "a", "followed", "b", "flushed"]
+
+
+def test_lanes_let_go_where_the_reading_is_broken_off() -> None:
+    taken = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
+    other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
+    taker = Taker()
+    reading = wire.hand_over(laid_out([taken, other]), OFFSET_NS, {lane_key(1, 1): taker}, {})
+    assert next(reading) == other
+    assert taker.did == ["followed", "a"]
+    del reading
+    assert taker.did[2:] == ["flushed"]
