@@ -55,7 +55,14 @@ class Carried:
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Take the next bytes that ``side`` sent."""
-        return self._read(self._decoder.feed(side, data))
+        messages = self._decoder.feed(side, data)
+        if not (self._readers or self._wishes or self._shape.watched):
+            for message in messages:
+                if isinstance(message, _HEADS) and not _is_plain(message.headers):
+                    break
+            else:  # as a rule
+                return messages
+        return self._read(messages)
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
@@ -70,12 +77,6 @@ class Carried:
         return self._read(self._decoder.give_up())
 
     def _read(self, messages: list[Message]) -> list[Message]:
-        if not (self._readers or self._wishes or self._shape.watched):
-            for message in messages:
-                if isinstance(message, _HEADS) and not _is_plain(message.headers):
-                    break
-            else:  # as a rule
-                return messages
         out: list[Message] = []
         for message in in_pieces(messages):
             act = _ACTS.get(type(message))

@@ -155,7 +155,12 @@ class Http1:
         elif len(self._waiting) >= _MAX_WAITING:
             self._give_up_oldest(out)
         method, upgrade = message.method, fields.upgrade
-        stream = message.stream = self._number(upgrade)
+        if upgrade == "h2c" and not (self._waiting or self._responses.in_message):
+            stream = 1  # as its stream will be
+            self._streams = max(1, self._streams)
+        else:
+            stream = self._streams = self._streams + 1
+        message.stream = stream
         waiting = _Waiting(stream, method if method in _TELLING else "", upgrade)
         if self._requests_lost:
             waiting.sure = not self._waiting
@@ -242,14 +247,6 @@ class Http1:
         for waiting in self._waiting:
             out.append(Aborted(waiting.stream, _SERVER, f"undecodable: {BYTES_LOST}"))
         self._waiting.clear()
-
-    def _number(self, upgrade: str | None) -> int:
-        """Return a request's number; for h2c it is 1, as its stream will be, if that is free."""
-        if upgrade == "h2c" and not (self._waiting or self._responses.in_message):
-            self._streams = max(1, self._streams)
-            return 1
-        self._streams += 1
-        return self._streams
 
     def _switching(self, waiting: _Waiting, token: str | None, head: StatusHead) -> Plan:
         self._next = Switch(token or "", waiting.stream, head.fields.headers)

@@ -115,7 +115,7 @@ def is_too_much(data: bytes, pos: int, stop: int) -> bool:
 
 
 def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
-    """Parse a request's head without the empty line that ends it; its stream is still to be set."""
+    """Parse a request's head up to its last line feed; its stream is still to be set."""
     parts = raw.split(b" ", 2)
     known = _requests_memo.get(parts[-1])  # the first two differ more than what follows
     if known is None or len(parts) < 3 or b"\n" in parts[1]:
@@ -129,7 +129,7 @@ def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
 
 def _parse_new_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
-    start, _, rest = raw.partition(b"\n")
+    start, _, rest = raw.removesuffix(b"\r").partition(b"\n")
     line = _request_line(start.removesuffix(b"\r"))
     if line is None:
         return None
@@ -142,35 +142,32 @@ def _parse_new_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
 
 
 def _request_head(version: str, method: str, target: str, fields: Fields) -> RequestHead:
-    """Tell of a request: the scheme of a target in absolute form, and whom the request is for.
+    if target[:1] == "/" and method != "CONNECT":
+        scheme, authority = None, fields.host
+    else:
+        scheme, authority = _addressed(method, target, fields.host)
+    warnings = _warnings(version, fields) if fields.transferred else fields.warnings
+    return RequestHead(0, version, method, target, scheme, authority, fields.headers, warnings)
+
+
+def _addressed(method: str, target: str, host: str | None) -> tuple[str | None, str | None]:
+    """Return the scheme of a target in absolute form, and whom the request is for.
 
     That is the target's authority if it says so, else Host (RFC 9112 sections 3.2.2 and 3.3).
     """
-    scheme, authority = None, fields.host
+    found = _ABSOLUTE.match(target)
+    scheme = found[1].lower() if found else None
     if method == "CONNECT":
-        authority = target
-    if target[:1] != "/" and (found := _ABSOLUTE.match(target)):
-        scheme = found[1].lower()
-        if method != "CONNECT":
-            authority = found[2]
-    return RequestHead(
-        0,
-        version,
-        method,
-        target,
-        scheme,
-        authority,
-        fields.headers,
-        _warnings(version, fields) if fields.transferred else fields.warnings,
-    )
+        return scheme, target
+    return scheme, found[2] if found else host
 
 
 def parse_response(raw: bytes) -> StatusHead | None:
-    """Parse a response's head without the empty line that ends it."""
+    """Parse a response's head up to its last line feed."""
     known = _responses_memo.get(raw)
     if known is not None:
         return known
-    start, _, rest = raw.partition(b"\n")
+    start, _, rest = raw.removesuffix(b"\r").partition(b"\n")
     line = _status_line(start.removesuffix(b"\r"))
     if line is None:
         return None

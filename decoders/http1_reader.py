@@ -54,7 +54,10 @@ class Pairing(NamedTuple):
     """What the reader of a side asks about the connection as a whole."""
 
     begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
-    """Report a head; return what was told of it, and how it goes on; None if it is no head."""
+    """Report a head, given but for its last line feed and the empty line behind.
+
+    Return what was told of it, and how it goes on; None if it is no head.
+    """
     switch: Callable[[int], State]
     """Decide what follows a message of a stream with which HTTP/1 may end."""
     lost: Callable[[list[Message]], None]
@@ -102,11 +105,10 @@ class Reader:
             self._line_seen = False
         pos, size = 0, len(data)
         while pos < size:
-            after = _STEPS[self.state](self, data, pos, out)
-            if after < 0:  # ~after is where the bytes begin that are not enough
-                self.held += data[~after:]
+            pos = _STEPS[self.state](self, data, pos, out)
+            if pos < 0:  # ~pos is where the bytes begin that are not enough
+                self.held += data[~pos:]
                 break
-            pos = after
 
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes: inside a body of known length that is all, else step is lost."""
@@ -191,11 +193,10 @@ class Reader:
         stop, after = end.span()
         if stop - pos > MAX_LINES and is_too_much(data, pos, stop):  # a line has a byte at least
             return self._refuse(data, pos, out)
-        begun = self.pairing.begin(data[pos : stop - 1 if data[stop - 1] == 13 else stop], out)
+        begun = self.pairing.begin(data[pos:stop], out)
         if begun is None:
             return self._refuse(data, pos, out)
         message, plan = begun
-        self.stream, self.plan = message.stream, plan
         length = plan.length
         if length is not None and not plan.doubt:
             stop = after + length
@@ -203,8 +204,10 @@ class Reader:
             if stop <= len(data) and out[-1] is message:
                 message.whole = data[after:stop]
                 if plan.switch:
+                    self.stream = message.stream
                     self.state = self.pairing.switch(self.stream)
                 return stop
+        self.stream, self.plan = message.stream, plan
         self.state = State.DOUBT if plan.doubt else plan.state
         self._left = length or 0
         if plan.fault:

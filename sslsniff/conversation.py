@@ -27,7 +27,7 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.lanes import Lane
 from sslsniff.model import (
-    Body,
+    NO_BODY,
     Chunk,
     Connection,
     Direction,
@@ -43,6 +43,8 @@ from sslsniff.waits import Waits
 
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
+
+_HTTP2 = HTTP2.lower()
 
 MOST_OPEN = 4096
 """Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
@@ -195,13 +197,13 @@ class Conversation:
 
     # What the decoder tells.
 
-    def _begin(self, stream: int, version: str) -> OpenExchange:
+    def _begin(self, stream: int, protocol: str) -> OpenExchange:
         if len(self._open) >= MOST_OPEN:
             oldest = next(iter(self._open))
             self._finish(oldest, f"over {MOST_OPEN} exchanges open")
-        protocol, number = ("http/2", stream) if version == HTTP2 else ("http/1.1", None)
+        number = stream if protocol == _HTTP2 else None
         exchange = Exchange(self.connection, protocol, number, self._tid, self._now_ns)
-        opened = self._open[stream] = OpenExchange(exchange)
+        opened = self._open[stream] = OpenExchange(exchange, {})
         return opened
 
     def _hold(self, opened: OpenExchange, size: int) -> None:
@@ -214,17 +216,15 @@ class Conversation:
 
     def _request_head(self, message: RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
-        opened = self._open.get(stream) or self._begin(stream, message.version)
+        opened = self._open.get(stream) or self._begin(stream, message.version.lower())
         exchange = opened.exchange
-        if exchange.stream is None:
-            exchange.protocol = message.version.lower()  # http/1.0, on the same decoder
         exchange.request = Request(
             message.method,
             message.target,
             message.scheme,
             message.authority,
             headers,
-            Body(),
+            NO_BODY,
             [],
             self._scheme,
         )
@@ -237,10 +237,12 @@ class Conversation:
 
     def _response_head(self, message: ResponseHead) -> None:
         stream, status, headers = message.stream, message.status, message.headers
-        opened = self._open.get(stream) or self._begin(stream, message.version)
+        opened = self._open.get(stream)
+        if opened is None:  # HTTP/1.0 is told of requests alone: servers answer in another version
+            opened = self._begin(stream, _HTTP2 if message.version == HTTP2 else "http/1.1")
         exchange, whole = opened.exchange, message.whole
         is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
-        body = self._room.passing(whole) if whole and is_last else Body()
+        body = self._room.passing(whole) if whole and is_last else NO_BODY
         response = Response(status, message.reason, headers, body, [])
         if message.warnings:
             exchange.warnings += message.warnings

@@ -174,6 +174,10 @@ class Body:
     missing: int = 0
 
 
+NO_BODY = Body()
+"""Shared by messages of which no body was seen: not to be changed."""
+
+
 @dataclass(slots=True)
 class Request:
     """A request as seen; None marks a part that was not sent or cannot be known.
@@ -194,9 +198,10 @@ class Request:
     def url(self) -> str:
         """The URL that was asked for; parts that cannot be known are ``?``."""
         target = "?" if self.target is None else self.target
-        if not target.startswith("/") and target not in {"?", "*"}:
+        if target[:1] != "/" and target not in {"?", "*"}:
             return target  # absolute form, or CONNECT's authority
-        return f"{self.scheme or self.default_scheme}://{self.host_and_port or '?'}{target}"
+        host = self.authority or self.host_and_port or "?"
+        return f"{self.scheme or self.default_scheme}://{host}{target}"
 
     @property
     def host_and_port(self) -> str | None:

@@ -1,10 +1,10 @@
 """An exchange that has not ended: what is kept of its bodies, and what a loss took of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sslsniff.decoders.messages import Header, Headers, Side, asked_once
-from sslsniff.model import Body, Exchange, Request, Response
+from sslsniff.model import NO_BODY, Body, Exchange, Request, Response
 
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
@@ -47,20 +47,24 @@ class OpenExchange:
     """
 
     exchange: Exchange
+    kept: dict[Side, bytes | bytearray]
     is_answered: bool = False
     in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
     head_bytes: int = 0
-    kept: dict[Side, bytes | bytearray] = field(default_factory=dict)
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
         return self.exchange.request if side is _CLIENT else self.exchange.response
 
     def body(self, side: Side) -> Body | None:
-        """Return the body of a half."""
+        """Return the body of a half, for it alone: to be changed."""
         half = self.half(side)
-        return half.body if half is not None else None
+        if half is None:
+            return None
+        if half.body is NO_BODY:
+            half.body = Body()
+        return half.body
 
     def add_trailers(self, side: Side, trailers: list[Header]) -> None:
         """Take what came behind a body, or in it."""

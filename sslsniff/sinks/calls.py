@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sslsniff.decoders import grpc
-from sslsniff.model import Exchange, Request, Response
+from sslsniff.model import Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,10 @@ class Call:
 def call_of(exchange: Exchange) -> Call | None:
     """Return the call that ``exchange`` is; None if neither half says that it is gRPC."""
     request, response = exchange.request, exchange.response
-    if not (_says_grpc(request) or _says_grpc(response)):
+    if (request is None or grpc.media_type_of(request.headers) is None) and (
+        response is None or grpc.media_type_of(response.headers) is None
+    ):
         return None
     service, method = grpc.split_path(request.target if request else None)
     status = grpc.status(response.trailers, response.headers) if response else None
     return Call(service, method, status)
-
-
-def _says_grpc(half: Request | Response | None) -> bool:
-    return half is not None and grpc.media_type_of(half.headers) is not None

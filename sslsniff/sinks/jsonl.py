@@ -1,7 +1,7 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
 import json
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -45,15 +45,10 @@ _ENCODER = json.JSONEncoder(
 _NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
 
 
-class _Origin(NamedTuple):
-    """Whose lines they are, encoded: what stands before the thread's id, and what behind it.
-
-    ``known`` is what may change of it.
-    """
-
-    known: tuple[object, ...]
-    process: str
-    connection: str
+_Origin = tuple[tuple[object, ...], str, str]
+"""Whose lines they are: what may change of it; encoded, what stands before the thread's id, and
+what behind."""
+_NO_ORIGIN: _Origin = ((), "", "")
 
 
 class JsonSink(Sink):
@@ -109,7 +104,7 @@ class JsonSink(Sink):
             "stream": exchange.stream,
             "request": _request(request) if request else None,
             "response": _response(response) if response else None,
-            "informational": list(map(_response, exchange.informational)),
+            "informational": exchange.informational and [*map(_response, exchange.informational)],
             "missing_bytes": exchange.missing_bytes,
             "error": exchange.error,
         }
@@ -221,11 +216,11 @@ class JsonSink(Sink):
         self, kind: str, connection: Connection, time_ns: int, tid: int, said: Object
     ) -> None:
         """Write a line of this type: whose it is, which is encoded already, and what is said."""
-        origin = self._origins.get(connection.id)
         known = connection.role, connection.local, connection.remote  # the rest never changes
-        if origin is None or origin.known != known:
-            origin = self._origins[connection.id] = _Origin(known, *_origin(connection))
-        _, process, rest = origin
+        before, process, rest = self._origins.get(connection.id, _NO_ORIGIN)
+        if before != known:
+            process, rest = _origin(connection)
+            self._origins[connection.id] = known, process, rest
         begun = (
             f'{{"type":"{kind}","time":"{text.utc_time(time_ns)}",{process}'
             f'"tid":{tid or "null"},{rest},'
@@ -278,51 +273,52 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
 
 
 @asked_once
-def _headers(headers: Headers) -> orjson.Fragment | Headers:
-    """Return headers for a line: encoded already, unless they hold lone surrogates.
+def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
+    """Return headers for a line, and whether they tell of a body with a content coding.
 
-    They are copied, as what orjson returns takes 4 KiB of memory, however short it is.
+    They are encoded already, unless they hold lone surrogates, and copied, as what orjson returns
+    takes 4 KiB of memory, however short it is.
     """
+    is_coded = bool(content.codings(headers))
     try:
-        return orjson.Fragment(memoryview(orjson.dumps(headers)).tobytes())
+        return orjson.Fragment(memoryview(orjson.dumps(headers)).tobytes()), is_coded
     except orjson.JSONEncodeError:
-        return headers
+        return headers, is_coded
 
 
-def _body(body: Body, headers: Headers) -> Object | orjson.Fragment:
-    if content.codings(headers):
-        return _coded_body(body, headers)
-    return text.bytes_object(body.data, body.size) if body.size or body.data else _NO_BODY
-
-
-def _coded_body(body: Body, headers: Headers) -> Object:
-    shown = text.bytes_object(body.data, body.size)
-    decoded = content.decode(body.data, headers)
-    if decoded.error is None:
-        shown["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
-    return shown
+def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragment:
+    if not (is_coded or body.size or body.data):
+        return _NO_BODY
+    said = text.bytes_object(body.data, body.size)
+    if is_coded:
+        decoded = content.decode(body.data, headers)
+        if decoded.error is None:
+            said["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
+    return said
 
 
 def _request(request: Request) -> Object:
     headers = request.headers
+    shown, is_coded = _shown(headers)
     return {
         "method": request.method,
         "scheme": request.scheme,
         "authority": request.authority,
         "target": request.target,
         "url": request.url,
-        "headers": _headers(headers),
-        "body": _body(request.body, headers),
+        "headers": shown,
+        "body": _body(request.body, headers, is_coded),
         "trailers": request.trailers,
     }
 
 
 def _response(response: Response) -> Object:
     headers = response.headers
+    shown, is_coded = _shown(headers)
     return {
         "status": response.status,
         "reason": response.reason,
-        "headers": _headers(headers),
-        "body": _body(response.body, headers),
+        "headers": shown,
+        "body": _body(response.body, headers, is_coded),
         "trailers": response.trailers,
     }
