@@ -23,15 +23,16 @@
 #define COPIED_BYTES 4096	       /* what is shorter costs less copied than handed over as a piece */
 #define UNACKNOWLEDGED_BYTES (1 << 20) /* far below the window of 8 MiB */
 #define KNOWN_ENDS 4096
-#define KEPT_SHAPES 4
+#define KEPT_SHAPES 8
 #define NOT_A_LENGTH (1U << 30) /* a record's first word that is busy or discarded (kernel/bpf/ringbuf.c) */
 
-/* What the packets of one length have in common: all but times, numbers and data. */
+/* What the packets of one length, from one thread, have in common: all but times, numbers and data. */
 struct shape {
 	const char *head, *tail; /* before and behind the data */
 	__u32 size;		 /* of the data */
 	__u32 head_bytes, tail_bytes;
 	__u32 time_at, numbers_at; /* where in the head, two words each */
+	__u32 tid;
 };
 
 /* One direction of a connection. */
@@ -39,14 +40,12 @@ struct end {
 	struct pair *pair;
 	__u64 key; /* of its records; 0: not known */
 	__u64 position, last_ns;
-	const struct shape *shapes[KEPT_SHAPES]; /* of what `tid` passes */
-	const struct shape *acknowledgement;	 /* of what the peer sent */
-	__u32 tid;
-	__u32 looks; /* among so many of its next packets a message's beginning is looked for */
+	const struct shape *shapes[KEPT_SHAPES];
+	const struct shape *acknowledgement; /* of what the peer sent */
+	__u32 looks;			     /* among so many of its next packets a message's beginning is looked for */
 	__u32 sequence;
 	__u32 in_flight_bytes; /* sent, and not acknowledged by the peer */
 	__u32 record_bytes;    /* what a TLS record adds to the data */
-	__u32 pad;
 };
 
 /* Both directions. */
@@ -168,13 +167,15 @@ static int put_next(struct batch *batch, struct end *end, const struct shape *sh
 static const struct shape *next_shape(const struct end *end, const struct event_data *event)
 {
 	const struct pair *pair = end->pair;
-	if (event->position != end->position || event->header.tid != end->tid)
+	if (event->position != end->position)
 		return NULL;
 	if (!pair->settled && (end->looks || end != pair->ends + pair->speaker))
 		return NULL;
-	for (int i = 0; i < KEPT_SHAPES && end->shapes[i]; i++)
-		if (end->shapes[i]->size == event->captured)
-			return end->shapes[i];
+	for (int i = 0; i < KEPT_SHAPES && end->shapes[i]; i++) {
+		const struct shape *shape = end->shapes[i];
+		if (shape->size == event->captured && shape->tid == event->header.tid)
+			return shape;
+	}
 	return NULL;
 }
 

@@ -19,7 +19,7 @@ from sslsniff.records import Records
 BATCH_BYTES = 1 << 20
 """A batch is full, and to be written, once so many bytes have come together."""
 
-KEPT_SHAPES = 4
+KEPT_SHAPES = 8
 """How many shapes a direction has at once."""
 
 _LIBRARY = Path(__file__).with_name("libpacking.so")
@@ -30,6 +30,7 @@ class Shape(ctypes.Structure):
 
     ``head`` and ``tail`` stand before and behind ``size`` bytes of data; ``time_at`` and
     ``numbers_at`` are where in the head two words of time and TCP's two sequence numbers belong.
+    ``tid`` is the thread that passed the data.
     """
 
     _fields_ = (
@@ -40,20 +41,24 @@ class Shape(ctypes.Structure):
         ("_tail_bytes", c_uint32),
         ("_time_at", c_uint32),
         ("_numbers_at", c_uint32),
+        ("tid", c_uint32),
     )
 
     size: int
+    tid: int
 
-    def __init__(self, head: bytes, tail: bytes, size: int, time_at: int, numbers_at: int) -> None:
-        super().__init__(head, tail, size, len(head), len(tail), time_at, numbers_at)
+    def __init__(
+        self, head: bytes, tail: bytes, size: int, time_at: int, numbers_at: int, tid: int = 0
+    ) -> None:
+        super().__init__(head, tail, size, len(head), len(tail), time_at, numbers_at, tid)
 
 
 class End(ctypes.Structure):
     """One direction of a connection: what its next packet needs, and how far it got.
 
-    ``tid`` is the thread whose packets its shapes are of, ``in_flight_bytes`` what was sent and not
-    acknowledged by the peer, ``record_bytes`` what a TLS record adds to the data. While ``looks``
-    is not 0, and where another end is the ``Pair``'s speaker, packets come one by one.
+    ``in_flight_bytes`` is what was sent and not acknowledged by the peer, ``record_bytes`` what a
+    TLS record adds to the data. While the ``Pair`` is not settled, packets come one by one where
+    ``looks`` is not 0, and where the other end is the speaker.
     """
 
     _fields_ = (
@@ -63,17 +68,14 @@ class End(ctypes.Structure):
         ("last_ns", c_uint64),
         ("_shapes", c_void_p * KEPT_SHAPES),
         ("_acknowledgement", c_void_p),
-        ("tid", c_uint32),
         ("looks", c_uint32),
         ("sequence", c_uint32),
         ("in_flight_bytes", c_uint32),
         ("record_bytes", c_uint32),
-        ("_pad", c_uint32),
     )
 
     position: int
     last_ns: int
-    tid: int
     looks: int
     sequence: int
     in_flight_bytes: int

@@ -114,7 +114,8 @@ class PacketWriter:
         before, between, tail = self._surround(origin, captured, comment)
         up_to_numbers = before + bytes(_TIME_BYTES) + between + start
         head = up_to_numbers + bytes(NUMBERS_BYTES) + behind
-        return Shape(head, bytes(zeros) + tail, size, len(before), len(up_to_numbers))
+        tid = origin.process[1] if origin.process else 0
+        return Shape(head, bytes(zeros) + tail, size, len(before), len(up_to_numbers), tid)
 
     def packet(
         self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes = b""

@@ -70,7 +70,7 @@ class _End:
         self.state = state
         self._connection = connection
         self._writer = writer
-        self._shapes: dict[int, Shape] = {}
+        self._shapes: dict[tuple[int, int], Shape] = {}
 
     @property
     def position(self) -> int:
@@ -87,7 +87,8 @@ class _End:
         self.sender = sender
         self.ended = False
         self.state.looks = _LOOKS
-        self._forget_shapes()
+        self._shapes.clear()
+        self.state.keep(())
         self._acknowledgement = self._connection.control_shape(self, ACK)
         self.state.acknowledge_by(self._acknowledgement)
 
@@ -95,12 +96,9 @@ class _End:
         """See ``lanes.Lane``."""
         state = self.state
         self._connection.look(self, time_ns, data)
-        if tid != state.tid:
-            self._forget_shapes()
-            state.tid = tid
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
-            self._writer.next_packet(state, self._shape(len(piece)), time_ns, bytes(piece))
+            self._writer.next_packet(state, self._shape(tid, len(piece)), time_ns, bytes(piece))
 
     def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``lanes.Lane``."""
@@ -114,18 +112,14 @@ class _End:
         """See ``lanes.Lane``."""
         self._writer.flush()
 
-    def _shape(self, size: int) -> Shape:
-        shape = self._shapes.get(size)
+    def _shape(self, tid: int, size: int) -> Shape:
+        shape = self._shapes.get((tid, size))
         if shape is None:
             if len(self._shapes) >= KEPT_SHAPES:
                 self._shapes.clear()
-            shape = self._shapes[size] = self._connection.shape(self, self.state.tid, size)
+            shape = self._shapes[tid, size] = self._connection.shape(self, tid, size)
             self.state.keep(self._shapes.values())
         return shape
-
-    def _forget_shapes(self) -> None:
-        self._shapes.clear()
-        self.state.keep(())
 
 
 class SyntheticConnection:

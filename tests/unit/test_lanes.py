@@ -3,7 +3,7 @@
 import io
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,8 @@ from sslsniff.flows import Flows
 from sslsniff.halves import Halves
 from sslsniff.lanes import Lanes, lane_key
 from sslsniff.model import Connection, Summary
+from sslsniff.packing import Shape
+from sslsniff.pcap import PcapWriter
 from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.jsonl import JsonSink
@@ -201,6 +203,24 @@ def test_all_that_follows_takes_the_short_way(make: Make) -> None:
             sizes = (number * len(data), len(data), len(data), len(data), 0)
             records.append(wire.DATA.pack(DATA, direction, 0, 70, number, 1, *sizes) + data)
     assert run(records, {}, make).short == 198
+
+
+def test_threads_that_take_turns_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As do tasks that move from thread to thread: Python is asked for the first of each."""
+    asked = []
+    shape = PcapWriter.shape
+
+    def noted(*arguments: Any, **more: Any) -> Shape:
+        asked.append(arguments)
+        return shape(*arguments, **more)
+
+    records = [opened(1, True), addresses(1)]
+    for number in range(100):
+        sizes = (number * len(REQUEST), len(REQUEST), len(REQUEST), len(REQUEST), 0)
+        records.append(wire.DATA.pack(DATA, 1, 0, 70 + number % 4, number, 1, *sizes) + REQUEST)
+    monkeypatch.setattr(PcapWriter, "shape", noted)
+    assert run(records, {}, SINKS["pcap"]).short == 99
+    assert len([size for *_, size in asked if size == len(REQUEST)]) == 4
 
 
 def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:

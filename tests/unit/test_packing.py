@@ -14,11 +14,12 @@ from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
 KEY = lane_key(1, 1)
+TID = 70
 
 
 def shape(size: int) -> Shape:
     """Return a shape of packets that tell when, the two numbers, and how long they are."""
-    return Shape(b"<" + bytes(16) + b":", b">%d\n" % size, size, 1, 9)
+    return Shape(b"<" + bytes(16) + b":", b">%d\n" % size, size, 1, 9, TID)
 
 
 def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes:
@@ -28,7 +29,7 @@ def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes
     return b"<" + numbers + b":" + data + b">%d\n" % len(data)
 
 
-def record(position: int, data: bytes, tid: int = 70, cut: int = 0, connection: int = 1) -> bytes:
+def record(position: int, data: bytes, tid: int = TID, cut: int = 0, connection: int = 1) -> bytes:
     sizes = (position, len(data) + cut, len(data), len(data), 0)
     return wire.DATA.pack(2, 1, cut, tid, 5, connection, *sizes) + data
 
@@ -41,7 +42,6 @@ class Writing:
         self.pair = Pair()
         self.pair.settled = True
         self.end: End = self.pair.ends[1]
-        self.end.tid = 70
         self.shapes = [shape(1), shape(2), shape(5000)]
         self.end.keep(self.shapes)
         self.acknowledgement = shape(0)
