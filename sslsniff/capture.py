@@ -24,9 +24,8 @@ from sslsniff.tables import Tables
 if TYPE_CHECKING:
     from sslsniff.kernel.spill import Spill
 
-_GATHER_S = 0.002  # at least: what comes meanwhile wakes nobody;
-_MOST_GATHER_S = 0.008  # at most, if the ring has room for what may
-_MOST_BYTES_S = 4 << 30  # come at once, and while it makes no more work
+_NAP_S = 0.002  # what comes meanwhile wakes nobody;
+_MOST_NAPS = 4  # so many of them while little comes, as long as that makes no more work
 _WORK_S = 0.0003  # than this at a stretch: others wait for the processor meanwhile
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
@@ -83,8 +82,7 @@ class LiveCapture:
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
         """Connections that the kernel's table has no more, though their end was not told."""
-        self._most_gather_s = max(_GATHER_S, min(_MOST_GATHER_S, ring_bytes / _MOST_BYTES_S))
-        self._gather_s = self._most_gather_s
+        self._naps: float = _MOST_NAPS
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -193,11 +191,14 @@ class LiveCapture:
         if not ready.isdisjoint(self._mappings.fds):
             self._take_mappings()
         if self._records.fd in ready:
-            # While the reader lags the kernel wakes nobody: a short wait spares many wake-ups.
-            time.sleep(self._gather_s)
+            rest_bytes = self._ring_bytes // _REST_SHARE
+            self._gather(rest_bytes)
             began_s = time.thread_time()
-            is_over = yield from self._drain(_BYTES_A_POLL, self._ring_bytes // _REST_SHARE)
-            self._adjust_gathering(time.thread_time() - began_s)
+            is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
+            worked_s = time.thread_time() - began_s
+            self._naps = min(
+                _MOST_NAPS, max(1, self._naps * _WORK_S / max(worked_s, _WORK_S / 100))
+            )
             if not is_over:
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())
@@ -289,6 +290,13 @@ class LiveCapture:
             return self._tables.is_watched(mapped.pid)
         return True
 
+    def _gather(self, enough_bytes: int) -> None:
+        """Wait a little: while the reader lags the kernel wakes nobody, which spares wake-ups."""
+        for _ in range(round(self._naps)):
+            time.sleep(_NAP_S)
+            if self._records.waiting_bytes > enough_bytes:
+                break
+
     def _drain(self, most_bytes: int, rest_bytes: int = 0) -> Generator[wire.Event, None, bool]:
         """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
 
@@ -311,11 +319,6 @@ class LiveCapture:
             if is_over or not read_bytes:
                 return True
         return False
-
-    def _adjust_gathering(self, worked_s: float) -> None:
-        """Gather for as long as makes the right amount of work, by how much it was now."""
-        wanted_s = self._gather_s * _WORK_S / max(worked_s, 1e-6)
-        self._gather_s = min(self._most_gather_s, max(_GATHER_S, wanted_s))
 
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
