@@ -5,7 +5,7 @@ from typing import Any
 
 from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import guess_sender
-from sslsniff.decoders.http2.heads import VERSION as HTTP2
+from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -44,7 +44,7 @@ from sslsniff.waits import Waits
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
-_HTTP2 = HTTP2.lower()
+_HTTP2 = HTTP2_VERSION.lower()
 
 MOST_OPEN = 4096
 """Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
@@ -238,8 +238,9 @@ class Conversation:
     def _response_head(self, message: ResponseHead) -> None:
         stream, status, headers = message.stream, message.status, message.headers
         opened = self._open.get(stream)
-        if opened is None:  # HTTP/1.0 is told of requests alone: servers answer in another version
-            opened = self._begin(stream, _HTTP2 if message.version == HTTP2 else "http/1.1")
+        if opened is None:  # the version of HTTP/1 is the request's, which was not seen
+            is_http2 = message.version == HTTP2_VERSION
+            opened = self._begin(stream, _HTTP2 if is_http2 else "http/1.1")
         exchange, whole = opened.exchange, message.whole
         is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
         body = self._room.passing(whole) if whole and is_last else NO_BODY
