@@ -281,3 +281,29 @@ def test_lanes_let_go_where_the_reading_is_broken_off() -> None:
     assert taker.did == ["followed", "a"]
     del reading
     assert taker.did[2:] == ["flushed"]
+
+
+def test_lanes_that_are_taken_back_forget_their_key() -> None:
+    """Else bytes of another connection, or half, could go their way."""
+    taker = Taker()
+    lanes: Lanes = {}
+    flows = Flows(["openssl"], Tracer([Totals()]), lanes)
+    flows.take(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
+    lanes[lane_key(1, 1)] = taker
+    flows.take(wire.Closed(5, 1, 0, 0))
+    assert taker.did == ["recalled"]
+
+
+def test_lanes_forget_the_key_of_a_half_that_is_no_more() -> None:
+    taker = Taker()
+    lanes: Lanes = {lane_key(-1, 1): taker}
+    halves = Halves(lanes)
+    data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 1, 0) + b"a"
+    for record in (opened(9, True, half=2), data):
+        list(halves.take(wire.parse(memoryview(record), OFFSET_NS)))
+    list(halves.release())
+    assert halves.aliases == {lane_key(9, 1): lane_key(-1, 1)}
+    assert taker.did == []
+    list(halves.take(wire.Closed(5, 9, 0, 1)))
+    assert taker.did == ["recalled"]
+    assert not halves.aliases
