@@ -24,42 +24,34 @@ _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65475, 1, 3, 3, _WINDOW_SHIFT)
 NUMBERS_BYTES = 8
 """Two sequence numbers: that of the packet's first byte, and what is acknowledged."""
 
-_IPV4 = struct.Struct(">2sH6sH12s")
-_IPV6 = struct.Struct(">4sH38s")
-_IPV4_START = b"\x45\x00"
-_IPV4_MIDDLE = b"\x00\x00\x40\x00\x40\x06"  # do not fragment, 64 hops, TCP
-_IPV6_START = b"\x60\x00\x00\x00"
-_IPV6_MIDDLE = b"\x06\x40"
+# Length and checksum are left to ``packing``.
+_IPV4_START = b"\x45\x00\x00\x00\x00\x00\x40\x00\x40\x06\x00\x00"  # not fragmented, 64 hops, TCP
+_IPV6_START = b"\x60\x00\x00\x00\x00\x00\x06\x40"
 
 
-def _header_end(flags: int) -> bytes:
+def header_end(flags: int) -> bytes:
+    """Return what stands behind the sequence numbers of a packet with these flags."""
     options = _SYN_OPTIONS if flags & SYN else b""
     return struct.pack(">BBHHH", 5 + len(options) // 4 << 4, flags, _WINDOW, 0, 0) + options
 
 
-DATA_END = _header_end(PUSH | ACK)
-"""What stands in the TCP header of a packet with data behind the sequence numbers."""
+DATA_END = header_end(PUSH | ACK)
+"""That of a packet with data."""
 
 
 class Sender:
     """One end of a synthetic TCP connection: the headers of what it sends.
 
-    Every packet acknowledges all that the peer sent. ``end`` and ``peer`` count.
+    Every packet acknowledges all that the peer sent. ``start`` is what stands before the sequence
+    numbers; ``end`` and ``peer`` count.
     """
 
-    __slots__ = ("_addresses", "end", "peer")
+    __slots__ = ("end", "peer", "start")
 
-    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
-        self._addresses = addresses
+    def __init__(self, start: bytes, end: End, peer: End) -> None:
+        self.start = start
         self.end = end
         self.peer = peer
-
-    def start(self, size: int) -> bytes:
-        """Return what stands before the sequence numbers of a packet with ``size`` bytes of data.
-
-        65,000 at most.
-        """
-        raise NotImplementedError
 
     def numbers(self, size: int) -> tuple[int, int]:
         """Return the sequence numbers of the next packet, sent and acknowledged.
@@ -73,41 +65,10 @@ class Sender:
         peer.in_flight_bytes = 0
         return sequence, peer.sequence
 
-    def control(self, flags: int) -> tuple[bytes, bytes]:
-        """Return the headers of a packet without data, up to the sequence numbers and the rest."""
-        end = _header_end(flags)
-        return self.start(len(end) - len(DATA_END)), end
-
     def control_numbers(self, flags: int) -> tuple[int, int]:
         """Return the sequence numbers of the next packet without data, as ``numbers`` does."""
         sequence, acknowledged = self.numbers(1 if flags & (SYN | FIN) else 0)
         return sequence, acknowledged if flags & ACK else 0
-
-
-class _SenderIPv4(Sender):
-    __slots__ = ("_sum",)
-
-    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
-        super().__init__(addresses, end, peer)
-        fixed = _IPV4_START + _IPV4_MIDDLE + addresses[:8]
-        self._sum = sum(struct.unpack(f">{len(fixed) // 2}H", fixed))
-
-    def start(self, size: int) -> bytes:
-        length = 40 + size
-        total = self._sum + length  # RFC 1071: only the length differs between packets
-        total = (total & 0xFFFF) + (total >> 16)
-        total = (total & 0xFFFF) + (total >> 16)
-        return _IPV4.pack(_IPV4_START, length, _IPV4_MIDDLE, total ^ 0xFFFF, self._addresses)
-
-
-class _SenderIPv6(Sender):
-    __slots__ = ()
-
-    def __init__(self, addresses: bytes, end: End, peer: End) -> None:
-        super().__init__(_IPV6_MIDDLE + addresses, end, peer)
-
-    def start(self, size: int) -> bytes:
-        return _IPV6.pack(_IPV6_START, 20 + size, self._addresses)
 
 
 def connect(
@@ -126,13 +87,13 @@ def connect(
     for which, end in enumerate(ends):
         end.sequence = (number * 0x9E3779B1 + which) & WORD
         end.in_flight_bytes = 0
-    kind = _SenderIPv6 if ipv6 else _SenderIPv4
     near, far = ends
-    forth, back = (
-        struct.pack(">HH", client.port, server.port),
-        struct.pack(">HH", server.port, client.port),
+    ports = struct.pack(">HHH", client.port, server.port, client.port)
+    start = _IPV6_START if ipv6 else _IPV4_START
+    return (
+        Sender(start + ips[0] + ips[1] + ports[:4], near, far),
+        Sender(start + ips[1] + ips[0] + ports[2:], far, near),
     )
-    return kind(ips[0] + ips[1] + forth, near, far), kind(ips[1] + ips[0] + back, far, near)
 
 
 def _pack_ip(text: str) -> bytes:

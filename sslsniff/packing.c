@@ -21,17 +21,22 @@
 #define SPARE_BYTES 4096
 #define MOST_PIECES 1024	       /* IOV_MAX */
 #define COPIED_BYTES 4096	       /* what is shorter costs less copied than handed over as a piece */
+#define MOST_DATA_BYTES 16384	       /* of a TLS record, and so of a packet */
 #define UNACKNOWLEDGED_BYTES (1 << 20) /* far below the window of 8 MiB */
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+#define ZEROS "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" /* a MAC and padding */
 #define KNOWN_ENDS 4096
 #define KEPT_SHAPES 8
 #define NOT_A_LENGTH (1U << 30) /* a record's first word that is busy or discarded (kernel/bpf/ringbuf.c) */
 
-/* What the packets of one length, from one thread, have in common: all but times, numbers and data. */
+/* What the packets of one thread have in common, in the file: `head`, with room for times, lengths and numbers, data, zeros,
+ * padding if the format has a `tail`, and that. */
 struct shape {
-	const char *head, *tail; /* before and behind the data */
-	__u32 size;		 /* of the data */
+	const char *head, *tail;
 	__u32 head_bytes, tail_bytes;
-	__u32 time_at, numbers_at; /* where in the head, two words each */
+	__u32 time_at;	  /* where in the head two words of time are, then the packet's length, twice, and the packet */
+	__u32 zero_bytes; /* the MAC of the TLS record whose header is the head's end; 0: there is none */
 	__u32 tid;
 };
 
@@ -109,32 +114,70 @@ static char *copy(struct batch *batch, const char *data, __u32 size)
 	return copied;
 }
 
-/* Say whether so many bytes find room, and an acknowledgement: they do while the batch is not full, unless it is a packet
- * longer than any of ours. */
-static int has_room(const struct batch *batch, __u64 size)
+/* Say whether a packet finds room, and an acknowledgement: it does while the batch is not full, unless it is longer than any
+ * of ours. */
+static int has_room(const struct batch *batch, const struct shape *shape, __u32 size)
 {
-	return batch->text_bytes + size + SPARE_BYTES <= ROOM_BYTES && batch->count + 4 <= MOST_PIECES;
+	__u64 bytes = (__u64)shape->head_bytes + size + shape->tail_bytes;
+	return batch->text_bytes + bytes + SPARE_BYTES <= ROOM_BYTES && batch->count + 4 <= MOST_PIECES;
 }
 
-static __u64 bytes_of(const struct shape *shape)
+static void set_word(char *at, __u32 word)
 {
-	return (__u64)shape->head_bytes + shape->size + shape->tail_bytes;
+	memcpy(at, &word, sizeof(word));
+}
+
+static void set_half(unsigned char *at, __u32 half)
+{
+	at[0] = half >> 8;
+	at[1] = half;
+}
+
+/* Fill in an IP header's length and checksum; return how long the header is. */
+static __u32 finish_ip(unsigned char *ip, __u32 bytes)
+{
+	if (ip[0] >> 4 == 6) {
+		set_half(ip + 4, bytes - IPV6_BYTES);
+		return IPV6_BYTES;
+	}
+	set_half(ip + 2, bytes);
+	set_half(ip + 10, 0);
+	__u32 sum = 0;
+	for (int i = 0; i < IPV4_BYTES; i += 2)
+		sum += ip[i] << 8 | ip[i + 1];
+	sum = (sum & 0xFFFF) + (sum >> 16); /* RFC 1071 */
+	set_half(ip + 10, ~(sum + (sum >> 16)));
+	return IPV4_BYTES;
 }
 
 /* Add a packet; `stays` says that the data will lie where it is until the batch is cleared. */
 static void put(struct batch *batch, const struct shape *shape, __u64 time_ns, __u32 sequence, __u32 acknowledged,
-		const char *data, int stays)
+		const char *data, __u32 size, int stays)
 {
 	char *head = copy(batch, shape->head, shape->head_bytes);
-	__u32 times[] = {time_ns / batch->high_ns, time_ns % batch->high_ns / batch->low_ns};
-	__u32 numbers[] = {htobe32(sequence), htobe32(acknowledged)};
-	memcpy(head + shape->time_at, times, sizeof(times));
-	memcpy(head + shape->numbers_at, numbers, sizeof(numbers));
-	if (stays && shape->size >= COPIED_BYTES)
-		point_to(batch, data, shape->size);
+	char *times = head + shape->time_at;
+	char *packet = times + 4 * sizeof(__u32);
+	__u32 bytes = head + shape->head_bytes - packet + size + shape->zero_bytes;
+	set_word(times, time_ns / batch->high_ns);
+	set_word(times + 4, time_ns % batch->high_ns / batch->low_ns);
+	set_word(times + 8, bytes);
+	set_word(times + 12, bytes);
+	char *tcp = packet + finish_ip((unsigned char *)packet, bytes);
+	set_word(tcp + 4, htobe32(sequence));
+	set_word(tcp + 8, htobe32(acknowledged));
+	if (shape->zero_bytes)
+		set_half((unsigned char *)head + shape->head_bytes - 2, size + shape->zero_bytes);
+	if (stays && size >= COPIED_BYTES)
+		point_to(batch, data, size);
 	else
-		copy(batch, data, shape->size);
-	copy(batch, shape->tail, shape->tail_bytes);
+		copy(batch, data, size);
+	copy(batch, ZEROS, shape->zero_bytes + (shape->tail_bytes ? -bytes & 3 : 0));
+	if (shape->tail_bytes) { /* a block of pcapng has its length at both ends */
+		char *end = copy(batch, shape->tail, shape->tail_bytes) + shape->tail_bytes;
+		__u32 block_bytes = shape->time_at + 16 + ((bytes + 3) & ~3U) + shape->tail_bytes;
+		set_word(head + 4, block_bytes);
+		set_word(end - 4, block_bytes);
+	}
 }
 
 static struct end *peer_of(const struct end *end)
@@ -144,20 +187,20 @@ static struct end *peer_of(const struct end *end)
 
 /* Add the next packet of a direction with data, and now and then the peer's acknowledgement. Return 0 if there is no room. */
 static int put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data,
-		    int stays)
+		    __u32 size, int stays)
 {
 	struct end *peer = peer_of(end);
-	__u32 bytes = shape->size + end->record_bytes;
-	if (!has_room(batch, bytes_of(shape)))
+	__u32 bytes = size + end->record_bytes;
+	if (!has_room(batch, shape, size))
 		return 0;
-	put(batch, shape, time_ns, end->sequence, peer->sequence, data, stays);
+	put(batch, shape, time_ns, end->sequence, peer->sequence, data, size, stays);
 	end->sequence += bytes;
 	end->in_flight_bytes += bytes;
 	peer->in_flight_bytes = 0;
-	end->position += shape->size;
+	end->position += size;
 	end->last_ns = time_ns;
 	if (end->in_flight_bytes > UNACKNOWLEDGED_BYTES) {
-		put(batch, peer->acknowledgement, time_ns, peer->sequence, end->sequence, "", 0);
+		put(batch, peer->acknowledgement, time_ns, peer->sequence, end->sequence, "", 0, 0);
 		end->in_flight_bytes = 0;
 	}
 	return 1;
@@ -167,15 +210,13 @@ static int put_next(struct batch *batch, struct end *end, const struct shape *sh
 static const struct shape *next_shape(const struct end *end, const struct event_data *event)
 {
 	const struct pair *pair = end->pair;
-	if (event->position != end->position)
+	if (event->position != end->position || event->captured > MOST_DATA_BYTES)
 		return NULL;
 	if (!pair->settled && (end->looks || end != pair->ends + pair->speaker))
 		return NULL;
-	for (int i = 0; i < KEPT_SHAPES && end->shapes[i]; i++) {
-		const struct shape *shape = end->shapes[i];
-		if (shape->size == event->captured && shape->tid == event->header.tid)
-			return shape;
-	}
+	for (int i = 0; i < KEPT_SHAPES && end->shapes[i]; i++)
+		if (end->shapes[i]->tid == event->header.tid)
+			return end->shapes[i];
 	return NULL;
 }
 
@@ -193,24 +234,25 @@ static const struct event_data *data_of(const struct record *record)
 
 int batch_add(struct batch *batch, const char *data, __u32 size)
 {
-	if (!has_room(batch, size))
+	if (batch->text_bytes + size > ROOM_BYTES || batch->count == MOST_PIECES)
 		return 0;
 	copy(batch, data, size);
 	return 1;
 }
 
 int batch_put(struct batch *batch, const struct shape *shape, __u64 time_ns, __u32 sequence, __u32 acknowledged,
-	      const char *data)
+	      const char *data, __u32 size)
 {
-	if (!has_room(batch, bytes_of(shape)))
+	if (!has_room(batch, shape, size))
 		return 0;
-	put(batch, shape, time_ns, sequence, acknowledged, data, 0);
+	put(batch, shape, time_ns, sequence, acknowledged, data, size, 0);
 	return 1;
 }
 
-int batch_put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data)
+int batch_put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data,
+		   __u32 size)
 {
-	return put_next(batch, end, shape, time_ns, data, 0);
+	return put_next(batch, end, shape, time_ns, data, size, 0);
 }
 
 /* Add what records of `ring` say from `position` to `limit`, until the batch is full or one says something else; return the
@@ -230,7 +272,10 @@ __u64 batch_follow(struct batch *batch, struct end *end, __u64 key, const char *
 		if (!end || end->key != key)
 			break;
 		const struct shape *shape = next_shape(end, event);
-		if (!shape || !put_next(batch, end, shape, event->header.time_ns + clock_offset_ns, record->data, 1))
+		if (!shape)
+			break;
+		__u64 time_ns = event->header.time_ns + clock_offset_ns;
+		if (!put_next(batch, end, shape, time_ns, record->data, event->captured, 1))
 			break;
 		position += (offsetof(struct record, event) + record->length + 7) & ~7ULL;
 	}

@@ -20,37 +20,33 @@ BATCH_BYTES = 1 << 20
 """A batch is full, and to be written, once so many bytes have come together."""
 
 KEPT_SHAPES = 8
-"""How many shapes a direction has at once."""
+"""How many shapes a direction has at once: so many threads may take turns."""
 
 _LIBRARY = Path(__file__).with_name("libpacking.so")
 
 
 class Shape(ctypes.Structure):
-    """What the packets of one length have in common in the file: all but times, numbers and data.
+    """What the packets of one thread have in common in the file.
 
-    ``head`` and ``tail`` stand before and behind ``size`` bytes of data; ``time_at`` and
-    ``numbers_at`` are where in the head two words of time and TCP's two sequence numbers belong.
-    ``tid`` is the thread that passed the data.
+    ``head`` stands before the data. In it, at ``time_at``, is room for two words of time, then for
+    the packet's length, twice; then comes the packet, its IP header with room for length and
+    checksum, its TCP header with room for the sequence numbers. Behind the data come
+    ``zero_bytes``, if any those of a TLS record's MAC, whose length is the end of the head; then
+    ``tail``, which is a block's in pcapng: it and the head have room for the block's length.
     """
 
     _fields_ = (
         ("_head", c_char_p),
         ("_tail", c_char_p),
-        ("size", c_uint32),
         ("_head_bytes", c_uint32),
         ("_tail_bytes", c_uint32),
         ("_time_at", c_uint32),
-        ("_numbers_at", c_uint32),
-        ("tid", c_uint32),
+        ("_zero_bytes", c_uint32),
+        ("_tid", c_uint32),
     )
 
-    size: int
-    tid: int
-
-    def __init__(
-        self, head: bytes, tail: bytes, size: int, time_at: int, numbers_at: int, tid: int = 0
-    ) -> None:
-        super().__init__(head, tail, size, len(head), len(tail), time_at, numbers_at, tid)
+    def __init__(self, head: bytes, tail: bytes, time_at: int, zero_bytes: int, tid: int) -> None:
+        super().__init__(head, tail, len(head), len(tail), time_at, zero_bytes, tid)
 
 
 class End(ctypes.Structure):
@@ -140,18 +136,16 @@ class Batch:
     def put(self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes) -> None:
         """Add a packet; ``numbers`` are TCP's, sent and acknowledged.
 
-        Raises ``ValueError`` where ``data`` is not of the shape's size, or longer than BATCH_BYTES.
+        Raises ``ValueError`` where ``data`` is longer than BATCH_BYTES.
         """
-        _check(len(data) == shape.size)
-        _check(self._library.batch_put(self._batch, shape, time_ns, *numbers, data))
+        _check(self._library.batch_put(self._batch, shape, time_ns, *numbers, data, len(data)))
 
     def put_next(self, end: End, shape: Shape, time_ns: int, data: bytes) -> None:
         """Add the next packet with data of a direction, which goes on behind it.
 
         Where enough is not acknowledged, the peer does so. Raises what ``put`` does.
         """
-        _check(len(data) == shape.size)
-        _check(self._library.batch_put_next(self._batch, end, shape, time_ns, data))
+        _check(self._library.batch_put_next(self._batch, end, shape, time_ns, data, len(data)))
 
     def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
         """Add what records tell, until the batch is full or one tells of something else.
@@ -205,7 +199,7 @@ def reserve(fd: int, position: int, size: int) -> None:
 
 def _check(fits: int) -> None:
     if not fits:
-        raise ValueError("data that is not of its shape's size, or finds no room")
+        raise ValueError("longer than what a batch has room for")
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -213,8 +207,14 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "batch_free": (None, [c_void_p]),
     "batch_clear": (None, [c_void_p]),
     "batch_add": (c_int, [c_void_p, c_char_p, c_uint32]),
-    "batch_put": (c_int, [c_void_p, POINTER(Shape), c_uint64, c_uint32, c_uint32, c_char_p]),
-    "batch_put_next": (c_int, [c_void_p, POINTER(End), POINTER(Shape), c_uint64, c_char_p]),
+    "batch_put": (
+        c_int,
+        [c_void_p, POINTER(Shape), c_uint64, c_uint32, c_uint32, c_char_p, c_uint32],
+    ),
+    "batch_put_next": (
+        c_int,
+        [c_void_p, POINTER(End), POINTER(Shape), c_uint64, c_char_p, c_uint32],
+    ),
     "batch_follow": (
         c_uint64,
         [c_void_p, POINTER(End), c_uint64, c_void_p, c_uint64, c_uint64, c_int64],

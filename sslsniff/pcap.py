@@ -21,7 +21,7 @@ LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
 
 _SHORTEST_RECORD_BYTES = 16
-_TIME_BYTES = 8
+_TIME_AND_LENGTHS_BYTES = 16
 _SMALL_FILE_BYTES = 4 << 20
 _RESERVED_BYTES = 16 << 20
 
@@ -96,26 +96,17 @@ class PacketWriter:
         raise NotImplementedError
 
     def shape(
-        self,
-        origin: Origin,
-        start: bytes,
-        behind: bytes,
-        size: int,
-        *,
-        zeros: int = 0,
-        comment: str = "",
+        self, origin: Origin, start: bytes, behind: bytes, *, zeros: int = 0, comment: str = ""
     ) -> Shape:
-        """Return the shape of packets that end in ``size`` bytes of data and so many ``zeros``.
+        """Return the shape of packets that end in data, if any, and so many ``zeros``.
 
         ``start`` and ``behind`` are what stands before and behind the sequence numbers, ``comment``
         is said where the format can tell it.
         """
-        captured = len(start) + NUMBERS_BYTES + len(behind) + size + zeros
-        before, between, tail = self._surround(origin, captured, comment)
-        up_to_numbers = before + bytes(_TIME_BYTES) + between + start
-        head = up_to_numbers + bytes(NUMBERS_BYTES) + behind
+        before, tail = self._surround(origin, comment)
+        head = before + bytes(_TIME_AND_LENGTHS_BYTES) + start + bytes(NUMBERS_BYTES) + behind
         tid = origin.process[1] if origin.process else 0
-        return Shape(head, bytes(zeros) + tail, size, len(before), len(up_to_numbers), tid)
+        return Shape(head, tail, len(before), zeros, tid)
 
     def packet(
         self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes = b""
@@ -136,8 +127,8 @@ class PacketWriter:
             self.flush()
             self.batch.follow(end, key, records, clock_offset_ns)
 
-    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
-        """Return what the format writes before and behind the time, and behind the packet."""
+    def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
+        """Return what the format writes before the time, and behind the packet: see ``Shape``."""
         raise NotImplementedError
 
     def statistics(self, time_ns: int, comment: str) -> None:
@@ -218,7 +209,6 @@ class PacketWriter:
 _MAGIC_US = 0xA1B2C3D4
 _FILE = struct.Struct("<IHHiIII")
 _RECORD = struct.Struct("<IIII")
-_LENGTHS = struct.Struct("<II")
 
 
 class PcapWriter(PacketWriter):
@@ -235,8 +225,8 @@ class PcapWriter(PacketWriter):
         """See ``PacketWriter``: classic pcap has one interface without a name."""
         return 0
 
-    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
-        return b"", _LENGTHS.pack(captured, captured), b""
+    def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
+        return b"", b""
 
     def _record_bytes(self, batch: bytes, at: int, position: int) -> int:
         return _RECORD.size + _RECORD.unpack_from(batch, at)[2] if position else _FILE.size

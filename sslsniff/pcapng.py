@@ -36,8 +36,6 @@ _NANOSECONDS = b"\x09"
 _LONGEST_TEXT_BYTES = 32 << 10
 _KEPT_OPTIONS = 64
 _EPB_START = struct.Struct("<III")
-_EPB_LENGTHS = struct.Struct("<II")
-_EPB_BYTES = 32
 _LENGTH = struct.Struct("<I")
 _OPTION = struct.Struct("<HH")
 
@@ -94,15 +92,9 @@ class PcapngWriter(PacketWriter):
         self._interfaces += 1
         return self._interfaces - 1
 
-    def _surround(self, origin: Origin, captured: int, comment: str) -> tuple[bytes, bytes, bytes]:
+    def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
         options = _packet_options(origin.process, origin.inbound, comment)
-        padding = -captured & 3
-        total = _EPB_BYTES + captured + padding + len(options)
-        return (
-            _EPB_START.pack(_ENHANCED_PACKET, total, origin.interface),
-            _EPB_LENGTHS.pack(captured, captured),
-            bytes(padding) + options + _LENGTH.pack(total),
-        )
+        return _EPB_START.pack(_ENHANCED_PACKET, 0, origin.interface), options + bytes(_LENGTH.size)
 
     def statistics(self, time_ns: int, comment: str) -> None:
         """See ``PacketWriter``: as interface statistics, the only place at a file's end."""

@@ -12,7 +12,7 @@ from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
 from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
-from sslsniff.packets import ACK, DATA_END, FIN, SYN, Sender, connect
+from sslsniff.packets import ACK, DATA_END, FIN, SYN, Sender, connect, header_end
 from sslsniff.packing import KEPT_SHAPES, End, Pair, Shape
 from sslsniff.pcap import Origin, PacketWriter
 from sslsniff.records import Records
@@ -38,7 +38,7 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _End:
-    """One direction, and the lane of it: its sender, and the shapes of its last packets.
+    """One direction, and the lane of it: its sender, and its packets' shapes by thread.
 
     ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
     message's beginning is looked for, while what passes cannot be dissected.
@@ -70,7 +70,7 @@ class _End:
         self.state = state
         self._connection = connection
         self._writer = writer
-        self._shapes: dict[tuple[int, int], Shape] = {}
+        self._shapes: dict[int, Shape] = {}
 
     @property
     def position(self) -> int:
@@ -98,7 +98,7 @@ class _End:
         self._connection.look(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
-            self._writer.next_packet(state, self._shape(tid, len(piece)), time_ns, bytes(piece))
+            self._writer.next_packet(state, self._shape(tid), time_ns, bytes(piece))
 
     def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``lanes.Lane``."""
@@ -112,12 +112,12 @@ class _End:
         """See ``lanes.Lane``."""
         self._writer.flush()
 
-    def _shape(self, tid: int, size: int) -> Shape:
-        shape = self._shapes.get((tid, size))
+    def _shape(self, tid: int) -> Shape:
+        shape = self._shapes.get(tid)
         if shape is None:
             if len(self._shapes) >= KEPT_SHAPES:
                 self._shapes.clear()
-            shape = self._shapes[tid, size] = self._connection.shape(self, tid, size)
+            shape = self._shapes[tid] = self._connection.shape(self, tid)
             self.state.keep(self._shapes.values())
         return shape
 
@@ -197,19 +197,20 @@ class SyntheticConnection:
         end.state.last_ns = 0
         return None if end.ended else end
 
-    def shape(self, end: _End, tid: int, size: int, comment: str = "") -> Shape:
-        """Return the shape of packets with ``size`` bytes of a thread's plaintext."""
-        start = end.sender.start(size + self._record_bytes)
+    def shape(self, end: _End, tid: int, comment: str = "") -> Shape:
+        """Return the shape of packets with a thread's plaintext."""
         behind, zeros = DATA_END, 0
         if self._record_bytes:
-            behind, zeros = behind + nulltls.record_header(size), nulltls.MAC_BYTES
-        origin = self._origin(end, tid)
-        return self._writer.shape(origin, start, behind, size, zeros=zeros, comment=comment)
+            behind, zeros = behind + nulltls.record_header(0), nulltls.MAC_BYTES
+        start = end.sender.start
+        return self._writer.shape(
+            self._origin(end, tid), start, behind, zeros=zeros, comment=comment
+        )
 
     def control_shape(self, end: _End, flags: int, comment: str = "", tid: int = 0) -> Shape:
         """Return the shape of a packet without data."""
-        start, behind = end.sender.control(flags)
-        return self._writer.shape(self._origin(end, tid), start, behind, 0, comment=comment)
+        start, behind = end.sender.start, header_end(flags)
+        return self._writer.shape(self._origin(end, tid), start, behind, comment=comment)
 
     def look(self, end: _End, time_ns: int, data: bytes | memoryview) -> None:
         """Look whether a message begins with ``data``: if so, what follows can be dissected.
@@ -272,9 +273,8 @@ class SyntheticConnection:
 
     def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
         """Write a packet with data that is in no record of ours."""
-        start = end.sender.start(len(data))
-        origin = self._origin(end, 0)
-        shape = self._writer.shape(origin, start, DATA_END, len(data), comment=comment)
+        origin, start = self._origin(end, 0), end.sender.start
+        shape = self._writer.shape(origin, start, DATA_END, comment=comment)
         self._writer.packet(shape, time_ns, end.sender.numbers(len(data)), data)
 
     def _sides(self) -> tuple[_End, _End]:
@@ -368,6 +368,6 @@ class SyntheticConnection:
         for start in range(0, missing, _SEGMENT_BYTES):
             zeros = _ZEROS[: missing - start]
             comment = Lost(missing, start, cause, end.direction).text()
-            shape = self.shape(end, chunk.tid, len(zeros), comment)
+            shape = self.shape(end, chunk.tid, comment)
             numbers = end.sender.numbers(len(zeros) + self._record_bytes)
             self._writer.packet(shape, time_ns, numbers, zeros)

@@ -10,6 +10,7 @@ from sslsniff import packing, wire
 from sslsniff.errors import OutputError
 from sslsniff.lanes import lane_key
 from sslsniff.packing import BATCH_BYTES, KEPT_SHAPES, Batch, End, Pair, Shape, reserve
+from tests.unit.packed import BEHIND, START, expected
 from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
@@ -17,16 +18,16 @@ KEY = lane_key(1, 1)
 TID = 70
 
 
-def shape(size: int) -> Shape:
-    """Return a shape of packets that tell when, the two numbers, and how long they are."""
-    return Shape(b"<" + bytes(16) + b":", b">%d\n" % size, size, 1, 9, TID)
+def shape(tid: int = TID) -> Shape:
+    """Return the shape of packets as classic pcap has them."""
+    return Shape(bytes(16) + START + bytes(8) + BEHIND, b"", 0, 0, tid)
 
 
 def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes:
     """Return the packet of such a shape."""
-    numbers = struct.pack("<II", time_ns >> 32, time_ns & 0xFFFFFFFF)
-    numbers += struct.pack(">II", sequence, acknowledged)
-    return b"<" + numbers + b":" + data + b">%d\n" % len(data)
+    packed = expected(data, numbers=(sequence, acknowledged))
+    times = time_ns >> 32, time_ns & 0xFFFFFFFF
+    return struct.pack("<IIII", *times, len(packed), len(packed)) + packed
 
 
 def record(position: int, data: bytes, tid: int = TID, cut: int = 0, connection: int = 1) -> bytes:
@@ -35,17 +36,16 @@ def record(position: int, data: bytes, tid: int = TID, cut: int = 0, connection:
 
 
 class Writing:
-    """The written direction of a connection that passes packets of 1, 2 and 5000 bytes."""
+    """The written direction of a connection."""
 
     def __init__(self) -> None:
         self.batch = Batch(1 << 32, 1)
         self.pair = Pair()
         self.pair.settled = True
         self.end: End = self.pair.ends[1]
-        self.shapes = [shape(1), shape(2), shape(5000)]
-        self.end.keep(self.shapes)
-        self.acknowledgement = shape(0)
-        self.pair.ends[0].acknowledge_by(self.acknowledgement)
+        self.shape = shape()
+        self.end.keep([self.shape])
+        self.pair.ends[0].acknowledge_by(self.shape)
 
     def follow(self, records: list[bytes], **flags: int) -> tuple[bytes, int]:
         """Return what became of records, and how many there are left."""
@@ -74,7 +74,7 @@ def test_records_of_a_known_end_become_packets() -> None:
     "other",
     [
         record(2, b"b"),
-        record(1, b"bcd"),
+        record(1, bytes(16_385)),
         record(1, b""),
         record(1, b"b", tid=71),
         record(1, b"b", cut=1),
@@ -82,7 +82,7 @@ def test_records_of_a_known_end_become_packets() -> None:
         record(1, b"b", connection=1 + 4096),
         wire.LEFT_OUT.pack(9, 0, 0, 70, 1, 1),
     ],
-    ids=["gap", "shape", "empty", "thread", "cut", "unknown", "same bits", "kind"],
+    ids=["gap", "long", "empty", "thread", "cut", "unknown", "same bits", "kind"],
 )
 def test_what_is_out_of_the_ordinary_is_left(other: bytes) -> None:
     writing = Writing()
@@ -121,7 +121,7 @@ def test_a_batch_that_is_full_takes_no_more() -> None:
         packets += writing.batch.joined()
         writing.batch.clear()
     assert ring.position == ring.end
-    assert packets.count(b">5000\n") == 500
+    assert packets.count(expected(b"x" * 5000)[:40]) == 500
 
 
 def test_the_peer_acknowledges_what_is_in_flight() -> None:
@@ -153,24 +153,23 @@ def test_an_end_is_known_by_its_last_key() -> None:
 
 def test_shapes_are_as_many_as_are_kept() -> None:
     writing = Writing()
-    shapes = [shape(size) for size in range(1, KEPT_SHAPES + 2)]
+    shapes = [shape(tid) for tid in range(KEPT_SHAPES + 1)]
     writing.end.keep(shapes[:KEPT_SHAPES])
-    assert writing.follow([record(0, b"a" * KEPT_SHAPES)])[1] == 0
+    records = [record(tid, b"a", tid=tid) for tid in range(KEPT_SHAPES + 1)]
+    assert writing.follow(records)[1] == 1
     with pytest.raises(ValueError, match="same size"):
         writing.end.keep(shapes)
 
 
 def test_data_that_does_not_fit_is_refused() -> None:
     batch, pair = Batch(1 << 32, 1), Pair()
-    huge = bytes(2 * BATCH_BYTES)
+    huge = bytes(2 * BATCH_BYTES + 1)
     for refused in (
-        lambda: batch.put(shape(2), 0, (0, 0), b"a"),
-        lambda: batch.put_next(pair.ends[0], shape(2), 0, b"abc"),
-        lambda: batch.put(shape(len(huge)), 0, (0, 0), huge),
-        lambda: batch.put_next(pair.ends[0], shape(len(huge)), 0, huge),
+        lambda: batch.put(shape(), 0, (0, 0), huge),
+        lambda: batch.put_next(pair.ends[0], shape(), 0, huge),
         lambda: batch.add(huge),
     ):
-        with pytest.raises(ValueError, match="no room"):
+        with pytest.raises(ValueError, match="longer"):
             refused()
     assert batch.joined() == b""
 
@@ -182,7 +181,7 @@ def test_writing_goes_on_where_it_stopped() -> None:
     writing.batch.follow(writing.end, KEY, ring, OFFSET_NS)
     whole = writing.batch.joined()
     reader, writer = os.pipe()
-    for skipped in (0, 1, 40, 5030, len(whole) - 1):
+    for skipped in (0, 1, 90, 5030, len(whole) - 1):
         assert writing.batch.write(writer, skipped) == len(whole) - skipped
         assert os.read(reader, len(whole)) == whole[skipped:]
     os.close(reader)

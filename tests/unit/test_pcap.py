@@ -17,14 +17,13 @@ from sslsniff.packets import LINK_RAW
 from sslsniff.packing import BATCH_BYTES
 from sslsniff.pcap import Origin, PacketWriter, PcapWriter
 from sslsniff.pcap_reader import PcapReader, is_pcap
+from tests.unit.packed import BEHIND, NUMBERS, START, expected
 
 TIME_NS = 1_700_000_000_123_456_789
-HEAD = b"<numbers1>"
-NUMBERS = struct.unpack(">II", b"numbers1")
 
 
 def add(writer: PacketWriter, time_ns: int, data: bytes, zeros: int = 0) -> None:
-    shape = writer.shape(Origin(0, None, inbound=False), b"<", b">", len(data), zeros=zeros)
+    shape = writer.shape(Origin(0, None, inbound=False), START, BEHIND, zeros=zeros)
     writer.packet(shape, time_ns, NUMBERS, data)
 
 
@@ -46,7 +45,7 @@ def read(raw: bytes) -> tuple[list[tuple[int, int, bytes]], bool]:
 def test_written_is_read() -> None:
     packets, truncated = read(written())
     assert packets == [
-        (TIME_NS // 1000 * 1000 + number * 1000, LINK_RAW, HEAD + b"data%d\0\0" % number)
+        (TIME_NS // 1000 * 1000 + number * 1000, LINK_RAW, expected(b"data%d" % number, 2))
         for number in range(3)
     ]
     assert not truncated
@@ -60,7 +59,7 @@ def test_dpkt_and_scapy_agree() -> None:
     file = io.BytesIO()
     writer = PcapWriter(file)
     start, behind = bytes(packet)[:24], bytes(packet)[32:]
-    shape = writer.shape(Origin(0, None, inbound=False), start, behind, 0)
+    shape = writer.shape(Origin(0, None, inbound=False), start, behind)
     writer.packet(shape, TIME_NS, struct.unpack(">II", bytes(packet)[24:32]))
     writer.flush()
     file.seek(0)
@@ -165,7 +164,8 @@ def test_file_that_takes_a_part_is_cut_back_to_whole_packets(tmp_path: Path, siz
         for _ in range(3):
             add(writer, TIME_NS, bytes(size))
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * size + size // 2 + 100, before[1]))
+        whole = 24 + 2 * (16 + len(expected(bytes(size))))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole + size // 2, before[1]))
         try:
             with pytest.raises(OutputError, match="File too large"):
                 writer.flush()
@@ -173,7 +173,7 @@ def test_file_that_takes_a_part_is_cut_back_to_whole_packets(tmp_path: Path, siz
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         file.seek(0)
         packets, truncated = read(file.read())
-    assert [data for _, _, data in packets] == [HEAD + bytes(size)] * 2
+    assert [data for _, _, data in packets] == [expected(bytes(size))] * 2
     assert not truncated
 
 
@@ -192,8 +192,8 @@ def test_pcap_tells_nothing_beside() -> None:
     writer = PcapWriter(io.BytesIO())
     assert writer.interface("name", "") == 0
     before = writer.batch.size
-    shape = writer.shape(Origin(0, None, inbound=True), b"", b"", 0, comment="comment")
+    shape = writer.shape(Origin(0, None, inbound=True), START, BEHIND, comment="comment")
     writer.packet(shape, 0, NUMBERS)
-    assert writer.batch.size == before + 16 + 8
+    assert writer.batch.size == before + 16 + len(expected(b""))
     writer.statistics(0, "comment")
-    assert writer.batch.size == before + 16 + 8
+    assert writer.batch.size == before + 16 + len(expected(b""))

@@ -12,10 +12,9 @@ from scapy.utils import RawPcapNgReader
 from sslsniff.packets import LINK_RAW
 from sslsniff.pcap import Origin, Packet
 from sslsniff.pcapng import SECTION, PcapngReader, PcapngWriter
+from tests.unit.packed import BEHIND, NUMBERS, START, expected
 
 TIME_NS = 1_700_000_000_123_456_789
-HEAD = b"<numbers1>"
-NUMBERS = struct.unpack(">II", b"numbers1")
 
 
 def written(*packets: tuple[bytes, str]) -> bytes:
@@ -24,7 +23,7 @@ def written(*packets: tuple[bytes, str]) -> bytes:
     interface = writer.interface("curl[7]", "a process")
     for number, (data, comment) in enumerate(packets):
         origin = Origin(interface, (7, 8), inbound=True)
-        shape = writer.shape(origin, b"<", b">", len(data), comment=comment)
+        shape = writer.shape(origin, START, BEHIND, comment=comment)
         writer.packet(shape, TIME_NS + number, NUMBERS, data)
     writer.statistics(TIME_NS, "all there is")
     writer.flush()
@@ -41,7 +40,9 @@ def read(raw: bytes) -> tuple[list[Packet], bool]:
 def test_written_is_read(packets: list[tuple[bytes, str]]) -> None:
     assert read(written(*packets)) == (
         [
-            Packet(TIME_NS + number, LINK_RAW, HEAD + data, (comment,) if comment else (), (7, 8))
+            Packet(
+                TIME_NS + number, LINK_RAW, expected(data), (comment,) if comment else (), (7, 8)
+            )
             for number, (data, comment) in enumerate(packets)
         ],
         False,
@@ -52,15 +53,15 @@ def test_scapy_and_dpkt_agree() -> None:
     raw = written((b"hello", "a comment"), (b"four", ""))
     with RawPcapNgReader(io.BytesIO(raw)) as reader:
         theirs = list(reader)
-    assert [data for data, _ in theirs] == [HEAD + b"hello", HEAD + b"four"]
+    assert [data for data, _ in theirs] == [expected(b"hello"), expected(b"four")]
     assert theirs[0][1].comments == [b"a comment"]
     assert theirs[0][1].ifname == b"curl[7]"
     assert theirs[0][1].direction == 1
     times = [meta.tshigh << 32 | meta.tslow for _, meta in theirs]
     assert times == [TIME_NS, TIME_NS + 1]
     assert [data for _, data in dpkt.pcapng.Reader(io.BytesIO(raw))] == [
-        HEAD + b"hello",
-        HEAD + b"four",
+        expected(b"hello"),
+        expected(b"four"),
     ]
 
 
