@@ -45,7 +45,6 @@ _ENCODER = json.JSONEncoder(
 _DEL = 0x7F  # a number is looked for in bytes six times as fast as a byte
 _NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
 
-
 _Origin = tuple[tuple[object, ...], str, str]
 """Whose lines they are: what may change of it; encoded, what stands before the thread's id, and
 what behind."""
@@ -211,10 +210,16 @@ class JsonSink(Sink):
             "bytes_written": connection.bytes_written,
             "missing_bytes": connection.missing_bytes,
         }
-        self._write(f'connection","event":"{event}', connection, time_ns, 0, said)
+        self._write("connection", connection, time_ns, 0, said, event)
 
     def _write(
-        self, kind: str, connection: Connection, time_ns: int, tid: int, said: Object
+        self,
+        kind: str,
+        connection: Connection,
+        time_ns: int,
+        tid: int,
+        said: Object,
+        event: str | None = None,
     ) -> None:
         """Write a line of this type: whose it is, which is encoded already, and what is said."""
         known = connection.role, connection.local, connection.remote  # the rest never changes
@@ -222,8 +227,9 @@ class JsonSink(Sink):
         if before != known:
             process, rest = _origin(connection)
             self._origins[connection.id] = known, process, rest
+        named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
         begun = (
-            f'{{"type":"{kind}","time":"{text.utc_time(time_ns)}",{process}'
+            f'{{"type":{named},"time":"{text.utc_time(time_ns)}",{process}'
             f'"tid":{tid or "null"},{rest},'
         )
         self._stream.write(begun.encode() + _encoded(said)[1:] + b"\n")
