@@ -220,7 +220,7 @@ def test_threads_that_take_turns_take_the_short_way(monkeypatch: pytest.MonkeyPa
         records.append(wire.DATA.pack(DATA, 1, 0, 70 + number % 4, number, 1, *sizes) + REQUEST)
     monkeypatch.setattr(PcapWriter, "shape", noted)
     assert run(records, {}, SINKS["pcap"]).short == 99
-    assert len({shape[1].process for shape in asked if shape[1].process[1] >= 70}) == 4
+    assert [origin.process[1] for _, origin, *_ in asked if origin.process[1]] == [70, 71, 72, 73]
 
 
 def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
