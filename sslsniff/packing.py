@@ -25,6 +25,12 @@ KEPT_SHAPES = 8
 _LIBRARY = Path(__file__).with_name("libpacking.so")
 
 
+class _Buffer(ctypes.Structure):
+    """Py_buffer, which is stable since CPython 3.11; of memory that is read only, too."""
+
+    _fields_ = (("address", c_void_p), ("_rest", c_void_p * 9))
+
+
 class Shape(ctypes.Structure):
     """What the packets of one thread have in common in the file.
 
@@ -158,7 +164,7 @@ class Batch:
             self._batch,
             end,
             key,
-            records.address,
+            _address(records.data),
             records.position,
             records.end,
             clock_offset_ns,
@@ -195,6 +201,14 @@ def reserve(fd: int, position: int, size: int) -> None:
     What is not used has to be given back, by truncating the file to its length.
     """
     _library().reserve(fd, position, size)
+
+
+def _address(data: memoryview) -> int:
+    """Return where the bytes lie in this process, for as long as there is ``data``."""
+    buffer = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(buffer), 0)
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))  # ``data`` itself holds it
+    return buffer.address or 0
 
 
 def _check(fits: int) -> None:

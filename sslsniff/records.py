@@ -4,9 +4,6 @@ Each has a header of 8 bytes (kernel/bpf/ringbuf.c), whose first word is the rec
 two flags, and is aligned to 8 bytes.
 """
 
-import ctypes
-import functools
-
 HEADER_BYTES = 8
 DISCARDED = 1 << 30
 """A first word that is less is a length, of a record that is whole."""
@@ -17,32 +14,18 @@ PADDING_BYTES = 64
 _BUSY = 1 << 31
 
 
-class _Buffer(ctypes.Structure):
-    """Py_buffer, which is stable since CPython 3.11; of memory that is read only, too."""
-
-    _fields_ = (("address", ctypes.c_void_p), ("_rest", ctypes.c_void_p * 9))
-
-
 class Records:
     """Those of ``data`` from ``position`` on, which moves behind what was read, to ``end``.
 
     ``data`` goes on for PADDING_BYTES at least, whatever is there.
     """
 
-    __slots__ = ("__dict__", "data", "end", "position")
+    __slots__ = ("data", "end", "position")
 
     def __init__(self, data: memoryview, position: int, end: int) -> None:
         self.data = data
         self.position = position
         self.end = end
-
-    @functools.cached_property
-    def address(self) -> int:
-        """Where ``data`` lies in this process."""
-        buffer = _Buffer()
-        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(self.data), ctypes.byref(buffer), 0)
-        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))  # ``data`` itself holds it
-        return buffer.address or 0
 
     def next(self) -> memoryview | None:
         """Return the next record without its header; None: there is none, or not yet whole."""
