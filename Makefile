@@ -124,11 +124,10 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(BIN)/pip install -q --disable-pip-version-check hatchling editables ziglang
 	@touch $@
 
-# Both are made at once.
-bpf/sslsniff.bpf.o: bpf/build.py $(wildcard bpf/*.c bpf/*.h) sslsniff/packing.c .cache/build-tools
+bpf/sslsniff.bpf.o sslsniff/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) sslsniff/packing.c .cache/build-tools
 	$(BIN)/python bpf/build.py
 
-$(BIN)/sslsniff: bpf/sslsniff.bpf.o pyproject.toml
+$(BIN)/sslsniff: bpf/sslsniff.bpf.o sslsniff/libpacking.so pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
 
