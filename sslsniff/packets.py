@@ -1,7 +1,7 @@
 """TCP in IP: headers of the packets of synthetic connections.
 
-By hand: the headers of a packet take 25 us with dpkt; ours are made once for each length.
-Apart from the sequence numbers the packets of one length have the same.
+By hand: the headers of a packet take 25 us with dpkt; ours are made once for each thread, as
+only lengths and sequence numbers differ between packets, and those ``packing`` fills in.
 The TCP checksum is left zero, as it is in captures from hosts that leave it to the network card.
 """
 
@@ -24,7 +24,6 @@ _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65475, 1, 3, 3, _WINDOW_SHIFT)
 NUMBERS_BYTES = 8
 """Two sequence numbers: that of the packet's first byte, and what is acknowledged."""
 
-# Length and checksum are left to ``packing``.
 _IPV4_START = b"\x45\x00\x00\x00\x00\x00\x40\x00\x40\x06\x00\x00"  # not fragmented, 64 hops, TCP
 _IPV6_START = b"\x60\x00\x00\x00\x00\x00\x06\x40"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Plaintext -> packets of a capture file, in memory. The one thing that Python is too slow for: it is little that is to
- * be done for a packet, but up to a million times a second. Whatever can be said before, of the packets of a length and of a
- * connection, and whatever is out of the ordinary is left to packing.py and those who use it.
+ * be done for a packet, but up to a million times a second. Whatever can be said before, of a connection and of the packets
+ * of a thread, and whatever is out of the ordinary is left to packing.py and those who use it.
  */
 #define _GNU_SOURCE /* fallocate */
 #include <linux/types.h>
@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define BATCH_BYTES (1 << 20)	     /* as in packing.py */
-#define ROOM_BYTES (2 * BATCH_BYTES) /* for a batch and one more packet */
-#define SPARE_BYTES 4096
+#define BATCH_BYTES (1 << 20)	       /* as in packing.py */
+#define ROOM_BYTES (2 * BATCH_BYTES)   /* for a batch and one more packet */
+#define SPARE_BYTES 4096	       /* for zeros, and for an acknowledgement */
 #define MOST_PIECES 1024	       /* IOV_MAX */
 #define COPIED_BYTES 4096	       /* what is shorter costs less copied than handed over as a piece */
 #define MOST_DATA_BYTES 16384	       /* of a TLS record, and so of a packet */
@@ -180,16 +180,11 @@ static void put(struct batch *batch, const struct shape *shape, __u64 time_ns, _
 	}
 }
 
-static struct end *peer_of(const struct end *end)
-{
-	return end->pair->ends + (end == end->pair->ends);
-}
-
 /* Add the next packet of a direction with data, and now and then the peer's acknowledgement. Return 0 if there is no room. */
 static int put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data,
 		    __u32 size, int stays)
 {
-	struct end *peer = peer_of(end);
+	struct end *peer = end->pair->ends + (end == end->pair->ends);
 	__u32 bytes = size + end->record_bytes;
 	if (!has_room(batch, shape, size))
 		return 0;
