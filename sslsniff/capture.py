@@ -195,10 +195,8 @@ class LiveCapture:
             self._gather(rest_bytes)
             began_s = time.thread_time()
             is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
-            worked_s = time.thread_time() - began_s
-            self._naps = min(
-                _MOST_NAPS, max(1, self._naps * _WORK_S / max(worked_s, _WORK_S / 100))
-            )
+            worked_s = time.thread_time() - began_s or _WORK_S
+            self._naps = min(_MOST_NAPS, max(1, self._naps * _WORK_S / worked_s))
             if not is_over:
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())

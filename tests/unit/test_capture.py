@@ -1,8 +1,13 @@
 """Reading the ring: what waits is read whole, what comes meanwhile may wait."""
 
+import contextlib
 import mmap
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from sslsniff import wire
 from sslsniff.capture import LiveCapture
@@ -28,18 +33,38 @@ def unloaded() -> None:
     raise AssertionError
 
 
-def test_all_that_waits_is_read_however_little_may_be_left(tmp_path: Path) -> None:
-    """What halves wait for may be in it, and it may have waited for long."""
-    records = [
+def records_of(count: int) -> list[bytes]:
+    return [
         wire.DATA.pack(2, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 1000, 0) + bytes(1000)
-        for number in range(40)
+        for number in range(count)
     ]
-    ring = ring_of(records, tmp_path / "ring")
+
+
+@contextlib.contextmanager
+def capturing(ring: Ring) -> Iterator[LiveCapture]:
     capture = LiveCapture(
         Scope(), unloaded, ring_bytes=RING_BYTES, call_limit_bytes=1000, note=print
     )
     capture._records = ring
-    assert len(list(capture._drain(1 << 20, RING_BYTES))) == len(records)
-    assert ring.waiting_bytes == 0
+    yield capture
     ring.close()
     os.close(ring.fd)
+
+
+def test_all_that_waits_is_read_however_little_may_be_left(tmp_path: Path) -> None:
+    """What halves wait for may be in it, and it may have waited for long."""
+    records = records_of(40)
+    with capturing(ring_of(records, tmp_path / "ring")) as capture:
+        assert len(list(capture._drain(1 << 20, RING_BYTES))) == len(records)
+        assert capture._records.waiting_bytes == 0
+
+
+@pytest.mark.parametrize(("count", "naps"), [(0, 4), (1, 4), (2, 1), (40, 1)])
+def test_naps_are_over_when_enough_has_come(
+    count: int, naps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with capturing(ring_of(records_of(count), tmp_path / "ring")) as capture:
+        capture._gather(2000)
+    assert slept == [0.002] * naps
