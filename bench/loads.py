@@ -2,6 +2,7 @@
 
 import contextlib
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,23 +22,27 @@ def own_folder() -> Iterator[tuple[Path, Certificate]]:
 
 
 class _Load:
-    """A program, compiled into ``folder`` and running: it answers each line with one."""
+    """A program in ``programs/``, running: it answers each line with one."""
 
     source = ""
 
     def __init__(self, folder: Path, certificate: Certificate) -> None:
-        binary = folder / self.source
-        source = _SOURCES / f"{self.source}.c"
-        libraries = ("-lssl", "-lcrypto")
-        subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, source, *libraries], check=True)
         self._process = subprocess.Popen(
-            [binary, certificate.certificate, certificate.key],
+            [*self._command(folder), certificate.certificate, certificate.key],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         self._line()
         self.pid = self._process.pid
+
+    def _command(self, folder: Path) -> list[str | Path]:
+        """Return how the program is run; here it is compiled into ``folder``."""
+        binary = folder / self.source
+        source = _SOURCES / f"{self.source}.c"
+        libraries = ("-lssl", "-lcrypto")
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, source, *libraries], check=True)
+        return [binary]
 
     def __enter__(self) -> Self:
         return self
@@ -66,10 +71,8 @@ class _Load:
         return line
 
 
-class Messages(_Load):
+class MessageLoad(_Load):
     """Messages between two threads of one process."""
-
-    source = "messages"
 
     def send(self, count: int, size: int, rate: float = 0) -> tuple[float, int]:
         """Send messages of ``size`` bytes, ``rate`` a second, or as fast as they go.
@@ -78,6 +81,21 @@ class Messages(_Load):
         """
         seconds, reads = self._ask(count, size, rate)
         return float(seconds), count + int(reads)
+
+
+class Messages(MessageLoad):
+    """By a program in C, with SSL_read and SSL_write."""
+
+    source = "messages"
+
+
+class PythonMessages(MessageLoad):
+    """By Python's ssl, which calls SSL_read_ex and SSL_write_ex."""
+
+    source = "messages.py"
+
+    def _command(self, folder: Path) -> list[str | Path]:
+        return [sys.executable, _SOURCES / self.source]
 
 
 class Exchanges(_Load):

@@ -9,16 +9,14 @@ import contextlib
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from bench.loads import Messages, own_folder
+from bench.loads import MessageLoad, Messages, own_folder
 from bench.rows import Row
-from bench.sniffer import Running
+from bench.watches import Sslsniff, Watch, compare
 from tests.debian import merge_headers
 
 _LARGEST = 16384
@@ -45,49 +43,20 @@ uretprobe:LIBRARY:SSL_read, uretprobe:LIBRARY:SSL_write /@buffer[tid]/ {
 """
 
 
-class Watch:
-    """Nobody watches: what a tool overrides."""
-
-    name = "nobody"
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @contextlib.contextmanager
-    def on(self, program: Messages) -> Iterator[None]:
-        """Watch the program, from ``with`` to its end."""
-        yield
-
-
-class Sslsniff(Watch):
-    """Captures every byte to a file."""
-
-    name = "sslsniff"
-    lost_bytes = 0
-
-    @contextlib.contextmanager
-    def on(self, program: Messages) -> Iterator[None]:
-        """See ``Watch``."""
-        capture = self._folder / "capture.pcapng"
-        sniffer = Running("--force", "--pcap", capture, "--pid", str(program.pid))
-        yield
-        self.lost_bytes += sniffer.stop_whole()[1]
-
-
 class _Peer(Watch):
     """Another tool, which is ready once it has written ``ready``."""
 
     ready = ""
 
-    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: MessageLoad) -> tuple[list[str], dict[str, str]]:
         """Return how it is run, and the variables that it needs."""
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def on(self, program: Messages) -> Iterator[None]:
+    def on(self, program: MessageLoad) -> Iterator[None]:
         """See ``Watch``."""
         command, variables = self.command(program)
-        output = self._folder / "output"
+        output = self.folder / "output"
         with output.open("w") as out:
             process = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **variables}
@@ -126,7 +95,7 @@ class Bcc(_Peer):
         self._tool = folder / "bcc_sslsniff.py"
         self._tool.write_text(_BCC_TOOL.read_text().replace(_UNBOUNDED, _BOUNDED))
 
-    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: MessageLoad) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         command = ["/usr/bin/python3", "-u", str(self._tool), "--no-gnutls", "--no-nss"]
         return [*command, "-p", str(program.pid)], {"BCC_KERNEL_SOURCE": str(self._headers)}
@@ -138,7 +107,7 @@ class Bpftrace(_Peer):
     name = "bpftrace"
     ready = "ready"
 
-    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: MessageLoad) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         script = _BPFTRACE.replace("LIBRARY", program.library)
         return ["bpftrace", "-p", str(program.pid), "-e", script], {}
@@ -150,18 +119,10 @@ class Ecapture(_Peer):
     name = "eCapture"
     ready = "started successfully"
 
-    def command(self, program: Messages) -> tuple[list[str], dict[str, str]]:
+    def command(self, program: MessageLoad) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
         library = f"--libssl={program.library}"
         return ["ecapture", "tls", "-m", "text", library, f"--pid={program.pid}"], {}
-
-
-class _Cost(NamedTuple):
-    rate: float
-    """Messages a second, of those sent while nobody watched."""
-
-    added_us: float
-    """Microseconds that a call of the library took longer."""
 
 
 def measure() -> Iterator[Row]:
@@ -169,12 +130,12 @@ def measure() -> Iterator[Row]:
     with own_folder() as (folder, certificate):
         sslsniff = Sslsniff(folder)
         peers = [Bcc, Bpftrace, *([Ecapture] if shutil.which("ecapture") else [])]
-        watches = [sslsniff, *(peer(folder) for peer in peers)]
+        watches: list[Watch] = [sslsniff, *(peer(folder) for peer in peers)]
         with Messages(folder, certificate) as program:
-            costs = _compare(program, watches)
+            costs = compare(program, watches, _MESSAGES)
         to_write = f"to write a call's bytes into a file takes {_write_us(folder):.1f} us alone"
     for size in _MESSAGES:
-        ours = costs[Sslsniff.name, size]
+        ours = costs[sslsniff.name, size]
         for watch in watches:
             cost = costs[watch.name, size]
             least = {1024: 40.0, _LARGEST: 60.0}.get(size) if cost is ours else None
@@ -200,27 +161,3 @@ def _write_us(folder: Path) -> float:
                 os.writev(file.fileno(), batch)
             spent.append(time.process_time() - before)
     return 1e6 * min(spent) / (_BATCHES * len(batch))
-
-
-def _compare(program: Messages, watches: list[Watch]) -> dict[tuple[str, int], _Cost]:
-    """Return the medians of all rounds, by tool and size."""
-    seen: dict[tuple[str, int], list[_Cost]] = {}
-    _send(program)  # the first run is slower
-    for _ in range(_ROUNDS):
-        for watch in watches:
-            before = _send(program)
-            with watch.on(program):
-                watched = _send(program)
-            after = _send(program)
-            for size, (seconds, calls) in watched.items():
-                alone_s = (before[size][0] + after[size][0]) / 2
-                cost = _Cost(alone_s / seconds, 1e6 * (seconds - alone_s) / calls)
-                seen.setdefault((watch.name, size), []).append(cost)
-    return {
-        key: _Cost(*(statistics.median(each) for each in zip(*costs, strict=True)))
-        for key, costs in seen.items()
-    }
-
-
-def _send(program: Messages) -> dict[int, tuple[float, int]]:
-    return {size: program.send(count, size) for size, count in _MESSAGES.items()}

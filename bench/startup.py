@@ -41,8 +41,10 @@ start = now(); import sslsniff.capture, sslsniff.outputs; step("import the rest 
 from sslsniff import targets
 scope = targets.Scope(pids=(int(sys.argv[1]),))
 start = now(); files = list(targets.candidates(scope)); step("find mapped files (meanwhile)", start)
-start = now(); plans = [targets.plan_file(each) for each in files]
-step("plan probes, remembered (meanwhile)", start)
+from sslsniff.planning.planning import Planning
+with Planning() as planning:
+    start = now(); plans = targets.plan_all(files, planning)
+    step("plan probes, remembered (meanwhile)", start)
 capture = sslsniff.capture.LiveCapture(
     scope, load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
 )
@@ -120,7 +122,7 @@ def _by_pid(pid: int) -> Iterator[Row]:
 
 
 def _whole_host() -> Iterator[Row]:
-    """Start without WHAT where that means little: see ``tests.live.enclosure``."""
+    """Start with ``--all`` where that means little: see ``tests.live.enclosure``."""
     ready, gone = [], []
     watching = ""
     with (
@@ -131,7 +133,7 @@ def _whole_host() -> Iterator[Row]:
         assert target.stdout is not None
         target.stdout.readline()
         for number in range(TIMES + 1):
-            sniffer = Running(before=tuple(inside.command()))
+            sniffer = Running("--all", before=tuple(inside.command()))
             took, _ = sniffer.stop(outer_pid(sniffer.process.pid))
             watching = sniffer.watching
             if number:  # the first warms the caches

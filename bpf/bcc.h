@@ -18,6 +18,17 @@
 #define SUBPROGRAM static __always_inline
 #define KEEP_TYPE(name)
 
+/* Where the task's user registers are: at the top of its kernel stack (asm/processor.h, task_pt_regs). */
+static __always_inline const struct pt_regs *task_registers(void)
+{
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	void *stack = 0;
+	bpf_probe_read_kernel(&stack, sizeof(stack), &task->stack);
+	return stack ? (const struct pt_regs *)(stack + THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING) - 1 : 0;
+}
+
+#define PT_REGS_FLAGS(ctx) ((ctx)->flags)
+
 /* Debian 12's bcc attaches without cookies: every library has layout 0. */
 #define ATTACH_COOKIE(ctx) 0
 

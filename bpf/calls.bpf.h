@@ -5,22 +5,16 @@
  * of the count; the return is one program for all.
  */
 
-/* Return the place for a call that begins. */
-static __always_inline struct call *open_call(struct thread *thread, u64 stack)
+/* The direction of a call by which nothing passes that counts. */
+#define DIRECTION_NONE DIRECTIONS
+
+/* Open the call that has this stack pointer at its entry; 0: it is not watched, or there is no room. */
+static __always_inline struct call *begin_call(u64 stack)
 {
-	/* The slot of a call with this stack pointer (one that never returned: longjmp, a killed fiber),
-	 * else a free one, else the next in turn. */
-	int slot = -1;
-	for (int i = CALL_SLOTS - 1; i >= 0; i--)
-		if (!thread->calls[i].stack)
-			slot = i;
-	for (int i = 0; i < CALL_SLOTS; i++)
-		if (thread->calls[i].stack == stack)
-			slot = i;
-	if (slot < 0)
-		slot = thread->next_slot++;
-	struct call *call = &thread->calls[slot & (CALL_SLOTS - 1)];
-	call->stack = stack;
+	struct thread *thread = get_thread();
+	struct call *call = thread ? open_call(thread, stack) : 0;
+	if (call && !call->is_replaced)
+		thread->open_calls++;
 	return call;
 }
 
@@ -28,33 +22,25 @@ static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 static __always_inline int enter_call(struct pt_regs *ctx, u8 direction, u64 count_pointer, u8 cut)
 {
 	keep_thread_stack(ctx);
-	struct thread *thread = get_thread();
-	if (!thread)
+	u64 rest = convention(ctx);
+	struct call *call = begin_call(entry_stack(ctx, &rest));
+	if (!call)
 		return 0;
-	struct call *call = open_call(thread, PT_REGS_SP(ctx));
 	call->object = PT_REGS_PARM1(ctx);
 	call->buffer = PT_REGS_PARM2(ctx);
 	call->count = count_pointer;
 	call->direction = direction;
 	call->cut = cut;
-	call->has_no_io = 0;
 	return 0;
 }
 
-/* Take the call that returns out of its slot into `call`; 0 where its entry was not seen. A return probe's stack
- * pointer stands behind the return address, a return instruction's on it. */
-static __always_inline int leave_call(struct pt_regs *ctx, struct thread *thread, struct call *call)
+/* Note that a call ended on this thread. */
+static __always_inline void end_call(struct thread *thread, const struct call *call)
 {
-	u64 stack = PT_REGS_SP(ctx);
-	for (int i = 0; i < CALL_SLOTS; i++) {
-		struct call *open = &thread->calls[i];
-		if (open->stack && (open->stack == stack || open->stack == stack - 8)) {
-			*call = *open;
-			open->stack = 0;
-			return 1;
-		}
-	}
-	return 0;
+	if (call->tid != (u32)bpf_get_current_pid_tgid())
+		thread->has_coroutines = 1;
+	else if (thread->open_calls)
+		thread->open_calls--;
 }
 
 /* `size` bytes passed. User space gets `limit` of them at most and learns why the rest is missing. */
@@ -67,8 +53,8 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 		return;
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
-		bind_received(thread, &key, connection);
-	else
+		bind_received(thread, call->received, &key, connection);
+	else if (keeps_order(thread))
 		thread->written = call->object;
 	u64 position = connection->positions[direction];
 	connection->positions[direction] += size;
@@ -80,7 +66,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	    .size = size < limit ? size : limit,
 	    .span = size,
 	    .position = position,
-	    .call_bytes = size,
+	    .call_bytes = size < MOST_SPAN ? size : MOST_SPAN,
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
@@ -130,27 +116,69 @@ int c_sendfile_enter(struct pt_regs *ctx)
 	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_SENDFILE);
 }
 
+/* Arguments where the convention says. Others call the same function for something else: what tells them apart has
+ * another value there. These calls are open, too: their ends are seen as well. */
+SEC("uprobe")
+int c_call_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	u64 rest = convention(ctx);
+	struct call *call = begin_call(entry_stack(ctx, &rest));
+	if (!call)
+		return 0;
+	call->object = register_value(ctx, take_bits(&rest, 4));
+	call->buffer = register_value(ctx, take_bits(&rest, 4));
+	u32 count = take_bits(&rest, 5);
+	call->count = count & GIVEN ? register_value(ctx, count & (GIVEN - 1)) : 0;
+	u32 kind = take_bits(&rest, 5);
+	u8 value = take_bits(&rest, 8);
+	call->direction = take_bits(&rest, 1);
+	if (kind & GIVEN && (u8)register_value(ctx, kind & (GIVEN - 1)) != value)
+		call->direction = DIRECTION_NONE;
+	call->cut = CUT_CALL_LIMIT;
+	return 0;
+}
+
+/* A call returned that moved bytes, and its entry is not known. It counts only in threads that are watched, and while probes
+ * are not yet taken away: those of entries may go first. */
+static __always_inline void count_unmatched(s32 result)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	const struct config *config = get_config();
+	if (result > 0 && config && !config->stopped && map_lookup(threads, &id))
+		count(COUNTER_UNMATCHED_CALLS, 1);
+}
+
 /* The return of any of these calls. Only bytes of successful calls count: one that would block is called again
  * with the same bytes. */
 SEC("uprobe")
 int c_return(struct pt_regs *ctx)
 {
 	keep_thread_stack(ctx);
-	u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = map_lookup(threads, &id);
 	struct call call;
-	if (!thread || !leave_call(ctx, thread, &call))
+	struct outcome outcome;
+	if (!get_outcome(ctx, &outcome))
 		return 0;
 	/* An int, or a ssize_t that the kernel keeps below 2^31: the low half says it all. */
-	s32 result = (s32)PT_REGS_RC(ctx);
+	s32 result = (s32)outcome.value;
+	if (!leave_call(outcome.stack, &call)) {
+		count_unmatched(result);
+		return 0;
+	}
+	struct thread *thread = get_thread();
 	const struct config *config = get_config();
+	if (!thread || !config)
+		return 0;
+	end_call(thread, &call);
+	if (call.direction == DIRECTION_NONE)
+		return 0;
 	if (!result)
-		check_ends(ctx, thread, call.object);
-	if (result <= 0 || !config || config->stopped)
+		check_ends(thread, call.object);
+	if (result <= 0 || config->stopped)
 		return 0;
 	u64 size = call.count ? read_pointer(call.count) : (u64)(u32)result;
 	u64 limit = call.cut == CUT_SENDFILE ? 0 : config->call_limit_bytes;
-	if (size && size <= 0xffffffff)
+	if (size)
 		pass_data(ctx, thread, &call, size, limit);
 	return 0;
 }

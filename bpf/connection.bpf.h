@@ -104,7 +104,7 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 {
 	if (connection->announced)
 		return 1;
-	u32 index = ATTACH_COOKIE(ctx);
+	u32 index = layout_index(ctx);
 	const struct layout *layout = map_lookup(layouts, &index);
 	struct event_opened *event = layout ? ring_reserve(events, sizeof(struct event_opened)) : 0;
 	if (!event)
@@ -125,6 +125,7 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 		describe(event, key->object, layout);
 	ring_submit(events, event);
 	connection->announced = 1;
+	connection->layout = index;
 	return 1;
 }
 
@@ -155,15 +156,15 @@ static __always_inline void end_direction(const struct thread *thread, struct co
 }
 
 /* Tell which directions the library's object knows to be over. */
-static __always_inline void check_ends(void *ctx, const struct thread *thread, u64 object)
+static __always_inline void check_ends(const struct thread *thread, u64 object)
 {
-	u32 index = ATTACH_COOKIE(ctx);
-	const struct layout *layout = map_lookup(layouts, &index);
-	if (!layout || layout->shutdown < 0 || !has_layout(layout, object))
-		return;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	struct connection *connection = map_lookup(connections, &key);
-	if (!connection)
+	if (!connection || !connection->announced)
+		return;
+	u32 index = connection->layout;
+	const struct layout *layout = map_lookup(layouts, &index);
+	if (!layout || layout->shutdown < 0 || !has_layout(layout, object))
 		return;
 	u32 flags = read_u32(object + layout->shutdown);
 	if (flags & SSL_SENT_SHUTDOWN)

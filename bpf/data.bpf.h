@@ -12,6 +12,11 @@
 #define MEDIUM_RECORD (1 << 16)
 #define MOST_RECORDS 16
 
+/* An event stands for so many bytes at the most: its fields have 32 bits. What a longer call moved beyond them, as
+ * SSL_write_ex may, is in events of its own, 8 GiB of it. Still more is only counted. */
+#define MOST_SPAN (1ULL << 31)
+#define MOST_REST_EVENTS 4
+
 static __always_inline void lose(u8 cut, u64 bytes)
 {
 	/* The counters stand in the order of enum cut, two for each. */
@@ -97,9 +102,35 @@ SUBPROGRAM int emit_whole_records(void)
 	return 0;
 }
 
+/* Tell that `bytes` more of the caller's call are not captured. */
+SUBPROGRAM int emit_uncaptured(u64 bytes)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	if (!thread)
+		return 0;
+	for (int i = 0; i < MOST_REST_EVENTS && bytes; i++) {
+		u64 span = bytes < MOST_SPAN ? bytes : MOST_SPAN;
+		emit(thread, 0, 0, span, thread->piece.cut);
+		thread->piece.position += span;
+		bytes -= span;
+	}
+	if (bytes)
+		lose(thread->piece.cut, bytes);
+	return 0;
+}
+
 static __always_inline void emit_piece(struct thread *thread)
 {
-	if (thread->piece.size > MEDIUM_RECORD)
+	struct piece *piece = &thread->piece;
+	u64 rest = piece->span > MOST_SPAN ? piece->span - MOST_SPAN : 0;
+	u64 end = piece->position + piece->span - rest;
+	piece->span -= rest;
+	if (piece->size > MEDIUM_RECORD)
 		emit_whole_records();
 	emit_rest(thread);
+	if (rest) {
+		piece->position = end;
+		emit_uncaptured(rest);
+	}
 }

@@ -40,6 +40,10 @@ struct pt_regs {
 #define PT_REGS_PARM5(ctx) ((ctx)->r8)
 #define PT_REGS_RC(ctx) ((ctx)->ax)
 #define PT_REGS_SP(ctx) ((ctx)->sp)
+#define PT_REGS_FLAGS(ctx) ((ctx)->flags)
+
+/* Whether the running kernel's struct has this field; libbpf answers when it loads. */
+#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
 
 /* 1: sslsniff is in a PID namespace that is not the host's. Set before the programs are loaded: where it is 0, the
  * verifier does not follow what is for it. With bcc a macro of this name. */
@@ -105,8 +109,47 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct super_block {
+	u32 s_dev;
+};
+
+/* The time of change has had three forms: since 6.11 this one, before it the next two. */
+struct inode {
+	u64 i_ino;
+	struct super_block *i_sb;
+	u64 i_ctime_sec;
+	u32 i_ctime_nsec;
+};
+
+struct timespec64 {
+	u64 tv_sec;
+	u64 tv_nsec;
+};
+
+struct inode___since_6_6 {
+	struct timespec64 __i_ctime;
+};
+
+struct inode___before_6_6 {
+	struct timespec64 i_ctime;
+};
+
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct linux_binprm {
+	struct file *file;
 };
 
 struct mm_struct {
@@ -114,11 +157,23 @@ struct mm_struct {
 };
 
 struct task_struct {
+	u32 ptrace;
 	s32 tgid;
+	void *stack;
 	struct mm_struct *mm;
 	struct pid *thread_pid;
+	struct task_struct *parent; /* who traces it, if anyone does */
 	struct task_struct *group_leader;
+	struct files_struct *files;
 	struct signal_struct *signal;
+	struct {
+		u64 sig[1];
+	} blocked;
+	struct {
+		struct {
+			u64 sig[1];
+		} signal;
+	} pending; /* for this thread alone */
 	char comm[16];
 };
 
@@ -136,6 +191,7 @@ enum { BPF_F_NO_PREALLOC = 1 };
 /* Only the helper asked for; libbpf resolves its presence at load time. */
 enum bpf_func_id {
 	BPF_FUNC_get_attach_cookie = 174,
+	BPF_FUNC_task_pt_regs = 175,
 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
@@ -156,16 +212,32 @@ struct bpf_pidns_info {
 	u32 pid;
 	u32 tgid;
 };
+static long (*bpf_send_signal_thread)(u32 signal) = (void *)117;
 static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info, u32 size) = (void *)120;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
+static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 
 /* Kernels before 5.15 have no cookies; libbpf then makes this 0 and the verifier drops the call. */
 #define ATTACH_COOKIE(ctx)                                                                 \
 	(__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_get_attach_cookie, 0) \
 	     ? bpf_get_attach_cookie(ctx)                                                  \
 	     : 0)
+
+/* Where the task's user registers are. Kernels before 5.15 do not tell: they are at the top of its stack
+ * (arch/x86/include/asm/processor.h, task_pt_regs; THREAD_SIZE is 16 KB but in kernels that check for memory errors). */
+#define KERNEL_STACK_BYTES (16 << 10)
+static __always_inline const struct pt_regs *task_registers(void)
+{
+	if (__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0))
+		return bpf_task_pt_regs(bpf_get_current_task_btf());
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	void *stack = 0;
+	bpf_probe_read_kernel(&stack, sizeof(stack), &task->stack);
+	return stack ? (const struct pt_regs *)(stack + KERNEL_STACK_BYTES) - 1 : 0;
+}
 
 #define MAP(kind, name, key_type, value_type, entries, flags) \
 	struct {                                              \

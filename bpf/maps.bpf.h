@@ -4,9 +4,12 @@
  * Everything that user space may set lives in maps: bcc has no global variables.
  */
 
-/* Calls of one thread that may be open at once: a TLS connection inside another, or fibers
- * that switch stacks inside a call. */
-#define CALL_SLOTS 4
+/* Open calls are found by where on the stack they began: in blocks of 16 KB, so that the call around a socket call can be
+ * found, which stands lower on the same stack. */
+#define BLOCK_BITS 14
+#define BLOCK_CALLS 4 /* a TLS connection inside another has two; a coroutine's stack is larger than a block */
+#define MOST_BLOCKS 16384
+#define THREAD_BLOCKS 8 /* a thread that ends takes its latest blocks out of the table */
 
 /* Files with probes that can have their own layout; those beyond share layout 0. */
 #define MOST_LAYOUTS 1024
@@ -82,6 +85,9 @@ struct connection {
 	u8 half;     /* enum half */
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
+	u8 pad;
+	u32 layout; /* index of its library's, once announced */
+	u32 pad2;
 };
 
 /* The cipher objects whose records a socket carries. */
@@ -92,17 +98,29 @@ struct carrier {
 	u8 pad[7];
 };
 
-/* A TLS call between its entry and its return. The stack pointer tells calls of one thread apart. */
+/* A TLS call between its entry and its return. A process and a stack pointer identify it: a coroutine may end its call on
+ * another thread, and many calls may be open on one. */
 struct call {
-	u64 stack;
+	u64 stack; /* stack pointer at the entry; 0: the slot is free */
 	u64 object;
 	u64 buffer;
 	u64 count; /* where the call stores how many bytes it moved; 0: its return value says so */
 	u64 sequence;
+	u64 received; /* socket of the thread's last receive before the entry */
+	u32 tid;      /* the thread that entered it, as the kernel numbers it */
 	u8 direction;
-	u8 cut;	      /* why bytes beyond the limit are not copied */
-	u8 has_no_io; /* no socket call is made inside */
-	u8 pad[5];
+	u8 cut;		/* why bytes beyond the limit are not copied */
+	u8 has_no_io;	/* no socket call is made inside */
+	u8 is_replaced; /* one that never returned stood in its slot */
+};
+
+struct call_block_key {
+	u64 block; /* stack pointer >> BLOCK_BITS */
+	u64 tgid;
+};
+
+struct call_block {
+	struct call calls[BLOCK_CALLS];
 };
 
 /* What is still to emit of a finished call. It stands in the thread's entry, not on the stack: there the
@@ -136,18 +154,21 @@ struct plaintext {
 };
 
 struct thread {
-	struct call calls[CALL_SLOTS];
 	struct piece piece;
 	struct plaintext plaintext;
-	u64 received;	     /* socket of the last receive outside any TLS call */
-	u64 written;	     /* TLS object of the last write, until the thread sends */
-	u64 written_bytes;   /* of half `written`: plaintext of its records since then, */
-	u64 written_first;   /* of the first of these, */
-	u64 written_records; /* and their number */
+	u64 blocks[THREAD_BLOCKS]; /* of its calls, the latest ones; 0: none */
+	u64 received;		   /* socket of the last receive outside any TLS call */
+	u64 written;		   /* TLS object of the last write, until the thread sends */
+	u64 shut;		   /* TLS object that is being shut down, until the thread sends */
+	u64 written_bytes;	   /* of half `written`: plaintext of its records since then, */
+	u64 written_first;	   /* of the first of these, */
+	u64 written_records;	   /* and their number */
 	u32 pid;
 	u32 tid;
-	u32 next_slot;
-	u32 pad;
+	u32 next_block; /* of `blocks`, counts up */
+	u16 open_calls; /* entered here and not ended, but for those that make no socket calls */
+	u8 has_coroutines;
+	u8 pad;
 };
 
 enum counter {
@@ -168,6 +189,7 @@ enum counter {
 	COUNTER_LOST_ENDS,	  /* of connections: as a whole, */
 	COUNTER_LOST_CLOSES,	  /* and events of it, which halves have each */
 	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
+	COUNTER_UNMATCHED_CALLS,  /* calls that moved bytes, and whose entry is not known */
 	COUNTERS,
 };
 
@@ -184,6 +206,8 @@ MAP_HASH(comms, struct comm, u32, 1024);
 MAP_ARRAY(blank_threads, struct thread, 1);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);
+MAP_ARRAY(blank_blocks, struct call_block, 1);
+MAP_LRU_HASH(call_blocks, struct call_block_key, struct call_block, MOST_BLOCKS);
 MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);
 MAP_LRU_HASH(carriers, u64, struct carrier, 65536);
 MAP_RING(events, RING_BYTES);

@@ -5,7 +5,8 @@
  * sslsniff/plans/openssl.py.
  */
 
-/* SSL_new returned an object: whatever was known under its address is over. */
+/* SSL_new returned an object: whatever was known under its address is over. Only for libraries that do not call SSL_clear
+ * before a handshake. */
 SEC("uprobe")
 int openssl_new_return(struct pt_regs *ctx)
 {
@@ -29,17 +30,19 @@ int openssl_free_enter(struct pt_regs *ctx)
 	u64 object = PT_REGS_PARM1(ctx);
 	if (!thread || !object)
 		return 0;
-	u32 index = ATTACH_COOKIE(ctx);
+	u32 index = layout_index(ctx);
 	const struct layout *layout = map_lookup(layouts, &index);
 	if (layout && layout->references >= 0 && (s32)read_u32(object + layout->references) > 1)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
+	check_ends(thread, object);
 	close_connection(thread->tid, &key);
 	return 0;
 }
 
-/* SSL_clear makes the object ready for another connection. The library also calls it before a
- * first handshake: nothing has passed then. */
+/* SSL_clear makes the object ready for another connection. The library also calls it when a first handshake begins
+ * (state_machine in ssl/statem/statem.c since 1.1.0, ssl3_connect and ssl3_accept before): so the object has a
+ * connection from its start, whether or not it is known yet. */
 SEC("uprobe")
 int openssl_clear_enter(struct pt_regs *ctx)
 {
@@ -48,29 +51,27 @@ int openssl_clear_enter(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
-	const struct connection *connection = map_lookup(connections, &key);
-	if (!connection || !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE]))
+	struct connection *connection = map_lookup(connections, &key);
+	if (connection && !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE])) {
+		connection->from_start |= !connection->announced;
 		return 0;
+	}
+	check_ends(thread, key.object);
 	close_connection(thread->tid, &key);
 	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
 
-/* SSL_shutdown may have to be called again, and says so in several ways; the object's flags tell what it did. */
+/* SSL_shutdown sets a flag in the object before it sends the close_notify. So the thread's next send tells that it did;
+ * a call that sends nothing (SSL_set_quiet_shutdown, or a second one, which only reads) is told of by what follows. */
 SEC("uprobe")
 int openssl_shutdown_enter(struct pt_regs *ctx)
 {
-	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_NONE);
-}
-
-SEC("uprobe")
-int openssl_shutdown_return(struct pt_regs *ctx)
-{
 	keep_thread_stack(ctx);
-	u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = map_lookup(threads, &id);
-	struct call call;
-	if (thread && leave_call(ctx, thread, &call))
-		check_ends(ctx, thread, call.object);
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	thread->shut = PT_REGS_PARM1(ctx);
+	check_ends(thread, thread->shut);
 	return 0;
 }

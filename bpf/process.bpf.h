@@ -154,6 +154,16 @@ static __always_inline struct thread *get_thread(void)
 	return thread;
 }
 
+/* A thread is gone, and its calls with it. */
+static __always_inline void forget_thread(u64 id)
+{
+	const struct thread *thread = map_lookup(threads, &id);
+	if (!thread)
+		return;
+	forget_blocks(thread, id >> 32);
+	map_delete(threads, &id);
+}
+
 /* A process is gone, or its address space is: tell it once if it was ever watched. */
 static __always_inline void forget_process(u32 tgid)
 {
@@ -206,7 +216,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	/* A thread that is not the first takes the first one's number (fs/exec.c, de_thread); the second argument is
 	 * the one that it had, under which its calls stand. All others have ended. */
 	u64 old_id = id >> 32 << 32 | (u32)ctx->args[1];
-	map_delete(threads, &old_id);
+	forget_thread(old_id);
 	forget_process(id >> 32);
 	return 0;
 }
@@ -215,7 +225,7 @@ SEC("raw_tp/sched_process_exit")
 int process_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	map_delete(threads, &id);
+	forget_thread(id);
 
 	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). Where it
 	 * cannot be read the first thread's end stands for the process's. */

@@ -19,7 +19,7 @@
 /* The part's layout; 0 where it has none, or none that holds. */
 static __always_inline struct rustls_layout *rustls_layout(void *ctx)
 {
-	u32 index = ATTACH_COOKIE(ctx);
+	u32 index = layout_index(ctx);
 	struct rustls_layout *layout = map_lookup(rustls_layouts, &index);
 	if (!layout || layout->application_data < 0 || layout->misfits > layout->fits + MISFITS_ALLOWED)
 		return 0;
@@ -199,6 +199,8 @@ int rustls_decrypt_enter(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	struct call *call = open_call(thread, PT_REGS_SP(ctx));
+	if (!call)
+		return 0;
 	call->object = PT_REGS_PARM2(ctx);
 	call->buffer = PT_REGS_PARM1(ctx);
 	call->sequence = PT_REGS_PARM4(ctx);
@@ -211,11 +213,12 @@ SEC("uprobe")
 int rustls_decrypt_return(struct pt_regs *ctx)
 {
 	keep_thread_stack(ctx);
-	u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = map_lookup(threads, &id);
-	struct rustls_layout *layout = rustls_layout(ctx);
 	struct call call;
-	if (!thread || !leave_call(ctx, thread, &call) || !layout)
+	struct rustls_layout *layout = rustls_layout(ctx);
+	if (!leave_call(PT_REGS_SP(ctx), &call) || !layout)
+		return 0;
+	struct thread *thread = get_thread();
+	if (!thread)
 		return 0;
 	u8 type = read_u8(call.buffer + layout->result_type);
 	u64 size = read_pointer(call.buffer + layout->result_size);
@@ -225,7 +228,7 @@ int rustls_decrypt_return(struct pt_regs *ctx)
 	struct connection *connection = take_record(thread, &key, HALF_READ, call.sequence);
 	if (!connection)
 		return 0;
-	bind_received(thread, &key, connection);
+	bind_received(thread, call.received, &key, connection);
 	struct slice only = {read_pointer(call.buffer + layout->result_data), size};
 	thread->plaintext = (struct plaintext){.count = 1, .left = size, .only = only};
 	if (type == layout->application_data)

@@ -33,6 +33,15 @@ static __always_inline u16 socket_family(const struct sock *sock)
 	return family;
 }
 
+/* Whether a socket has both its addresses: a connection that broke has lost its own port. */
+static __always_inline int has_addresses(const struct sock *sock)
+{
+	u16 family = socket_family(sock);
+	u16 port = 0;
+	bpf_probe_read_kernel(&port, sizeof(port), &sock->__sk_common.skc_num);
+	return (family == AF_INET || family == AF_INET6) && port;
+}
+
 /* Tell user space of the connection's socket, until it took it. */
 static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
 {
@@ -99,45 +108,48 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 		announce_addresses(thread, connection);
 }
 
-/* A TLS read succeeded: its bytes came with the thread's last receive. */
-static __always_inline void bind_received(struct thread *thread, const struct connection_key *key,
+/* Whether what the thread does follows in the order of its connections: no TLS call waits in it for another to end, as
+ * those of coroutines do. */
+static __always_inline int keeps_order(const struct thread *thread)
+{
+	return !thread->open_calls && !thread->has_coroutines;
+}
+
+/* A TLS read succeeded: its bytes came with the last receive before it, by the same thread. */
+static __always_inline void bind_received(struct thread *thread, u64 received, const struct connection_key *key,
 					  struct connection *connection)
 {
-	if (!thread->received)
+	if (!received)
 		return;
-	bind(thread, key, connection, thread->received, EVIDENCE_INDIRECT);
+	bind(thread, key, connection, received, EVIDENCE_INDIRECT);
 	/* The records of one receive may be of several halves, where keys change. */
-	if (!connection->half)
+	if (!connection->half && thread->received == received)
 		thread->received = 0;
 }
 
-/* The thread's innermost open TLS call, by the deepest stack; 0: none. */
-static __always_inline u64 innermost_object(const struct thread *thread)
+/* Bind the connection of an object, if there is one, for the caller: apart, as one socket call may do so several times. */
+SUBPROGRAM int bind_object(u64 object, u64 socket)
 {
-	u64 object = 0;
-	u64 deepest = ~0ULL;
-	for (int i = 0; i < CALL_SLOTS; i++) {
-		u64 stack = thread->calls[i].stack;
-		if (stack && stack < deepest && !thread->calls[i].has_no_io) {
-			deepest = stack;
-			object = thread->calls[i].object;
-		}
-	}
-	return object;
+	u64 id = bpf_get_current_pid_tgid();
+	const struct thread *thread = map_lookup(threads, &id);
+	if (!thread)
+		return 0;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	struct connection *connection = map_lookup(connections, &key);
+	if (connection)
+		bind(thread, &key, connection, socket, EVIDENCE_INDIRECT);
+	return 0;
 }
 
 /* TLS inside TLS: a socket call of the innermost connection carries those of the open calls around it. Indirect
- * evidence only: a fiber that was switched away inside its call has another socket. */
-static __always_inline void bind_outer(const struct thread *thread, u64 innermost, u64 socket)
+ * evidence only: what lies higher may be of another coroutine. */
+static __always_inline void bind_outer(const struct call *innermost, u64 socket)
 {
-	for (int i = 0; i < CALL_SLOTS; i++) {
-		const struct call *call = &thread->calls[i];
-		if (!call->stack || call->has_no_io || call->object == innermost)
-			continue;
-		struct connection_key key = {.object = call->object, .pid = thread->pid};
-		struct connection *connection = map_lookup(connections, &key);
-		if (connection)
-			bind(thread, &key, connection, socket, EVIDENCE_INDIRECT);
+	struct call_block *block = find_block(innermost->stack);
+	for (int i = 0; block && i < BLOCK_CALLS; i++) {
+		const struct call *call = &block->calls[i];
+		if (call->stack > innermost->stack && !call->has_no_io && call->object != innermost->object)
+			bind_object(call->object, socket);
 	}
 }
 
@@ -170,34 +182,45 @@ static __always_inline struct thread *socket_thread(void)
 	return config && (config->by_pid || map_lookup(watched, &tgid)) ? get_thread() : 0;
 }
 
+/* A socket call inside a TLS call: that one's connection uses the socket. */
+static __always_inline void bind_direct(const struct thread *thread, const struct call *call, u64 socket)
+{
+	struct connection_key key = {.object = call->object, .pid = thread->pid};
+	struct connection *connection = get_connection(&key);
+	if (connection)
+		bind(thread, &key, connection, socket, EVIDENCE_DIRECT);
+	bind_outer(call, socket);
+}
+
+/* A send outside of any TLS call: of what the thread wrote just before, if it did. */
+static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sent)
+{
+	struct connection_key key = {.object = thread->written, .pid = thread->pid};
+	thread->written = 0;
+	struct connection *connection = key.object ? map_lookup(connections, &key) : 0;
+	if (connection)
+		bind(thread, &key, connection, socket, send_evidence(thread, connection, sent));
+}
+
 /* `sent`: so many bytes; 0: some were received. */
 static __always_inline int socket_call(const struct sock *sock, u64 sent)
 {
 	struct thread *thread = socket_thread();
 	if (!thread)
 		return 0;
-	u16 family = socket_family(sock);
-	if (family != AF_INET && family != AF_INET6)
+	if (!has_addresses(sock))
 		return 0;
-	u64 object = innermost_object(thread);
-	int direct = object != 0;
-	if (!direct && !sent) {
-		thread->received = (u64)sock;
-		return 0;
+	if (sent && thread->shut) {
+		check_ends(thread, thread->shut);
+		thread->shut = 0;
 	}
-	if (direct)
-		bind_outer(thread, object, (u64)sock);
-	if (!direct) {
-		object = thread->written;
-		thread->written = 0;
-	}
-	if (!object)
-		return 0;
-	struct connection_key key = {.object = object, .pid = thread->pid};
-	struct connection *connection = direct ? get_connection(&key) : map_lookup(connections, &key);
-	if (connection)
-		bind(thread, &key, connection, (u64)sock,
-		     direct ? EVIDENCE_DIRECT : send_evidence(thread, connection, sent));
+	struct call call;
+	if (enclosing_call(user_stack(), &call))
+		bind_direct(thread, &call, (u64)sock);
+	else if (sent)
+		bind_sent(thread, (u64)sock, sent);
+	else
+		thread->received = keeps_order(thread) ? (u64)sock : 0;
 	return 0;
 }
 

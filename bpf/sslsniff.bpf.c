@@ -17,6 +17,8 @@
 
 #include "maps.bpf.h"
 #include "stack.bpf.h"
+#include "convention.bpf.h"
+#include "open_calls.bpf.h"
 #include "process.bpf.h"
 #include "sample.bpf.h"
 #include "connection.bpf.h"
@@ -25,6 +27,9 @@
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
 #include "rustls.bpf.h"
+#ifndef SSLSNIFF_BCC
+#include "hold.bpf.h"
+#endif
 
 /* For the test that compares them with sslsniff/wire.py. */
 KEEP_TYPE(event_opened);

@@ -5,6 +5,9 @@ from typing import Protocol
 
 from sslsniff.decoders.messages import Headers, Message, Side
 
+CLOSED = "connection closed"
+"""Why a side ends, as a rule."""
+
 
 class Decoder(Protocol):
     """Reads both directions of one connection; never raises on input, bounded in memory."""
@@ -13,14 +16,22 @@ class Decoder(Protocol):
     def protocol(self) -> str:
         """The protocol as shown to users: ``http/1.1``, ``http/2``, ``unknown``, ..."""
 
+    @property
+    def growth(self) -> int:
+        """The bytes of memory that a byte fed takes at most; ``held_bytes`` grows no faster."""
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory its state takes beyond what it takes at the beginning."""
+
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Take the next bytes that ``side`` sent; return what became known by them."""
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note that ``missing`` bytes of ``side`` were lost before the next ``feed``."""
 
-    def end(self, side: Side) -> list[Message]:
-        """Note that ``side`` sends no more; called at most once for a side."""
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
+        """Note that no more of ``side`` comes, and why; called at most once for a side."""
 
 
 class BodyReader(Protocol):
@@ -37,6 +48,9 @@ class BodyReader(Protocol):
 
     def end(self, out: list[Message]) -> None:
         """Take the end of the body."""
+
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """Read no more of the body, and say so once."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from sslsniff.decoders.coded import WINDOWS_BYTES, undone
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.event_stream import EventStreamReader, is_event_stream
 from sslsniff.decoders.grpc_shape import GrpcShape
-from sslsniff.decoders.held import Room
+from sslsniff.decoders.held import START_BYTES, Room
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -35,6 +35,9 @@ from sslsniff.decoders.websocket import WebSocketReader
 _MAX_EXCHANGES = 4096
 _MAX_READERS = 2 * _MAX_EXCHANGES
 """Both halves of all exchanges of HTTP/2 that are followed at once."""
+_READERS_GROWTH = START_BYTES
+"""A few bytes in a content coding may already give all of that."""
+_READER_BYTES, _SHAPE_BYTES, _WISH_BYTES = 1000, 600, 100  # memory of each
 
 
 class Carried:
@@ -68,9 +71,35 @@ class Carried:
         """Note lost bytes."""
         return self._read(self._decoder.gap(side, missing))
 
+    @property
+    def growth(self) -> int:
+        """See ``Decoder``."""
+        return _READERS_GROWTH if self._readers else self._decoder.growth
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        kept = self._room.used_bytes + self._windows.filled_bytes
+        readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
+        return self._decoder.held_bytes + kept + readers + _WISH_BYTES * len(self._wishes)
+
     def end(self, side: Side) -> list[Message]:
         """End a side."""
         return self._read(self._decoder.end(side))
+
+    def stop(self, reason: str) -> list[Message]:
+        """Read no more: report what is held as not decoded, for ``reason``."""
+        out: list[Message] = []
+        for reader in self._readers.values():
+            reader.stop(reason, out)
+        self._readers.clear()
+        for side in Side:
+            out += self._read(self._decoder.end(side, reason))
+        return out
+
+    def successor(self) -> "Carried":
+        """Return what decodes the next bytes in its place, as after a loss."""
+        return Carried(self._decoder.successor())
 
     def give_up(self) -> list[Message]:
         """See ``Detector``."""

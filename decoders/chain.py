@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _PIECE = 1024  # looked through at once: places are soon in question no more
+_PLACE_BYTES = 200  # memory of a place in question
 
 Unit = Callable[[bytes | bytearray, int, int], int]
 """Tells how long the unit at a place is, by the bytes before a stop; 0 if none begins there;
@@ -35,18 +36,25 @@ class ChainSync:
     Memory: ``enough`` times ``unit_bytes``, and a tuple for each place in question.
     """
 
-    __slots__ = ("_base", "_looked", "_places", "_rule", "held")
+    __slots__ = ("_base", "_fed_bytes", "_looked", "_places", "_rule", "held")
 
     def __init__(self, rule: ChainRule) -> None:
         self.held = bytearray()
         self._rule = rule
         self._base = 0  # bytes dropped from the front of held
         self._looked = 0  # up to where places were looked for
+        self._fed_bytes = 0  # since it was asked what may be dropped
         # Bytes needed to go on, where the chain begins, its units so far, where the next begins.
         self._places: list[tuple[int, int, int, int]] = []
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the bytes and places in question take."""
+        return len(self.held) + _PLACE_BYTES * len(self._places)
+
     def feed(self, data: bytes) -> tuple[int, int] | None:
         """Take more bytes; return where in ``held`` a chain begins and where its proof ends."""
+        self._fed_bytes += len(data)
         for start in range(0, len(data), _PIECE):
             self.held += data[start : start + _PIECE]
             self._look()
@@ -72,7 +80,13 @@ class ChainSync:
         return None
 
     def droppable(self) -> int:
-        """Return how many bytes at the front of ``held`` are in question no more."""
+        """Return how many bytes at the front of ``held`` are in question no more.
+
+        All places are looked at, so not for each byte that may come alone: 0 until more did.
+        """
+        if self._fed_bytes < len(self._places):
+            return 0
+        self._fed_bytes = 0
         return min([self._looked, *(place[1] for place in self._places)]) - self._base
 
     def drop(self, count: int) -> None:

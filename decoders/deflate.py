@@ -8,6 +8,7 @@ from sslsniff.decoders.messages import Headers, Side
 
 _TAIL = b"\x00\x00\xff\xff"  # section 7.2.1: each message lost it
 _CONTEXT_BYTES = 48 << 10  # zlib's window and tables
+_LEAST_FRAME = 2  # bytes of its header (RFC 6455 section 5.2)
 _NO_TAKEOVER = {
     Side.CLIENT: "client_no_context_takeover",
     Side.SERVER: "server_no_context_takeover",
@@ -53,16 +54,20 @@ class Inflater:
                 return data, "no room to decompress it"
             context = self._context = zlib.decompressobj(-zlib.MAX_WBITS)
             self._room.left -= _CONTEXT_BYTES
+        growth = self._room.growth
+        growth.came(_LEAST_FRAME + len(data))
+        most_bytes = min(MESSAGE_BYTES, growth.left)
         try:
-            content = context.decompress(data if fault else data + _TAIL, MESSAGE_BYTES + 1)
+            content = context.decompress(data if fault else data + _TAIL, most_bytes + 1)
         except zlib.error:
             self.forget()
             return data, fault or "compressed, and what it refers to was not seen"
-        if len(content) > MESSAGE_BYTES:
-            fault = f"decompresses to over {MESSAGE_BYTES} bytes"
+        growth.told(len(content))
+        if len(content) > most_bytes:
+            fault = f"decompresses to over {most_bytes} bytes"
         if fault or context.eof or not self._takes_over:
             self.forget()
-        return content[:MESSAGE_BYTES], fault
+        return content[:most_bytes], fault
 
     def forget(self) -> None:
         """Begin anew: what follows does not build on what was seen."""

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from sslsniff.decoders.base import Decoder, Switch
+from sslsniff.decoders.base import CLOSED, Decoder, Switch
 from sslsniff.decoders.chain import ChainSync
 from sslsniff.decoders.http1 import Http1
 from sslsniff.decoders.http1_head import find_start, parse_start_line, scan_rest
@@ -65,6 +65,8 @@ _FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
 
 _BUFFER_BYTES = 64 * 1024
 """What waits of both sides for a decision."""
+_SEARCH_GROWTH = 256
+"""See ``Decoder.growth``: a byte alone is a piece, and may be a place where a protocol begins."""
 _PIECE_BYTES = 128
 """What a piece of it takes beside its bytes: sides may speak in turn, a byte each time."""
 
@@ -144,6 +146,11 @@ class _Probe:
         self._seen = 0
         self._start = True
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes."""
+        return len(self._lines) + self._sync.held_bytes + self._chain.held_bytes
+
     def feed(self, data: bytes) -> str | None:
         """Return the protocol whose proof ends first in all bytes so far."""
         proofs: list[tuple[int, str]] = []
@@ -204,17 +211,21 @@ class Detector:
     def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
         """Take the next bytes that a side sent: once a decoder is found, its own."""
+        self.growth = _SEARCH_GROWTH
+        """See ``Decoder``."""
         self._frames = frames
         self._decoder: Decoder | None = None
         self._held: deque[tuple[Side, bytearray | int]] = deque()  # bytes, or how many were lost
         self._size = 0
         self._ended: list[Side] = []
         self._opaque = Opaque()
-        self._probes = {side: _Probe(side) for side in Side}
+        self._probes: dict[Side, _Probe] = {}
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
             self._go_on(_DECODERS[known](frames, self._follow))
+        else:
+            self._probes = {side: _Probe(side) for side in Side}
 
     @property
     def protocol(self) -> str:
@@ -231,6 +242,7 @@ class Detector:
     def _go_on(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self.feed = decoder.feed
+        self.growth = decoder.growth
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
@@ -243,12 +255,31 @@ class Detector:
         self._probes[side] = _Probe(side)
         return self._pass_on()
 
-    def end(self, side: Side) -> list[Message]:
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        if self._decoder is not None:
+            return self._decoder.held_bytes
+        return self._size + sum(probe.held_bytes for probe in self._probes.values())
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side; if both have ended without proof the bytes are of no known protocol."""
         if self._decoder is not None:
-            return self._decoder.end(side)
+            return self._decoder.end(side, reason)
         self._ended.append(side)
+        if reason != CLOSED:
+            self._opaque = Opaque(reason=reason)
+        self._probes[side] = _Probe(side)
         return self.give_up() if len(self._ended) == len(Side) else []
+
+    def successor(self) -> "Detector":
+        """Return what decodes the next bytes in its place, as after a loss."""
+        alpn = next((name for name, known in _ALPN.items() if known == self.protocol), None)
+        successor = Detector(alpn, frames=self._frames)
+        if alpn is not None:
+            for side in Side:
+                successor.gap(side, 1)
+        return successor
 
     def give_up(self) -> list[Message]:
         """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
@@ -310,6 +341,7 @@ class Detector:
             self._tunnels += 1
             self._decoder = None
             self.feed = self._search
+            self.growth = _SEARCH_GROWTH
             self._opaque = Opaque(reason=_IN_TUNNEL)
             self._probes = {side: _Probe(side) for side in Side}
         else:

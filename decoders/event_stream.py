@@ -8,8 +8,8 @@ from sslsniff.decoders.messages import Headers, Message, ServerSentEvent, Side
 _MARK = b"\xef\xbb\xbf"
 _MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
 _EOL = re.compile(rb"\r\n?|\n")
-_NAME_BYTES = 4096
-"""What is kept of a type or an id: each event tells the last id again."""
+_NAME_BYTES = 1024
+"""What is kept of a type or an id: each event, of 6 bytes at least, tells the last id again."""
 
 
 def is_event_stream(headers: Headers) -> bool:

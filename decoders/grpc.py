@@ -11,8 +11,8 @@ from urllib.parse import unquote_to_bytes
 
 from sslsniff.decoders import content
 from sslsniff.decoders.chain import ChainRule, ChainSync
-from sslsniff.decoders.held import MESSAGE_BYTES, Held, Room
-from sslsniff.decoders.http1_head import parse_fields
+from sslsniff.decoders.held import MESSAGE_BYTES, Held, Reserved, Room
+from sslsniff.decoders.http1_head import MAX_LINES, parse_fields
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (
     BodyTrailers,
@@ -20,6 +20,7 @@ from sslsniff.decoders.messages import (
     Header,
     Headers,
     Message,
+    Omitted,
     Side,
     asked_once,
 )
@@ -140,6 +141,7 @@ class GrpcReader:
         self._base64 = _Base64() if kind.text else None
         self._lost = LostRun(side, "not the start of a gRPC message")
         self._sync: ChainSync | None = None
+        self._search = Reserved(room)
         self._prefix = bytearray()
         self._message: Held | None = None
         self._left = 0
@@ -202,9 +204,10 @@ class GrpcReader:
         if self._stopped:
             return
         self._finish(reason, out)
+        self._lose_held(out)
         self._stopped = True
         if not self._kind.guessed:
-            self._tell(b"", 0, 0, f"{reason}; the rest is not read", False, out)
+            self._tell(b"", 0, 0, f"{reason}; the rest is not read", None, out)
 
     def _begin(self, out: list[Message]) -> None:
         flags = self._prefix[0]
@@ -222,24 +225,27 @@ class GrpcReader:
             return
         flags = self._prefix[0]
         self._prefix.clear()
-        size, fault = message.size, message.fault or fault
+        size, sent, fault = message.size, None, message.fault or fault
         data = message.take()
-        compressed = bool(flags & _COMPRESSED)
-        if compressed:
+        if flags & _COMPRESSED:
+            sent = len(data)
             data, error = self._decompress(data)
             fault = fault or error
             size = max(size, len(data)) if fault else len(data)
         if flags & _TRAILERS and fault is None:
-            lines = data.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
-            out.append(BodyTrailers(self._stream, self._side, parse_fields(lines)))
+            out.append(BodyTrailers(self._stream, self._side, _trailers(data)))
         else:
-            self._tell(data, size, message.missing, fault, compressed, out)
+            self._tell(data, size, message.missing, fault, sent, out)
 
     def _decompress(self, data: bytes) -> tuple[bytes, str | None]:
         if self._coding in {"", "identity"}:
             return data, "compressed, and no grpc-encoding says how"
         coding = Headers([("content-encoding", self._coding)])
-        decoded = content.decode(data, coding, max_bytes=MESSAGE_BYTES)
+        growth = self._room.growth
+        growth.came(_PREFIX + len(data))
+        most_bytes = min(MESSAGE_BYTES, growth.left)
+        decoded = content.decode(data, coding, max_bytes=most_bytes, max_ratio=None)
+        growth.told(len(decoded.data))
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
         return data if fault and not decoded.data else decoded.data, fault
 
@@ -249,7 +255,7 @@ class GrpcReader:
         size: int,
         missing: int,
         fault: str | None,
-        compressed: bool,
+        sent: int | None,
         out: list[Message],
     ) -> None:
         kind = self._kind
@@ -261,9 +267,10 @@ class GrpcReader:
                 size,
                 missing,
                 fault,
-                compressed,
+                sent is not None,
                 kind.web,
                 kind.codec,
+                sent,
             )
         )
 
@@ -273,9 +280,12 @@ class GrpcReader:
         self._lost.add(sync.held, 0, count)
         if found is None:
             sync.drop(count)
+            if not self._search.resize(sync.held_bytes + self._lost.held_bytes):
+                self.stop("no room to find its messages behind a loss", out)
             return b""
         self._lost.flush(out)
         self._sync = None
+        self._search.resize(0)
         return bytes(sync.held[count:])
 
     def _lose_held(self, out: list[Message]) -> None:
@@ -283,6 +293,16 @@ class GrpcReader:
             self._lost.add(self._sync.held, 0, len(self._sync.held))
             self._sync = None
         self._lost.flush(out)
+        self._search.resize(0)
+
+
+def _trailers(data: bytes) -> list[Header]:
+    lines = data.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n", MAX_LINES)
+    if len(lines) <= MAX_LINES:
+        return parse_fields(lines)
+    trailers = Headers(parse_fields(lines[:MAX_LINES]))
+    trailers.omitted = Omitted(lines[-1].count(b"\n") + 1, len(lines[-1]))
+    return trailers
 
 
 class _Base64:

@@ -2,17 +2,53 @@
 
 from dataclasses import dataclass, field
 
+from sslsniff.decoders.growth import Growth
+
 MESSAGE_BYTES = 4 << 20
 """What is kept of one message; gRPC's receivers take no more by default."""
 ROOM_BYTES = 16 << 20
 """What the unfinished messages of one connection may take."""
+START_BYTES = 1 << 20
+"""What decompressing may give on a connection whatever comes, see ``growth``."""
 
 
 @dataclass(slots=True)
 class Room:
-    """The bytes that may still be kept on a connection."""
+    """The bytes that may still be kept on a connection, and those that decompressing may give.
+
+    ``filled_bytes`` are in use of windows, whose whole size is kept free for them.
+    """
 
     left: int = ROOM_BYTES
+    growth: Growth = field(default_factory=lambda: Growth(START_BYTES))
+    filled_bytes: int = 0
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = self.left
+
+    @property
+    def used_bytes(self) -> int:
+        """What is kept."""
+        return self.size_bytes - self.left
+
+
+class Reserved:
+    """Room that is taken for something that grows and shrinks, such as a search."""
+
+    __slots__ = ("_bytes", "_room")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._bytes = 0
+
+    def resize(self, size: int) -> bool:
+        """Take ``size`` bytes in place of what it took; say whether there is room for them."""
+        left = self._room.left + self._bytes - size
+        if left < 0:
+            return False
+        self._room.left, self._bytes = left, size
+        return True
 
 
 @dataclass(slots=True)

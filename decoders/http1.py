@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sslsniff.decoders.base import Switch
+from sslsniff.decoders.base import CLOSED, Switch
 from sslsniff.decoders.http1_head import (
     Fields,
     StatusHead,
@@ -35,6 +35,8 @@ from sslsniff.decoders.messages import (
 
 _MAX_WAITING = 4096
 """Requests that wait for a response, as many as exchanges of HTTP/2; beyond, the oldest ends."""
+
+_WAITING_BYTES = 150  # memory of one of them
 
 _TELLING = frozenset(("HEAD", "CONNECT"))  # methods on which the response's framing depends
 _IN_DOUBT = "may answer another request: messages were lost between pipelined ones"
@@ -72,6 +74,7 @@ class Http1:
     """
 
     protocol = "http/1.1"
+    growth = 32  # trailers of three bytes each
 
     def __init__(
         self, switched: Callable[[Switch, list[Message]], None] = lambda switch, out: None
@@ -107,13 +110,19 @@ class Http1:
             self.reader(side).gap(missing, out)
         return out
 
-    def end(self, side: Side) -> list[Message]:
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        waiting = _WAITING_BYTES * len(self._waiting)
+        return self._requests.held_bytes + self._responses.held_bytes + waiting
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side; a server that ends leaves the waiting requests without a response."""
         out: list[Message] = []
-        self.reader(side).end(out)
+        self.reader(side).end(out, reason)
         if side is _SERVER:
             for waiting in self._waiting:
-                out.append(Aborted(waiting.stream, side, "connection closed"))
+                out.append(Aborted(waiting.stream, side, reason))
             self._waiting.clear()
         return out
 
@@ -128,7 +137,8 @@ class Http1:
         # Where responses are lost, that one may be lost, too.
         if self._responses_lost:
             return _HEAD
-        waits = any(waiting.stream == stream for waiting in self._waiting)
+        # The reader stops behind it, so that it is the last one, if it waits.
+        waits = any(waiting.stream == stream for waiting in reversed(self._waiting))
         return _WAIT if waits else _HEAD
 
     def _switched(self, _stream: int) -> State:

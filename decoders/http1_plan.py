@@ -26,6 +26,20 @@ class State(Enum):
     SWITCHED = auto()
 
 
+IN_MESSAGE = frozenset(
+    (
+        State.FIXED,
+        State.DOUBT,
+        State.CHUNK_SIZE,
+        State.CHUNK_DATA,
+        State.CHUNK_END,
+        State.TRAILERS,
+        State.UNTIL_CLOSE,
+    )
+)
+"""The states in which a message has begun and not ended."""
+
+
 @dataclass(slots=True, frozen=True)
 class Plan:
     """How a message goes on behind its head; ``length`` is that of its body, None if unknown.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.http1_head import (
     MAX_HEAD,
     MAX_LINES,
@@ -21,7 +22,7 @@ from sslsniff.decoders.http1_head import (
     parse_start_line,
     scan_rest,
 )
-from sslsniff.decoders.http1_plan import Plan, State
+from sslsniff.decoders.http1_plan import IN_MESSAGE, Plan, State
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (
     Aborted,
@@ -35,6 +36,7 @@ from sslsniff.decoders.messages import (
 )
 
 _MAX_LINE = 16 * 1024
+_LINE_BYTES = 60  # memory of a line beside its characters
 _HEAD_END = re.compile(rb"\n\r?\n")
 _EOLS = re.compile(rb"[\r\n]+")
 _STATUS_START = b"HTTP/1."
@@ -87,7 +89,13 @@ class Reader:
     @property
     def in_message(self) -> bool:
         """Tell whether a message has begun and not ended."""
-        return self.state in _IN_MESSAGE
+        return self.state in IN_MESSAGE
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes."""
+        trailers = self._trailer_bytes + _LINE_BYTES * len(self._trailers)
+        return len(self.held) + trailers + self._lost.held_bytes
 
     @property
     def body_left(self) -> int:
@@ -128,17 +136,18 @@ class Reader:
         elif state is not State.SWITCHED:
             self._fall_out(BYTES_LOST, out)
 
-    def end(self, out: list[Message]) -> None:
-        """Take the end of the direction: it ends a body without a length (section 6.3)."""
+    def end(self, out: list[Message], reason: str = CLOSED) -> None:
+        """Take the end of the direction: that closes it ends a body without a length (6.3)."""
         if self.state is State.WAIT:
             self.resume(out)
         elif self.state is State.DOUBT:
             self._go_on(self.plan.state, out)
-        if self.state is State.UNTIL_CLOSE:
+        if self.state is State.UNTIL_CLOSE and reason == CLOSED:
             self._message_done(out)
-        elif self.state in _IN_MESSAGE:
-            out.append(Aborted(self.stream, self.side, "connection closed"))
-        self._lose_held("connection closed")
+        elif self.state in IN_MESSAGE:
+            out.append(Aborted(self.stream, self.side, reason))
+        self._clear_trailers()
+        self._lose_held(reason)
         self._lost.flush(out)
         self.state = State.HEAD
 
@@ -335,7 +344,7 @@ class Reader:
 
     def _fall_out(self, reason: str, out: list[Message]) -> None:
         """Lose step: the message at hand is over, what is held cannot be read."""
-        if self.state in _IN_MESSAGE:
+        if self.state in IN_MESSAGE:
             out.append(Aborted(self.stream, self.side, f"undecodable: {reason}"))
         self._clear_trailers()
         self._lose_held(reason)
@@ -353,18 +362,6 @@ class Reader:
             self._lost.add(self.held, 0, len(self.held))
             self.held.clear()
 
-
-_IN_MESSAGE = frozenset(
-    (
-        State.FIXED,
-        State.DOUBT,
-        State.CHUNK_SIZE,
-        State.CHUNK_DATA,
-        State.CHUNK_END,
-        State.TRAILERS,
-        State.UNTIL_CLOSE,
-    )
-)
 
 # So many held bytes are acted upon even if they do not end a line.
 _ENOUGH = {

@@ -17,6 +17,11 @@ class LostRun:
         self._kept = bytearray()
         self._size = 0
 
+    @property
+    def held_bytes(self) -> int:
+        """What is kept of the run."""
+        return len(self._kept)
+
     def add(self, data: bytes | bytearray, start: int, stop: int) -> None:
         """Add ``data[start:stop]`` to the run."""
         if stop > start:

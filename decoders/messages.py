@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 
 class Side(Enum):
@@ -34,12 +34,25 @@ Header = tuple[str | None, str | None]
 (HPACK state from before the capture began, RFC 7541 section 2.3.2)."""
 
 
+class Omitted(NamedTuple):
+    """Header fields that are not told: how many, and the length of their names and values.
+
+    ``responses`` counts the informational ones that they are of, where it is all of them.
+    """
+
+    fields: int
+    bytes: int
+    responses: int = 0
+
+
 class Headers(list[Header]):
     """The headers of a head, in order; shared, so not to be changed.
 
     Names are looked up in lower case, whatever case they have. Answers are kept: ``asked_once``.
+    ``omitted`` is what would follow, where that is too much to tell.
     """
 
+    omitted: Omitted | None = None
     _by_name: dict[str | None, str | None] | None = None
 
     def first(self, name: str) -> str | None:
@@ -258,12 +271,14 @@ class WebSocketMessage(StreamMessage):
 class GrpcMessage(StreamMessage):
     """A length-prefixed message of gRPC or, if ``web``, of gRPC-Web.
 
-    ``codec`` is how it is serialised, by its media type: ``proto``, ``json``, ...
+    ``codec`` is how it is serialised, by its media type: ``proto``, ``json``, ... ``sent`` is its
+    length where it was compressed.
     """
 
     compressed: bool = False
     web: bool = False
     codec: str = "proto"
+    sent: int | None = None
 
     @property
     def protocol(self) -> str:

@@ -1,5 +1,6 @@
 """Bytes of a protocol that nothing here reads: shown up to a bound, counted beyond it."""
 
+from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.messages import Message, Side, Undecoded
 
 UNKNOWN = "unknown"
@@ -32,6 +33,13 @@ class Opaque:
         """Do nothing: where nothing is understood, nothing goes out of step."""
         return []
 
-    def end(self, side: Side) -> list[Message]:
+    growth = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        return 0
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """Do nothing: nothing is held back."""
         return []

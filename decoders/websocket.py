@@ -7,9 +7,10 @@ frame is where some follow one another.
 import re
 from typing import NamedTuple
 
+from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.deflate import Inflater, takeover
-from sslsniff.decoders.held import Held, Room
+from sslsniff.decoders.held import Held, Reserved, Room
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
 
@@ -142,6 +143,7 @@ class WebSocketReader:
         self._inflater = None if takes_over is None else Inflater(room, takes_over)
         self._lost = LostRun(side, NOT_A_FRAME)
         self._sync = self._search() if joined else None
+        self._searched = Reserved(room)
         self._partial = bytearray()
         self._header: FrameHeader | None = None
         self._left = 0
@@ -173,10 +175,14 @@ class WebSocketReader:
         self._falls = 0
         self._fall_out("bytes lost", out)
 
-    def end(self, out: list[Message]) -> None:
+    def end(self, out: list[Message], reason: str = CLOSED) -> None:
         """Take the end of the direction: a message that has begun is told as far as it came."""
-        self._finish("connection closed", out)
-        self._forget_held("connection closed", out)
+        self._finish(reason, out)
+        self._forget_held(reason, out)
+
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """See ``BodyReader``."""
+        self.end(out, reason)
 
     def _feed(self, data: bytes, out: list[Message]) -> None:
         if self._partial:
@@ -279,9 +285,14 @@ class WebSocketReader:
         self._lost.add(sync.held, 0, count)
         if found is None:
             sync.drop(count)
+            if not self._searched.resize(sync.held_bytes + self._lost.held_bytes):
+                self._forget_held("no room to find a frame", out)
+                self._sync = None
+                self._falls = _MOST_FALLS + 1
             return None
         self._lost.flush(out)
         self._sync = None
+        self._searched.resize(0)
         return bytes(sync.held[count:])
 
     def _fall_out(self, reason: str, out: list[Message]) -> None:
@@ -306,6 +317,7 @@ class WebSocketReader:
         self._lost.add(held, 0, len(held))
         held.clear()
         self._lost.flush(out)
+        self._searched.resize(0)
 
 
 class WebSocket:
@@ -316,9 +328,10 @@ class WebSocket:
     """
 
     protocol = "websocket"
+    growth = 1100  # deflate gives 1032 bytes for one
 
     def __init__(self, stream: int = 0, headers: Headers | None = None) -> None:
-        room = Room()
+        room = self._room = Room()
         self._readers = {
             side: WebSocketReader(
                 stream,
@@ -344,8 +357,13 @@ class WebSocket:
             self._readers[side].gap(missing, out)
         return out
 
-    def end(self, side: Side) -> list[Message]:
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        return self._room.used_bytes
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side."""
         out: list[Message] = []
-        self._readers[side].end(out)
+        self._readers[side].end(out, reason)
         return out

@@ -1,7 +1,6 @@
 """The live source: loads the programs, places the probes, reads what they tell."""
 
 import contextlib
-import os
 import select
 import sys
 import time
@@ -10,18 +9,25 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff import procfs, targets, wire
-from sslsniff.errors import TargetError
+from sslsniff.errors import NO_TIME, TargetError
 from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
-from sslsniff.kernel.mappings import Mapped, Mappings
+from sslsniff.kernel.mappings import Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.lanes import Lanes
-from sslsniff.model import Loss
+from sslsniff.late_files import LateFiles
+from sslsniff.model import Loss, NotProbed
 from sslsniff.parts import ReturnStyle
-from sslsniff.probes import Planned, Planner, Probes, allow_open_files
+from sslsniff.planning.planning import Planning
+from sslsniff.planning.process import PlanningProcess
+from sslsniff.probes import Planner, Probes, allow_open_files
+from sslsniff.records import Records
+from sslsniff.source import IsOver, never
 from sslsniff.tables import Tables
+from sslsniff.unread import skip_plaintext
 
 if TYPE_CHECKING:
+    from sslsniff.holder import Holder
     from sslsniff.kernel.spill import Spill
 
 _NAP_S = 0.002  # what comes meanwhile wakes nobody;
@@ -31,15 +37,18 @@ _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
 _REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
+_WAIT_S = 0.1
 
 
 class LiveCapture:
     """A ``Source`` of what the probes tell, from ``with`` to its end.
 
     ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
-    lines that the user should see though nothing failed. ``style`` is how returns are seen, None:
-    as is safe on this kernel. ``spill_bytes`` is the room beyond the ring's, in a temporary
+    lines that the user should see though nothing failed. ``style`` is how returns are seen.
+    ``spill_bytes`` is the room beyond the ring's, in a temporary
     file. ``sample`` is the share of all connections that is captured, each one as a whole.
+    ``holder`` traces the processes whose threads wait where they map a file, until it is probed.
+    ``process`` looks into files; it is started here if it is not given.
 
     Times are those of the host's clock as it stood at the beginning, and go on evenly from there
     (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
@@ -49,8 +58,11 @@ class LiveCapture:
     """Whether files that come into use later are probed by perf_event_open(2)."""
 
     _mappings: Mappings
+    _planning: Planning
+    _planner: Planner
     _tables: Tables
     _probes: Probes
+    _late_files: LateFiles
     _records: "Ring | Spill"
     _epoll: select.epoll
 
@@ -64,7 +76,9 @@ class LiveCapture:
         spill_bytes: int = 0,
         sample: float = 1,
         note: Callable[[str], None],
-        style: ReturnStyle | None = None,
+        style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
+        holder: "Holder | None" = None,
+        process: PlanningProcess | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.lanes: Lanes = {}
@@ -75,13 +89,17 @@ class LiveCapture:
         self._call_limit_bytes = call_limit_bytes
         self._sample = sample
         self._note = note
-        self._planner = Planner(style)
+        self._style = style
+        self._process = process
+        self._holder = holder
         self._closing = contextlib.ExitStack()
         self._halves = Halves(self.lanes)
         self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
         """Connections that the kernel's table has no more, though their end was not told."""
+        self._reading = Records(memoryview(b""), 0, 0)
+        """What was read last, up to where it was taken."""
         self._naps: float = _MOST_NAPS
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
@@ -89,38 +107,46 @@ class LiveCapture:
         """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
         allow_open_files()
         try:
-            with contextlib.ExitStack() as opened:
-                files, loader = self._plan_and_load(opened)
-                self.opens_perf_events = loader.opens_perf_events
-                self._tables = Tables(loader)
-                self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
-                self._open_ring(loader)
-                self._probes = Probes(loader, self._tables, self.libraries, self._note)
-                self._closing.callback(self._probes.detach)
-                self._probes.attach_tracepoints()
-                self._find_processes()
-                for each in files:
-                    self._attach(each)
+            unreachable: list[targets.Unreachable] = []
+            loader = self._plan_and_load(unreachable)
+            self.opens_perf_events = loader.opens_perf_events
+            self._tables = Tables(loader)
+            self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
+            self._open_ring(loader)
+            self._probes = Probes(loader, self._tables, self.libraries, self._note)
+            self._closing.callback(self._probes.detach)
+            self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
+            self._find_processes()
+            self._begin(loader)
+            for each in unreachable:
+                self._late_files.tell_unreachable(each)
             if not self._probes.files:
                 self._nothing_yet()
-            self._tell_refused()
+            self._late_files.tell_refused()
+            self._late_files.tell_waiting()
+            self._planning.prepare()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _plan_and_load(self, opened: contextlib.ExitStack) -> tuple[list[Planned], Loader]:
+    def _plan_and_load(self, unreachable: list[targets.Unreachable]) -> Loader:
         """Plan while the programs are loaded. Where both fail, the loader's error is the cause."""
         try:
+            self._planning = self._closing.enter_context(Planning(self._style, self._process))
+            self._planner = Planner(self._planning)
             # From now on, so that no file is missed that is mapped meanwhile.
             self._mappings = Mappings()
             self._closing.callback(self._mappings.close)
-            paths = targets.candidates(self._scope)
-            planned = [self._planner.plan(path, opened) for path in paths]
+            for path in targets.candidates(self._scope, unreachable):
+                while self._planning.is_full:
+                    self._planning.wait(_WAIT_S)
+                    self._planning.collect()
+                self._planner.add(path)
         finally:
             loader = self._load()
             self._closing.callback(loader.close)
-        return [each for each in planned if each is not None], loader
+        return loader
 
     def _open_ring(self, loader: Loader) -> None:
         ring = Ring(loader.map_fd("events"), self._ring_bytes)
@@ -132,20 +158,37 @@ class LiveCapture:
             self._records = Spill(ring, self._spill_bytes)
             self._closing.callback(self._records.close)
         self._epoll = self._closing.enter_context(select.epoll())
-        for fd in (self._records.fd, *self._mappings.fds):
-            self._epoll.register(fd, select.EPOLLIN)
+        self._epoll.register(self._records.fd, select.EPOLLIN)
 
     def _find_processes(self) -> None:
-        """Make sure that the processes to watch live, now that their ends are noticed."""
-        for pid in self._scope.pids:
-            if not procfs.exists(pid):
-                raise targets.no_process(pid)
+        """Watch the processes that were asked for, and their descendants by now.
 
-    def _tell_refused(self) -> None:
-        """Say of each file with a TLS library that is not probed why it is not, once."""
-        for line in self._planner.untold:
-            self._note(line)
-        self._planner.untold.clear()
+        Their forks and ends are noticed already. So it looks until it finds no more.
+        """
+        watched = set(self._scope.pids)
+        while new := set(targets.members(self._scope)) - watched:
+            watched |= new
+            for pid in new:
+                self._tables.watch(pid)
+        for pid in watched:
+            if procfs.exists(pid):
+                continue
+            if pid in self._scope.pids:
+                raise targets.no_process(pid)
+            self._tables.unwatch(pid)
+
+    def _begin(self, loader: Loader) -> None:
+        """Probe the files that are in use, and from now on those that processes map later."""
+        self._late_files = LateFiles(
+            *(self._scope, self._mappings, self._planning, self._planner),
+            *(self._probes, self._tables, self._note),
+        )
+        self._late_files.begin()
+        if self._holder is not None:
+            self._closing.callback(self._late_files.stop_holding)
+            self._late_files.hold(self._holder, loader)
+        for fd in self._late_files.fds:
+            self._epoll.register(fd, select.EPOLLIN)
 
     def _nothing_yet(self) -> None:
         """No file to probe was found: an error where none can come, a note where one may."""
@@ -154,7 +197,7 @@ class LiveCapture:
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
             raise self._planner.refusal or gone
-        self._tell_refused()
+        self._late_files.tell_refused()
         self._note("no TLS library that can be probed is in use yet; waiting for one")
 
     def describe(self) -> str:
@@ -188,8 +231,7 @@ class LiveCapture:
         self._records.start()  # not before: what need not be privileged is so no more
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
-        if not ready.isdisjoint(self._mappings.fds):
-            self._take_mappings()
+        self._late_files.poll(ready)
         if self._records.fd in ready:
             rest_bytes = self._ring_bytes // _REST_SHARE
             self._gather(rest_bytes)
@@ -201,12 +243,17 @@ class LiveCapture:
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())
 
-    def finish(self) -> Iterator[wire.Event]:
+    def finish(
+        self, is_drained: IsOver = never, is_skipped: IsOver = never
+    ) -> Iterator[wire.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
+        self._late_files.finish()
         self._tables.stop()
         self._probes.detach()
         self._records.stop()
-        yield from self._drain(sys.maxsize)
+        is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
+        if not is_over:
+            yield from self._skip(is_skipped)
         yield from self._halves.release()
         now_ns = self.now_ns()
         for connection, (pid, object_address) in self._open.items():
@@ -225,6 +272,10 @@ class LiveCapture:
         """See ``Source``."""
         return None if self._sample == 1 else self._tables.left_out()
 
+    def not_probed(self) -> list[NotProbed] | None:
+        """See ``Source``."""
+        return self._late_files.unprobed.sums()
+
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
         self._probes.tell_misfits()
@@ -232,8 +283,15 @@ class LiveCapture:
             self._note(
                 f"news of {self._mappings.lost} mapped files were lost: some may not be watched"
             )
+        if left_out := self._planner.left_out:
+            self._note(f"{left_out} files are not watched: too many came into use at once")
         if untracked := self._tables.untracked_calls():
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
+        if unmatched := self._tables.unmatched_calls():
+            self._note(
+                f"{unmatched} calls were in progress when sslsniff started, or more were open at"
+                " once than it can track: their bytes are not shown"
+            )
         exits, ends = self._tables.lost_exits(), self._tables.lost_ends()
         if exits or ends:
             self._note(
@@ -249,44 +307,12 @@ class LiveCapture:
         if unfollowed := self._tables.unfollowed():
             self._note(
                 f"{unfollowed} children of processes were not followed, as the kernel's table was"
-                " full: without --pid all processes are watched"
+                " full: with --all in place of --pid every process is watched"
             )
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
                 "the kernel headers are not this kernel's: children of processes were not followed"
             )
-
-    def _take_mappings(self) -> None:
-        for mapped in self._mappings.read():
-            device = os.makedev(*mapped.device)
-            path = procfs.host_path(mapped.pid, mapped.path)
-            seen = self._planner.has_seen(device, mapped.inode, path)
-            if not seen and self._is_in_scope(mapped):
-                self._attach_new(mapped, path)
-
-    def _attach_new(self, mapped: Mapped, path: str) -> None:
-        with contextlib.ExitStack() as opened:
-            planned = self._planner.plan(path, opened)
-            if planned is not None and self._attach(planned):
-                self._note(
-                    f"{mapped.path} came into use by process {mapped.pid}: watched from now on"
-                )
-        self._tell_refused()
-
-    def _attach(self, planned: Planned) -> bool:
-        taken = self._probes.attach(planned)
-        if taken:
-            self._planner.keep(planned)
-        return taken
-
-    def _is_in_scope(self, mapped: Mapped) -> bool:
-        if not mapped.is_visible:
-            return False
-        if self._scope.libraries:
-            return targets.is_named(mapped.path, self._scope.libraries)
-        if self._scope.pids:
-            return self._tables.is_watched(mapped.pid)
-        return True
 
     def _gather(self, enough_bytes: int) -> None:
         """Wait a little: while the reader lags the kernel wakes nobody, which spares wake-ups."""
@@ -295,28 +321,55 @@ class LiveCapture:
             if self._records.waiting_bytes > enough_bytes:
                 break
 
-    def _drain(self, most_bytes: int, rest_bytes: int = 0) -> Generator[wire.Event, None, bool]:
+    def _drain(
+        self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
+    ) -> Generator[wire.Event, None, bool]:
         """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
 
-        What a lane takes does not become an event. Returns whether ``most_bytes`` were enough.
+        What a lane takes does not become an event. Returns whether ``most_bytes`` were enough, and
+        the time. Who stops in the middle, as the time is over, has to call ``_skip``.
         """
+        if is_drained():
+            return False
         due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
         lanes, aliases = self.lanes, self._halves.aliases
         held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
         for _ in range(0, most_bytes, held_bytes):
-            records = self._records.read(held_bytes)
+            self._reading = records = self._records.read(held_bytes)
             for record in wire.hand_over(records, offset_ns, lanes, aliases):
                 told = wire.parse(record, offset_ns)
                 if not isinstance(told, wire.Data):
                     self._remember(told)
                 yield from self._halves.take(told)
+                if is_drained():
+                    return False
             read_bytes = self._records.release()
             due_bytes -= read_bytes
             is_over = due_bytes <= 0 and self._records.waiting_bytes <= rest_bytes
             if is_over or not read_bytes:
                 return True
+            if is_drained():
+                break
         return False
+
+    def _skip(self, is_skipped: IsOver) -> Iterator[wire.Event]:
+        """Count what still waits as lost, and what a reader left in the middle of."""
+        lost_bytes = 0
+        while not is_skipped():
+            for told in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
+                if isinstance(told, wire.Data):
+                    lost_bytes += told.span
+                self._remember(told)
+                yield from self._halves.take(told)
+            self._records.release()
+            self._reading = self._records.read(_HELD_BYTES)
+            if self._reading.position == self._reading.end:
+                if lost_bytes:
+                    self._note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
+                return
+        left_bytes = self._records.waiting_bytes
+        self._note(f"{left_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
     def _remember(self, event: wire.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""

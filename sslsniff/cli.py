@@ -6,12 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from sslsniff import options as grammar
 from sslsniff import privileges
-from sslsniff.errors import FilterError, SslsniffError
+from sslsniff.ending import Asked, OverdueError
+from sslsniff.errors import NO_TIME, FilterError, KernelError, SslsniffError
 from sslsniff.escaping import escape
 from sslsniff.output import no_standard_output, open_standard
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sslsniff.command import HeldCommand
     from sslsniff.filters import Filter
     from sslsniff.flows import Flows
+    from sslsniff.holder import Holder
     from sslsniff.model import Exchange
     from sslsniff.redaction.rules import Rules
     from sslsniff.sinks.base import Sink
@@ -31,22 +32,6 @@ _EXIT_ERROR = 1
 _EXIT_USAGE = 2
 
 
-class Asked:
-    """What the user or the system asked for by signals."""
-
-    def __init__(self) -> None:
-        self.to_stop = False
-        self.to_show = False
-
-    def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """End soon; also a signal handler."""
-        self.to_stop = True
-
-    def show(self, _number: int, _frame: FrameType | None) -> None:
-        """Show the open exchanges soon; a signal handler."""
-        self.to_show = True
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run sslsniff with ``arguments`` (without the program's name); return the exit code.
 
@@ -54,13 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the command's own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _end_by_interrupt()
     _open_missing_streams()
     try:
         with contextlib.ExitStack() as closing:
             if sys.stdout is not None:
                 shown = open_standard(sys.stdout, closing)
                 closing.enter_context(contextlib.redirect_stdout(shown))
-            if given and given[0] in _COMMANDS:
+            if not given:
+                sys.stderr.write(grammar.SHORT_HELP)
+                return _EXIT_USAGE
+            if given[0] in _COMMANDS:
                 return _COMMANDS[given[0]](given[1:])
             return _live(given)
     except FilterError as error:
@@ -73,6 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _EXIT_ERROR
     except BrokenPipeError:
         return _EXIT_OK  # who read a capture through a pipe has seen enough
+
+
+def _end_by_interrupt() -> None:
+    """Let Ctrl-C end this process as it ends others, unless it is ignored: without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _open_missing_streams() -> None:
@@ -102,24 +97,45 @@ def _live(given: list[str]) -> int:
     options = parser.parse(given[:at])
     if at < len(given) and not command:
         parser.error("there is no command behind --")
+    grammar.require_what(parser, options, has_command=bool(command))
     chosen = _filter(options.filter)
-    asked = _handle_signals(ignore_interrupt=bool(command))
+    asked = Asked(options.end_within)
+    # A command in the foreground gets Ctrl-C itself; its end is ours.
+    asked.listen(ignore_interrupt=bool(command))
     privileges.require()
+    holder = _start_holder() if options.hold or (command and options.hold is None) else None
     held = _hold(command) if command else None
-    from sslsniff.kernel.loading import Loading
+    pids = (*options.pid, *([held.pid] if held else []))
+    if holder is not None:
+        holder = _seize(holder, pids if options.hold else pids[-1:], options)
+    from sslsniff.kernel.loading import Loading, has_cookies
+    from sslsniff.planning.process import PlanningProcess
 
-    loading = Loading(options.loader, options.ring_size)
+    process = PlanningProcess()  # as those above: before any thread is started
+    loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
     # The rest is imported while the programs are loaded.
     from sslsniff.capture import LiveCapture
+    from sslsniff.kernel import release
     from sslsniff.outputs import check_outputs, open_sinks
     from sslsniff.parts import ReturnStyle
     from sslsniff.targets import Scope
 
     standard = sys.stderr if command else sys.stdout
+    style = ReturnStyle(options.returns)
+    if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
+        _note(
+            "--returns trampoline: this kernel's return probes kill a process whose seccomp filter"
+            " does not know the system call uretprobe; use --returns instructions"
+        )
+    if style is ReturnStyle.INSTRUCTIONS and not has_cookies(options.loader):
+        style = ReturnStyle.PLAIN_INSTRUCTIONS
     check_outputs(options, standard)
     with contextlib.ExitStack() as closing:
+        if holder is not None:
+            closing.callback(holder.close)
         scope = Scope(
-            pids=(*options.pid, *([held.pid] if held else [])),
+            pids=pids,
+            follows_children=options.follows_children,
             uids=tuple(options.uid),
             comms=tuple(options.comm),
             libraries=tuple(options.lib),
@@ -133,7 +149,9 @@ def _live(given: list[str]) -> int:
             call_limit_bytes=options.max_call_bytes,
             sample=options.sample,
             note=_note,
-            style=None if options.returns == "auto" else ReturnStyle(options.returns),
+            style=style,
+            holder=holder,
+            process=process,
         )
         with capture:
             if held:
@@ -145,7 +163,11 @@ def _live(given: list[str]) -> int:
             if not held:
                 _note(f"{capture.describe()}; Ctrl-C ends")
             _pump(capture, sinks, options, asked)
-    return held.wait() if held else _EXIT_OK
+    code = held.wait(asked.is_drained) if held else _EXIT_OK
+    asked.done()
+    if held and code is None:
+        _note(f"process {held.pid} goes on, and is not watched any more")
+    return code or _EXIT_OK
 
 
 def _hold(command: list[str]) -> "HeldCommand":
@@ -153,6 +175,29 @@ def _hold(command: list[str]) -> "HeldCommand":
     from sslsniff.command import HeldCommand
 
     return HeldCommand(command)
+
+
+def _start_holder() -> "Holder":
+    """Start what traces processes: before any thread is started, as it forks."""
+    from sslsniff.holder import Holder
+
+    return Holder()
+
+
+def _seize(holder: "Holder", pids: Sequence[int], options: argparse.Namespace) -> "Holder | None":
+    """Have processes traced. Where that cannot be it is an error only if it was asked for."""
+    try:
+        holder.seize(pids, follows_children=options.follows_children)
+    except KernelError as error:
+        holder.close()
+        if options.hold:
+            raise
+        _note(
+            f"{error.fact}: what passes before a library that is loaded later is probed will be"
+            " missed"
+        )
+        return None
+    return holder
 
 
 def _import_the_rest(options: argparse.Namespace) -> None:
@@ -174,9 +219,11 @@ def _read(given: list[str]) -> int:
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
-        asked = _handle_signals()
+        asked = Asked(options.end_within)
+        asked.listen()
         sinks = open_sinks(options, sys.stdout, closing, asked.stop, chosen)
         _pump(source, sinks, options, asked)
+    asked.done()
     for warning in source.warnings:
         _note(warning)
     return _EXIT_OK
@@ -202,9 +249,9 @@ def _list(given: list[str]) -> int:
 def _symbols(given: list[str]) -> int:
     options = grammar.symbols_parser().parse(given)
     _require_standard_output()
-    from sslsniff.symbol_list import print_symbols
+    from sslsniff.symbol_list import print_symbols_in_time
 
-    return print_symbols(
+    return print_symbols_in_time(
         options.file, options.pattern, _note, as_json=options.json, mangled=options.mangled
     )
 
@@ -248,28 +295,53 @@ def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, as
 
         redactor = Redactor(tracer, rules)
     flows = Flows(source.libraries, redactor or tracer, source.lanes)
+    asked.at_last = lambda: _leave(sinks)
     try:
-        while not asked.to_stop and not source.ended:
-            _move(source, flows, sinks)
-            now_ns = source.now_ns() or tracer.last_ns
-            tracer.tick(now_ns)
-            if asked.to_show:
-                asked.to_show = False
-                _show_open(tracer.open_exchanges(), now_ns)
-        for event in source.finish():
-            flows.take(event)
-        flows.recall()
-        if redactor is not None:
-            redactor.finish()
+        try:
+            with asked.abandonable():
+                while not asked.to_stop and not source.ended:
+                    _move(source, flows, sinks, asked)
+                    now_ns = source.now_ns() or tracer.last_ns
+                    tracer.tick(now_ns)
+                    if asked.to_show:
+                        asked.to_show = False
+                        _show_open(tracer.open_exchanges(), now_ns)
+                _take_rest(source, flows, asked)
+                if redactor is not None:
+                    redactor.finish()
+        except OverdueError:
+            _note(f"what was being decoded is left out: {NO_TIME}")
+            # What was abandoned may be of any state; and of what was to be redacted, nothing
+            # more should come out.
+            with contextlib.suppress(Exception):
+                if redactor is None:
+                    _take_rest(source, flows, asked)
         for sink in sinks:  # a disk that is full should be told before the figures
             sink.flush()
-        tracer.finish(source.counted_losses(), source.left_out())
+        tracer.finish(source.counted_losses(), source.left_out(), source.not_probed())
         for sink in sinks:
             sink.flush()
         if rules is not None:
             _note(rules.describe())
+        if asked.let_go:
+            _note(f"nobody read an output, which is not whole: {NO_TIME}")
     except BrokenPipeError:
         pass  # whoever read a capture from a pipe is gone; other files are whole up to here
+
+
+def _take_rest(source: "Source", flows: "Flows", asked: Asked) -> None:
+    """Take what the source still has, as far as there is time."""
+    for event in source.finish(asked.is_drained, asked.is_skipped):
+        flows.take(event)
+    flows.recall()
+
+
+def _leave(sinks: "list[Sink]") -> None:
+    """Make visible what there is: the process ends here."""
+    _note(f"not all that was captured is shown: {NO_TIME}")
+    for sink in sinks:
+        with contextlib.suppress(Exception):
+            sink.flush()
 
 
 def _rules(options: argparse.Namespace) -> "Rules | None":
@@ -281,28 +353,21 @@ def _rules(options: argparse.Namespace) -> "Rules | None":
     return Rules(defaults=options.redact, patterns=options.redact_pattern)
 
 
-def _move(source: "Source", flows: "Flows", sinks: "list[Sink]") -> None:
+def _move(source: "Source", flows: "Flows", sinks: "list[Sink]", asked: Asked) -> None:
     for event in source.poll(_POLL_S):
         flows.take(event)
+        if asked.to_stop and asked.is_drained():
+            break
     for sink in sinks:
         sink.flush()
 
 
 def _show_open(exchanges: "list[Exchange]", now_ns: int) -> None:
     """Tell of exchanges that have not ended: beside the output, which may be for programs."""
-    from sslsniff.sinks.lines import exchange_line
+    from sslsniff.sinks.lines import Lines, terminal_columns
 
     _note(f"open exchanges: {len(exchanges)}")
+    columns = terminal_columns(sys.stderr)
+    lines = Lines(columns=lambda: columns and columns - len("sslsniff: open: "))
     for exchange in exchanges:
-        _note(f"open: {exchange_line(exchange, now_ns=now_ns)}")
-
-
-def _handle_signals(*, ignore_interrupt: bool = False) -> Asked:
-    asked = Asked()
-    signal.signal(signal.SIGTERM, asked.stop)
-    signal.signal(signal.SIGHUP, asked.stop)
-    # A command in the foreground gets Ctrl-C itself; its end is ours.
-    signal.signal(signal.SIGINT, signal.SIG_IGN if ignore_interrupt else asked.stop)
-    signal.signal(signal.SIGQUIT, asked.show)  # Ctrl-\, as for ping
-    signal.signal(signal.SIGUSR1, asked.show)  # as for dd
-    return asked
+        _note(f"open: {lines.exchange(exchange, now_ns)}")

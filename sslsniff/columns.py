@@ -9,8 +9,11 @@ if TYPE_CHECKING:
 _ENDLESS = 1 << 16
 
 
-def print_table(table: "Table") -> None:
-    """Print ``table`` to standard output: as wide as a terminal is, elsewhere a line a row."""
+def print_table(table: "Table", piped_columns: int = _ENDLESS) -> None:
+    """Print ``table`` to standard output, as wide as the terminal is.
+
+    Elsewhere ``piped_columns`` is the limit: by default each row is one line.
+    """
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else _ENDLESS).print(table)
+    Console(width=None if sys.stdout.isatty() else piped_columns).print(table)

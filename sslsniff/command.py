@@ -2,11 +2,14 @@
 
 import errno
 import os
+import select
 import signal
+from collections.abc import Callable
 from typing import NoReturn
 
 from sslsniff.errors import TargetError
 
+_WAIT_MS = 100
 _REMEDIES = {
     errno.EACCES: "check who may execute it",
     errno.ENOEXEC: "name its interpreter in its first line, such as #!/bin/sh",
@@ -42,8 +45,20 @@ class HeldCommand:
             remedy = _REMEDIES.get(int(reason), "check its name and PATH")
             raise TargetError(f"cannot start {self._name} ({os.strerror(int(reason))})", remedy)
 
-    def wait(self) -> int:
-        """Wait for the command's end; return its exit code as a shell shows it."""
+    def wait(self, is_over: Callable[[], bool] = lambda: False) -> int | None:
+        """Wait for the command's end; return its exit code as a shell shows it.
+
+        None where the wait ``is_over`` before.
+        """
+        ended = select.poll()
+        process = os.pidfd_open(self.pid)
+        ended.register(process, select.POLLIN)
+        try:
+            while not ended.poll(_WAIT_MS):
+                if is_over():
+                    return None
+        finally:
+            os.close(process)
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return code if code >= 0 else 128 - code
 

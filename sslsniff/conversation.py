@@ -26,6 +26,7 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.lanes import Lane
+from sslsniff.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.model import (
     NO_BODY,
     Chunk,
@@ -36,7 +37,7 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes, list_bytes
+from sslsniff.open_exchange import BodyRoom, OpenExchange, head_bytes
 from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
 from sslsniff.waits import Waits
@@ -52,8 +53,13 @@ MOST_OPEN = 4096
 MOST_HEAD_BYTES = 16 << 20
 """Their heads and trailers, all together."""
 
+_OPEN_BYTES = 1500  # memory of an open exchange, without its heads
+
 _CHUNKS_WITHOUT_ROLE = 16
 """So many chunks wait for one that tells the role; then the writer counts as the client."""
+
+EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
+"""Why an exchange ended, or bytes were not decoded, where memory was needed for others."""
 
 
 class _DecodingLane:
@@ -92,12 +98,14 @@ class Conversation:
         audience: Sink,
         waits: Waits,
         room: BodyRoom,
+        memory: MemoryLimit,
     ) -> None:
         self.connection = connection
         self._decoder = decoder
         self._audience = audience
         self._waits = waits
         self._room = room
+        self._memory = memory
         self._open: dict[int, OpenExchange] = {}
         self._head_bytes = 0
         self._waiting: list[Chunk] = []
@@ -113,6 +121,13 @@ class Conversation:
         return self._decoder.protocol
 
     @property
+    def held_bytes(self) -> int:
+        """See ``memory_limit.Holder``; bodies have a limit of their own, ``BodyRoom``."""
+        waiting = sum([len(chunk.data) for chunk in self._waiting])
+        opened = self._head_bytes + _OPEN_BYTES * len(self._open)
+        return self._decoder.held_bytes + opened + waiting
+
+    @property
     def open_exchanges(self) -> list[Exchange]:
         """The exchanges that have not ended."""
         return [opened.exchange for opened in self._open.values()]
@@ -123,6 +138,7 @@ class Conversation:
             self._decode(chunk)
             return
         self._waiting.append(chunk)
+        self._memory.grow(self, len(chunk.data), chunk.time_ns)
         sender = guess_sender(chunk.data)
         if sender is not None or len(self._waiting) >= _CHUNKS_WITHOUT_ROLE:
             self._settle(sender or Side.CLIENT, chunk.direction)
@@ -140,11 +156,21 @@ class Conversation:
         for side in Side:
             self._end_side(side, time_ns)
         self._finish_all(time_ns, "connection closed")
+        self._memory.forget(self)
 
     def break_off(self, time_ns: int) -> None:
         """Take the end of the capture: what is open is told, though it goes on."""
         self._settle()
         self._finish_all(time_ns, "capture ended")
+
+    def evict(self, time_ns: int) -> None:
+        """See ``memory_limit.Holder``: what follows is decoded as after a loss."""
+        self._settle()
+        self._now_ns, self._tid = time_ns, 0
+        self._dispatch(self._decoder.stop(EVICTED))
+        self._finish_all(time_ns, EVICTED)
+        self._decoder = self._decoder.successor()
+        self.connection.evictions += 1
 
     def _settle(self, sender: Side = Side.CLIENT, direction: Direction = Direction.WRITE) -> None:
         """Decode what waits for a role; where nothing said it, the writer is the client."""
@@ -168,6 +194,7 @@ class Conversation:
         self._tid = tid
         for message in self._decoder.feed(side, data):
             _HANDLERS[type(message)](self, message)
+        self._memory.grow(self, len(data) * self._decoder.growth, time_ns)
 
     def _decode(self, chunk: Chunk) -> None:
         side = self.connection.sender(chunk.direction)
@@ -210,6 +237,7 @@ class Conversation:
         """Count what an exchange keeps of a head; where that is too much, the oldest end."""
         opened.head_bytes += size
         self._head_bytes += size
+        self._memory.room_bytes -= size + _OPEN_BYTES
         while self._head_bytes > MOST_HEAD_BYTES:
             oldest = next(iter(self._open))
             self._finish(oldest, f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges")
@@ -217,8 +245,7 @@ class Conversation:
     def _request_head(self, message: RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
         opened = self._open.get(stream) or self._begin(stream, message.version.lower())
-        exchange = opened.exchange
-        exchange.request = Request(
+        opened.exchange.request = Request(
             message.method,
             message.target,
             message.scheme,
@@ -229,7 +256,9 @@ class Conversation:
             self._scheme,
         )
         if message.warnings:
-            exchange.warnings += message.warnings
+            opened.add_warnings(message.warnings)
+        if headers.omitted is not None:
+            opened.omit(headers.omitted)
         if whole:
             opened.keep(_CLIENT, whole, 0, self._room)
         if whole is None or not self._ended_half(stream, opened, _CLIENT):
@@ -246,9 +275,12 @@ class Conversation:
         body = self._room.passing(whole) if whole and is_last else NO_BODY
         response = Response(status, message.reason, headers, body, [])
         if message.warnings:
-            exchange.warnings += message.warnings
+            opened.add_warnings(message.warnings)
+        if headers.omitted is not None:
+            opened.omit(headers.omitted)
         if status is not None and 100 <= status < 200 and status != 101:
-            exchange.informational.append(response)
+            if not opened.add_informational(response):
+                return
         else:
             exchange.response = response
             exchange.first_byte_ns = self._now_ns
@@ -274,10 +306,9 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        if message.trailers:
-            opened.add_trailers(message.side, message.trailers)
-        if not self._ended_half(message.stream, opened, message.side) and message.trailers:
-            self._hold(opened, list_bytes(message.trailers))
+        kept = opened.add_trailers(message.side, message.trailers) if message.trailers else 0
+        if not self._ended_half(message.stream, opened, message.side) and kept:
+            self._hold(opened, kept)
 
     def _ended_half(self, stream: int, opened: OpenExchange, side: Side) -> bool:
         """Take the end of a message; tell whether the exchange ended with it."""
@@ -319,8 +350,7 @@ class Conversation:
     def _body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
-            opened.add_trailers(message.side, message.trailers)
-            self._hold(opened, list_bytes(message.trailers))
+            self._hold(opened, opened.add_trailers(message.side, message.trailers))
 
     def _undecoded(self, message: Undecoded) -> None:
         self._audience.undecoded(self.connection, message, self._now_ns)

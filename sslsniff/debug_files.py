@@ -2,29 +2,33 @@
 
 They are looked for where gdb does ("Separate Debug Files" in its manual): by build id under
 /usr/lib/debug, else by the name in the section .gnu_debuglink beside the program, in the folder
-.debug there, and under /usr/lib/debug. pyelftools reads them: it takes 40 ms to import, and few
-programs have one.
+.debug there, and under /usr/lib/debug.
 """
 
+import contextlib
 import os
+import re
 import stat
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from sslsniff.elf import Elf
-from sslsniff.region import Region
+from sslsniff.elf import Elf, WantedDebugFile
+from sslsniff.errors import ElfError
+from sslsniff.regular_files import open_regular
 from sslsniff.symbols import Symbols
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
 
 FOLDER = "/usr/lib/debug"
 
 _CHECKSUM = struct.Struct("<I")
 _PIECE_BYTES = 1 << 20
+# The checksum is for files without a build id, as no distribution has made them since 2010; those
+# of the largest browsers have 2 GB.
+_LARGEST_CHECKED_BYTES = 256 << 20
+_LARGEST_LINK_BYTES = 4096
+_BUILD_ID = re.compile(r"[0-9a-f]{4,128}")
 
 
 class DebugFile(NamedTuple):
@@ -32,6 +36,13 @@ class DebugFile(NamedTuple):
 
     path: str
     symbols: Symbols
+
+
+class Offer(NamedTuple):
+    """An open file that may be the debug file of another, and that others cannot have written."""
+
+    path: str
+    file: int
 
 
 class _Link(NamedTuple):
@@ -42,85 +53,89 @@ class _Link(NamedTuple):
 
 
 def find(elf: Elf) -> DebugFile | None:
-    """Return the debug file that belongs to ``elf``; None where there is none, or a damaged one."""
+    """Return the debug file that belongs to ``elf``; None where there is none, or a damaged one.
+
+    It is one of ``elf.offered``, else it is opened, and closed with ``elf``. What was looked for is
+    then ``elf.wanted``.
+    """
     link = _link(elf)
-    for path in _candidates(elf, link):
-        try:
-            with open(path, "rb", opener=_open) as file:
-                if _is_trusted(file, elf) and (symbols := _read(file, elf, link)) is not None:
-                    return DebugFile(path, symbols)
-        except OSError:
-            continue
+    elf.wanted = WantedDebugFile(elf.build_id, link and link.name)
+    offers = elf.offered
+    if offers is None:
+        closing = contextlib.ExitStack()
+        elf.close_with(closing.close)
+        offers = open_offers(elf.path, elf.status.st_uid, elf.wanted, closing)
+    for path, file in offers:
+        symbols = _read(path, file, elf, link)
+        if symbols is not None:
+            return DebugFile(path, symbols)
     return None
 
 
+def open_offers(
+    path: str, owner: int, wanted: WantedDebugFile, closing: contextlib.ExitStack
+) -> list[Offer]:
+    """Open what may be the debug file of the file at ``path``, which is the user's ``owner``.
+
+    Only what nobody but root and that user can have written: a made-up one could put probes into
+    the middle of instructions of a program of others. ``wanted`` need not be trusted. The files are
+    closed by ``closing``.
+    """
+    offers = []
+    for each in _places(path, wanted):
+        try:
+            file = open_regular(each)
+        except (OSError, ValueError):
+            continue
+        closing.callback(os.close, file)
+        status = os.fstat(file)
+        if status.st_uid in {0, owner} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            offers.append(Offer(each, file))
+    return offers
+
+
 def _link(elf: Elf) -> _Link | None:
-    content = elf.section(".gnu_debuglink")
-    if content is None or len(content) <= _CHECKSUM.size:
+    section = elf.section_region(".gnu_debuglink")
+    if not _CHECKSUM.size < section.size <= _LARGEST_LINK_BYTES:
         return None
+    content = section.read(0, section.size)
     name = os.fsdecode(content.split(b"\0", 1)[0])
     (checksum,) = _CHECKSUM.unpack(content[-_CHECKSUM.size :])
-    return _Link(name, checksum) if name and "/" not in name else None
+    return _Link(name, checksum) if _is_name(name) else None
 
 
-def _candidates(elf: Elf, link: _Link | None) -> Iterator[str]:
-    if elf.build_id:
-        yield f"{FOLDER}/.build-id/{elf.build_id[:2]}/{elf.build_id[2:]}.debug"
-    if link:
-        beside = Path(elf.path).absolute().parent
+def _is_name(name: str) -> bool:
+    return bool(name) and "/" not in name and "\0" not in name
+
+
+def _places(path: str, wanted: WantedDebugFile) -> Iterator[str]:
+    build_id, name = wanted
+    if build_id and _BUILD_ID.fullmatch(build_id):
+        yield f"{FOLDER}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    if name and _is_name(name):
+        beside = Path(path).absolute().parent
         for folder in (beside, f"{beside}/.debug", f"{FOLDER}{beside}"):
-            yield f"{folder}/{link.name}"
+            yield f"{folder}/{name}"
 
 
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
-
-
-def _is_trusted(file: BinaryIO, elf: Elf) -> bool:
-    """Say whether nobody but root and the program's owner can have written a debug file.
-
-    A made-up one could put probes into the middle of instructions of a program of others.
-    """
-    status = os.fstat(file.fileno())
-    return (
-        stat.S_ISREG(status.st_mode)
-        and status.st_uid in {0, elf.status.st_uid}
-        and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
-
-
-def _read(file: BinaryIO, elf: Elf, link: _Link | None) -> Symbols | None:
-    """Return the symbols in an open debug file; None where it is not that of ``elf``."""
-    from elftools.elf.elffile import ELFFile
-
+def _read(path: str, file: int, elf: Elf, link: _Link | None) -> Symbols | None:
+    """Return the symbols in a debug file, as long as it is open; None if it is not ``elf``'s."""
     try:
-        debug = ELFFile(file)
+        debug = Elf(path, file, is_debug=True)
         if elf.build_id:
-            matches = elf.build_id in _build_ids(debug)
+            matches = elf.build_id in debug.section_build_ids()
         else:
             matches = link is not None and _checksum(file) == link.checksum
-        table = debug.get_section_by_name(".symtab")
-        if not matches or table is None:
-            return None
-        names = debug.get_section(table["sh_link"])
-        return Symbols(Region.of(table.data()), Region.of(names.data()))
-    except Exception:  # a damaged file: pyelftools raises whatever it stumbles over
+        return debug.own_symbols() if matches else None
+    except (ElfError, OSError):  # it is damaged, or none
         return None
 
 
-def _build_ids(debug: "ELFFile") -> Iterator[str]:
-    from elftools.elf.sections import NoteSection
-
-    for section in debug.iter_sections():
-        if isinstance(section, NoteSection):
-            for note in section.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    yield note["n_desc"]
-
-
-def _checksum(file: BinaryIO) -> int:
-    file.seek(0)
+def _checksum(file: int) -> int | None:
+    size = os.fstat(file).st_size
+    if size > _LARGEST_CHECKED_BYTES:
+        return None
     checksum = 0
-    while piece := file.read(_PIECE_BYTES):
-        checksum = zlib.crc32(piece, checksum)
+    for at in range(0, size, _PIECE_BYTES):
+        checksum = zlib.crc32(os.pread(file, _PIECE_BYTES, at), checksum)
     return checksum

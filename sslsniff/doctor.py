@@ -19,6 +19,7 @@ from sslsniff.options.values import SMALLEST_RING_BYTES
 
 _PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
 """A path that may tell of its user."""
+_PIPED_COLUMNS = 80  # reports are pasted into e-mails and issues
 
 
 class Finding(NamedTuple):
@@ -82,6 +83,9 @@ def _privileges() -> Iterator[Finding]:
         f"user id {os.geteuid()}" + (f", without {', '.join(missing)}" if missing else ""),
         "run as root, or with these capabilities",
     )
+    sudo = _attempt(privileges.caller)
+    if sudo is not None:  # its fact may have a user's name
+        yield Finding("sudo", False, "SUDO_UID or SUDO_GID is not an id", sudo.remedy)
 
 
 def _loaders() -> Iterator[Finding]:
@@ -100,7 +104,7 @@ def _loaders() -> Iterator[Finding]:
 def _trial() -> Iterator[Finding]:
     """Load the programs and attach those that need no target; nothing is watched."""
     try:
-        loader = LibbpfLoader(SMALLEST_RING_BYTES)
+        loader = LibbpfLoader(SMALLEST_RING_BYTES, can_hold=True)
     except SslsniffError as error:
         yield Finding("programs", False, error.fact, error.remedy)
         return
@@ -114,6 +118,7 @@ def _trial() -> Iterator[Finding]:
             needed=False,
         )
         yield _addresses(loader)
+        yield _holding(loader)
     finally:
         loader.close()
 
@@ -127,6 +132,18 @@ def _addresses(loader: Loader) -> Finding:
     for detach in detaches:
         detach()
     return Finding("addresses", True, way)
+
+
+def _holding(loader: Loader) -> Finding:
+    """Find out how a command's mappings of files are noticed, so that it can wait."""
+    from sslsniff import holds
+
+    try:
+        way, detach = holds.attach_mapping(loader)
+    except KernelError as error:
+        return Finding("holding", False, error.fact, error.remedy, needed=False)
+    detach()
+    return Finding("holding", True, way)
 
 
 def _attempt(action: Callable[[], object]) -> SslsniffError | None:
@@ -170,12 +187,12 @@ def _print_table(findings: list[Finding]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "what", "found", "remedy"):
-        table.add_column(heading)
+    for heading in ("", "what", "found"):
+        table.add_column(heading, overflow="fold")
     for finding in findings:
         mark = (
             "[green]yes[/]" if finding.ok else "[red]no[/]" if finding.needed else "[yellow]no[/]"
         )
-        remedy = "" if finding.ok else finding.remedy
-        table.add_row(mark, finding.what, escape(finding.fact), escape(remedy))
-    print_table(table)
+        remedy = "" if finding.ok else f"\nremedy: {finding.remedy}"
+        table.add_row(mark, finding.what, escape(finding.fact + remedy))
+    print_table(table, piped_columns=_PIPED_COLUMNS)

@@ -7,33 +7,28 @@ seconds. Files are read, not mapped: one that is cut short meanwhile must not en
 SIGBUS. What is searched is read in pieces: of Node.js it is 100 MB.
 """
 
+import errno
 import os
-import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Self
 
+from sslsniff import elf_format
 from sslsniff.eh_frame import NO_UNWIND_TABLE, UnwindTable
 from sslsniff.errors import ElfError
 from sslsniff.region import Region
+from sslsniff.regular_files import NotRegularError, open_regular
 from sslsniff.symbols import Function, Symbol, Symbols
 
-# System V ABI and elf(5)
 _MAGIC = b"\x7fELF"
 _CLASS_64 = 2
 _LITTLE_ENDIAN = 1
 _MACHINES = {62: "x86-64", 183: "aarch64"}
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-_NOTE = struct.Struct("<III")
-_PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
-_PF_X, _PF_W = 1, 2
-_RELOCATION = struct.Struct("<QQq")
-_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHT_RELR = 2, 4, 11, 19
-_NT_GNU_BUILD_ID = 3
 _LONGEST_INSTRUCTION_BYTES = 15
+# A segment of notes has some hundred bytes. A file with more before its build id was made to take
+# long.
+_MOST_NOTE_BYTES = 1 << 16
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 
 _REMEDY = "name an x86-64 program or shared library"
@@ -63,37 +58,55 @@ class _Section(NamedTuple):
     part: _Part
 
 
+class WantedDebugFile(NamedTuple):
+    """What a file says of its separate debug file: a build id, a name (``.gnu_debuglink``)."""
+
+    build_id: str | None
+    name: str | None
+
+
 class Elf:
     """An open ELF file; a context manager.
 
     ``status`` is what fstat says of it, ``machine`` what it is for ("x86-64", "aarch64"),
-    ``debug_file`` where symbols were found that it has not itself. ``handle``, if given, is the
-    path to open it by, and ``path`` only its name. Raises ``ElfError`` where the file is not one
-    for which there are sites, or is cut off.
+    ``debug_file`` where symbols were found that it has not itself. ``file``, if given, is the
+    descriptor by which it is open, which stays the caller's; ``path`` is then only its name.
+    ``is_debug``: it is a separate debug file, of whose segments the contents are missing. Raises
+    ``ElfError`` where the file is not one for which there are sites, or is cut off.
+
+    ``offered`` are the path and descriptor of each file that may be its debug file, where these are
+    open already (None: they are not); ``wanted`` is what was looked for, if it was.
     """
 
-    def __init__(self, path: str, handle: str | None = None) -> None:
+    def __init__(self, path: str, file: int | None = None, *, is_debug: bool = False) -> None:
         self.path = path
-        try:
-            # Not to wait for the other end of a FIFO.
-            self._fd = os.open(handle or path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error
+        self.debug_file: str | None = None
+        self.offered: Sequence[tuple[str, int]] | None = None
+        self.wanted: WantedDebugFile | None = None
+        self._closing: list[Callable[[], object]] = []
+        self._parts: dict[_Part, bytes] = {}
+        if file is None:
+            file = open_file(path)
+            self._closing.append(lambda: os.close(file))
+        self._fd = file
         try:
             self.status = os.fstat(self._fd)
-            if not stat.S_ISREG(self.status.st_mode):
-                raise ElfError(f"{path} is not a file", _REMEDY)
             self._size = self.status.st_size
-            self._read_headers()
+            self._read_headers(is_debug=is_debug)
         except BaseException:
-            os.close(self._fd)
+            self.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open; also what a context manager does at its end."""
+        while self._closing:
+            self._closing.pop()()
         # By the unwind table this refers to itself: all that was read would stay until Python's
         # collector of such circles comes by.
         self._parts.clear()
@@ -117,36 +130,55 @@ class Elf:
         return self._parts[part]
 
     def _region(self, part: "_Part") -> Region:
-        return Region(part.size, lambda at, size: self._read(part.offset + at, size))
+        def read(at: int, size: int) -> bytes:
+            return self._read(part.offset + at, size)
+
+        def skip_hole(at: int) -> int:
+            if part.offset + part.size > self._size:
+                return at  # to be read, and so noticed
+            try:
+                return os.lseek(self._fd, part.offset + at, os.SEEK_DATA) - part.offset
+            except OSError as error:
+                # ENXIO: from here on there is nothing else (lseek(2)).
+                return part.size if error.errno == errno.ENXIO else at
+
+        return Region(part.size, read, skip_hole)
 
     def _damaged(self) -> ElfError:
         return ElfError(f"{self.path} is cut off or damaged", "install it again")
 
-    def _read_headers(self) -> None:
-        self._parts: dict[_Part, bytes] = {}
-        header = self._read(0, min(_HEADER.size, self._size))
+    def _read_headers(self, *, is_debug: bool) -> None:
+        header = self._read(0, min(elf_format.HEADER.size, self._size))
         if header[:4] != _MAGIC:
             raise ElfError(f"{self.path} is not an ELF file", _REMEDY)
-        if len(header) < _HEADER.size:
+        if len(header) < elf_format.HEADER.size:
             raise self._damaged()
         _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, names = (
-            _HEADER.unpack(header)
+            elf_format.HEADER.unpack(header)
         )
         if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine not in _MACHINES:
             other = "32-bit code" if header[4] != _CLASS_64 else f"another machine ({machine})"
             kind = _FOREIGN.get(machine, other)
             raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
         self.machine = _MACHINES[machine]
-        self._read_segments(self._read(programs, program_count * _PROGRAM_HEADER.size))
-        table = self._read(sections, section_count * _SECTION_HEADER.size if sections else 0)
+        programs_bytes = 0 if is_debug else program_count * elf_format.SEGMENT.size
+        if programs_bytes > elf_format.MOST_SEGMENTS_BYTES:
+            raise self._damaged()
+        self._read_segments(self._read(programs, programs_bytes) if programs_bytes else b"")
+        table = self._read(sections, section_count * elf_format.SECTION.size if sections else 0)
         self._sections = [
             _Section(name, kind, link, _Part(offset, address, size))
-            for name, kind, _, address, offset, size, link, *_ in _SECTION_HEADER.iter_unpack(table)
+            for name, kind, _, address, offset, size, link, *_ in elf_format.SECTION.iter_unpack(
+                table
+            )
         ]
         self._section_names = names
-        self._symbols = list(self._linked(_SHT_DYNSYM, _SHT_SYMTAB))
-        self._relocations = list(self._linked(_SHT_RELA))
-        self.debug_file: str | None = None
+        self._exported = list(self._linked(elf_format.SHT_DYNSYM))
+        self._symbols = [*self._exported, *self._linked(elf_format.SHT_SYMTAB)]
+        self._hashes = {
+            entries: self._region(table) for table, entries in self._linked(elf_format.SHT_GNU_HASH)
+        }
+        self._relocations = list(self._linked(elf_format.SHT_RELA))
         self._symbols_added: tuple[Symbols, ...] = ()
 
     def _read_segments(self, table: bytes) -> None:
@@ -155,20 +187,21 @@ class Elf:
         self._loads: list[_Part] = []
         self._unwind: _Part | None = None
         self.build_id: str | None = None
-        for kind, flags, offset, address, _, size, _, _ in _PROGRAM_HEADER.iter_unpack(table):
+        for kind, flags, offset, address, _, size, _, _ in elf_format.SEGMENT.iter_unpack(table):
             part = _Part(offset, address, size)
-            if kind == _PT_LOAD:
+            if kind == elf_format.PT_LOAD:
                 if offset + size > self._size:
                     raise self._damaged()
                 self._loads.append(part)
-                if flags & _PF_X:
+                if flags & elf_format.PF_X:
                     self._code.append(part)
-                if flags & _PF_W:
+                if flags & elf_format.PF_W:
                     self._written.append(part)
-            elif kind == _PT_GNU_EH_FRAME:
+            elif kind == elf_format.PT_GNU_EH_FRAME:
                 self._unwind = part
-            elif kind == _PT_NOTE and self.build_id is None:
-                self.build_id = _build_id(self._read_part(part))
+            elif kind == elf_format.PT_NOTE and self.build_id is None:
+                start = self._read(part.offset, min(part.size, _MOST_NOTE_BYTES))
+                self.build_id = elf_format.build_id(start)
 
     def _linked(self, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
         """Yield the tables of these kinds, in this order, each with the table it refers to."""
@@ -202,10 +235,35 @@ class Elf:
                 return section.part
         return None
 
+    def section_build_ids(self) -> Iterator[str]:
+        """Yield the build ids in sections: where a separate debug file has its own."""
+        for section in self._sections:
+            if section.kind == elf_format.SHT_NOTE and section.part.size <= _MOST_NOTE_BYTES:
+                build_id = elf_format.build_id(self._read_part(section.part))
+                if build_id is not None:
+                    yield build_id
+
+    def own_symbols(self) -> Symbols | None:
+        """Return the table of all symbols (``.symtab``); None where there is none."""
+        for tables in self._linked(elf_format.SHT_SYMTAB):
+            if any(part.offset + part.size > self._size for part in tables):
+                raise self._damaged()
+            return self._symbols_of(tables)
+        return None
+
+    def close_with(self, close: Callable[[], object]) -> None:
+        """Call ``close`` when this is closed."""
+        self._closing.append(close)
+
     def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
         """Look for functions in ``symbols``, too, those of the ``debug_file`` of this file."""
         self.debug_file = debug_file
         self._symbols_added = (symbols,)
+
+    @property
+    def code_bytes(self) -> int:
+        """How much code the file has."""
+        return sum(part.size for part in self._code)
 
     def offset(self, address: int) -> int:
         """Return the file offset of a linked address; raises ``ElfError`` outside of code."""
@@ -240,7 +298,11 @@ class Elf:
 
     def relative_tables(self) -> Iterator[bytes]:
         """Yield the tables of relative relocations in the form RELR."""
-        return (self._read_part(each.part) for each in self._sections if each.kind == _SHT_RELR)
+        return (
+            self._read_part(each.part)
+            for each in self._sections
+            if each.kind == elf_format.SHT_RELR
+        )
 
     def code(self, function: Function) -> bytes:
         """Return a function's bytes; raises ``ElfError`` outside of code."""
@@ -256,6 +318,11 @@ class Elf:
             if found is not None:
                 return self._measured(found)
         return None
+
+    def exports(self, name: str) -> bool:
+        """Say whether the file has a function called ``name`` that others can link with."""
+        tables = map(self._symbols_of, self._exported)
+        return any(symbols.function(name) is not None for symbols in tables)
 
     def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
         """Yield the functions whose names as linked have one of ``parts``, some perhaps twice."""
@@ -279,15 +346,21 @@ class Elf:
 
     def _symbols_of(self, tables: tuple[_Part, _Part]) -> Symbols:
         entries, names = tables
-        return Symbols(self._region(entries), self._region(names))
+        hashes = self._hashes.get(entries)
+        return Symbols(self._region(entries), self._region(names), hashes)
 
     def name_in(self, slot: int) -> str | None:
         """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
         for table, symbols in self._relocations:
             entries = self._region(table)
             for at in entries.places(struct.pack("<Q", slot)):
-                if at % _RELOCATION.size == 0 and at + _RELOCATION.size <= entries.size:
-                    _, info, _ = _RELOCATION.unpack(entries.read(at, _RELOCATION.size))
+                if (
+                    at % elf_format.RELOCATION.size == 0
+                    and at + elf_format.RELOCATION.size <= entries.size
+                ):
+                    _, info, _ = elf_format.RELOCATION.unpack(
+                        entries.read(at, elf_format.RELOCATION.size)
+                    )
                     return self._name(symbols, info >> 32)
         return None
 
@@ -315,22 +388,11 @@ class Elf:
         )
 
 
-def notes(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield the notes of a section or segment: owner, kind, content; nothing from damage on."""
-    at = 0
-    while at + _NOTE.size <= len(data):
-        name_size, size, kind = _NOTE.unpack_from(data, at)
-        name_at = at + _NOTE.size
-        content = name_at + (name_size + 3 & ~3)
-        at = content + (size + 3 & ~3)
-        if content + size <= len(data):
-            yield (
-                data[name_at : name_at + name_size].rstrip(b"\0"),
-                kind,
-                data[content : content + size],
-            )
-
-
-def _build_id(data: bytes) -> str | None:
-    found = (each for each in notes(data) if each[:2] == (b"GNU", _NT_GNU_BUILD_ID))
-    return next((content.hex() for _, _, content in found), None)
+def open_file(path: str) -> int:
+    """Return a descriptor that reads the file at ``path``; raises ``ElfError``."""
+    try:
+        return open_regular(path)
+    except NotRegularError as error:
+        raise ElfError(f"{path} is not a file", _REMEDY) from error
+    except OSError as error:
+        raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error

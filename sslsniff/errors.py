@@ -1,5 +1,8 @@
 """Errors a user can meet. Each names the fact and the remedy; only ``cli`` prints them."""
 
+NO_TIME = "allow more time with --end-within SECONDS"
+"""The remedy for what there was no time for at the end."""
+
 
 class SslsniffError(Exception):
     """An error told to the user in one line: the fact, then the remedy.

@@ -5,17 +5,21 @@ damage the program that it watches.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sslsniff.calls import arguments, callees, direct_calls, handed_on, stub_slot
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.layout import read_layout
 from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
-from sslsniff.placing import entry_probes
+from sslsniff.placing import cheap_probes, entry_probes, inner_probes
 from sslsniff.plans import Alternative, At, Passing, Plan, Row
-from sslsniff.returns import emulated_span
 from sslsniff.sites import Cost, is_emulated
 from sslsniff.symbols import Function
+
+if TYPE_CHECKING:
+    from sslsniff.call_chains import CallChains
 
 _STUB_BYTES = 16
 
@@ -41,6 +45,8 @@ class _Fitting:
     def __init__(self, elf: Elf, style: ReturnStyle) -> None:
         self._elf = elf
         self._style = style
+        self._seen_inside: set[str] = set()
+        """Public functions of which the work is seen in others."""
 
     def fit(self, plan: Plan) -> tuple[Part, list[str]]:
         probes: list[Probe] = []
@@ -60,28 +66,35 @@ class _Fitting:
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
-        found: list[tuple[list[list[Probe]], set[int]]] = []
+        found: list[tuple[float, list[Probe], set[int]]] = []
         reasons: list[str] = []
         for alternative in group:
             functions = probed.copy()
             try:
-                found.append(([self._place(row, functions) for row in alternative], functions))
+                rows = [self._place(row, functions) for row in alternative]
             except UnfitError as unfit:
-                reasons.append(str(unfit))
-            if found and not _dearness(found[-1][0]):
+                # Inner functions are never needed.
+                reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
+                continue
+            dear = _dearness(alternative, rows)
+            found.append((dear, [probe for row in rows for probe in row], functions))
+            if not dear:
                 break
         if not found:
             raise UnfitError("; ".join(dict.fromkeys(reasons)))
-        rows, functions = min(found, key=lambda each: _dearness(each[0]))
+        _, probes, functions = min(found, key=lambda each: each[0])
         probed |= functions
-        return [probe for row in rows for probe in row]
+        return probes
 
     def _place(self, row: Row, probed: set[int]) -> list[Probe]:
         """Return a row's probes and add its function to ``probed``; raises ``UnfitError``."""
         if row.unless is not None and self._elf.function(row.unless) is not None:
             raise UnfitError(f"there is {row.unless}")
         name, function = self._find(row.function)
-        if row.through is not None and self._leads_to(function, probed, row.through):
+        if row.through is not None and (
+            not self._seen_inside.isdisjoint(row.through)
+            or self._leads_to(function, probed, row.through)
+        ):
             return []
         probed.add(function.address)
         return list(_PLACES[row.at](self, row, name, function, probed))
@@ -94,12 +107,10 @@ class _Fitting:
     def _in_span(
         self, row: Row, name: str, function: Function, _probed: set[int]
     ) -> Iterator[Probe]:
-        span = emulated_span(self._elf.code(function), function.address, row.registers)
-        if span is None:
+        probes = cheap_probes(self._elf, function, row, self._style)
+        if not probes:
             raise UnfitError(f"{name} has no cheap places for probes")
-        yield Probe(str(row.enter), self._elf.offset(span.enter), False, Cost.EMULATED)
-        for address in span.leaves:
-            yield Probe(str(row.leave), self._elf.offset(address), False, Cost.EMULATED)
+        yield from probes
 
     def _at_calls(
         self, row: Row, name: str, function: Function, probed: set[int]
@@ -112,6 +123,30 @@ class _Fitting:
                 cost = Cost.EMULATED if is_emulated(call.behind_bytes) else Cost.STEPPED
                 yield Probe(str(row.enter), self._elf.offset(call.address), False, Cost.EMULATED)
                 yield Probe(str(row.leave), self._elf.offset(call.behind), False, cost)
+
+    @cached_property
+    def _chains(self) -> "CallChains":
+        from sslsniff.call_chains import CallChains  # only where a plan is made
+
+        return CallChains(self._elf, self._behind_stub)
+
+    def _inside(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.call_chains import UnfollowedError
+
+        if self._style is not ReturnStyle.INSTRUCTIONS:
+            raise UnfitError("probes of inner functions need attach cookies")
+        try:
+            links = self._chains.follow(dict(row.outer), dict(row.others))
+            usual = [each for each in links if each.is_usual] or links
+            if any(each.pair is None for each in usual):
+                raise UnfitError(f"what {name} calls has no cheap places for probes")
+            probes = [probe for link in links for probe in inner_probes(self._elf, link, row)]
+        except (UnfollowedError, ValueError) as error:
+            raise UnfitError(f"{name} cannot be followed: {error}") from error
+        self._seen_inside |= {outer for outer, _ in row.outer}
+        yield from probes
 
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
@@ -179,12 +214,20 @@ _PLACES: dict[At, _Placing] = {
     At.ENTRY: _Fitting._at_entry,
     At.SPAN: _Fitting._in_span,
     At.CALLS: _Fitting._at_calls,
+    At.INNER: _Fitting._inside,
 }
 
 
-def _dearness(rows: list[list[Probe]]) -> float:
-    """Return the dear hits of a call: the mean of all rows, as none is known to be the usual."""
-    return sum(map(_dear_hits, rows)) / len(rows)
+def _dearness(alternative: Alternative, placed: list[list[Probe]]) -> float:
+    """Return the dear hits of a call: the mean of all rows, as none is known to be the usual.
+
+    Of inner functions those that usual calls pass are cheap.
+    """
+    hits = [
+        0 if row.at is At.INNER else _dear_hits(probes)
+        for row, probes in zip(alternative, placed, strict=True)
+    ]
+    return sum(hits) / len(hits)
 
 
 def _dear_hits(row: list[Probe]) -> int:

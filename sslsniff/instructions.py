@@ -91,13 +91,19 @@ def registers_read(instruction: "capstone.CsInsn") -> set[str]:
     operands = instruction.op_str.split(", ")
     if instruction.mnemonic == "xor" and operands[0] == operands[-1]:
         return set()  # the way to say zero
-    return {whole_register(instruction.reg_name(each)) for each in read}
+    return {register_name(each) for each in read}
 
 
 def registers_written(instruction: "capstone.CsInsn") -> set[str]:
     """Return the 64-bit names of the general registers that an instruction changes."""
     _, written = instruction.regs_access()
-    return {whole_register(instruction.reg_name(each)) for each in written}
+    return {register_name(each) for each in written}
+
+
+@cache
+def register_name(number: int) -> str:
+    """Return the 64-bit name of a general register by capstone's number for it or a part of it."""
+    return whole_register(_disassembler().reg_name(number) or "")
 
 
 def whole_register(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from sslsniff.attachments import Attachment, Refusal
+from sslsniff.attachments import Attachment
 from sslsniff.columns import print_table
 from sslsniff.escaping import escape
 from sslsniff.sinks.text import counted
@@ -41,16 +41,22 @@ def _rows(usage: Usage) -> Iterator[tuple[str, ...]]:
     """Yield what the table says of a process; nothing of a hidden one, which is only counted."""
     process = str(usage.process.pid), usage.process.comm
     for path, plan in usage.files.items():
-        yield (*process, *_columns(plan), path)
+        if isinstance(plan, Attachment):
+            yield (*process, *_columns(plan), path)
+        elif not plan.unprobed:
+            yield (*process, "?", _no_probes(plan.reason, plan.remedy), "-", path)
+        for row in plan.unprobed:
+            yield (*process, str(row), _no_probes(row.reason, row.remedy), "-", path)
     if not usage.files and not usage.hidden:
         yield (*process, "-", "no TLS library that sslsniff knows")
 
 
-def _columns(plan: Attachment | Refusal) -> tuple[str, str, str]:
-    """Return a plan's library, probes and cost, or why there are none."""
-    if isinstance(plan, Refusal):
-        remedy = f" ({plan.remedy})" if plan.remedy else ""
-        return "?", f"none: {plan.reason}{remedy}", "-"
+def _no_probes(reason: str, remedy: str) -> str:
+    return f"none: {reason}" + (f" ({remedy})" if remedy else "")
+
+
+def _columns(plan: Attachment) -> tuple[str, str, str]:
+    """Return a plan's library, probes and cost."""
     costs = {
         cost: sum(probe.cost is cost for probe in plan.probes if not probe.is_return)
         for cost in Cost

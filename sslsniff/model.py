@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Self
 
-from sslsniff.decoders.messages import Header, Headers, Side, StreamMessage
+from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
 
 # RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
 _HOST = re.compile(r"\[(?P<ip>[^]]*)\]|(?P<name>[^:]+)")
@@ -39,6 +39,8 @@ class LossCause(Enum):
     NOT_READ = "not read"
     """Records of rustls that no probe saw (one byte for each, as their lengths are unknown), or
     the rest of one in more pieces than are followed."""
+    NO_TIME = "no time"
+    """It waited to be decoded when the capture had to end: see ``--end-within``."""
     FILTER = "filter"
     """A filter held the bytes back, but not so many, when an exchange on them matched."""
     NOT_CAPTURED = "not captured"
@@ -78,6 +80,37 @@ class Process:
         return self.pid != 0
 
 
+class NotProbed(NamedTuple):
+    """A TLS library that watched processes use and of which nothing is shown, and why.
+
+    ``library`` is what programs call it, ``name`` what people do; ``remedy`` may be empty. It is in
+    ``file``, as in others if ``files`` is more than 1. ``processes`` have used it, ``first`` first;
+    it is None where none has yet.
+    """
+
+    library: str
+    name: str
+    version: str | None
+    reason: str
+    remedy: str
+    file: str
+    files: int
+    processes: int
+    first: Process | None
+
+    def __str__(self) -> str:
+        name = self.name if self.version is None else f"{self.name} {self.version}"
+        who = f" in {self.first}{_and_more(self.processes, 'process', 'es')}" if self.first else ""
+        where = f"{self.file}{_and_more(self.files, 'file', 's')}"
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"not probed: {name}{who} ({where}): {self.reason}{remedy}"
+
+
+def _and_more(count: int, what: str, ending: str) -> str:
+    more = count - 1
+    return f" and {more} more {what}{ending * (more > 1)}" if more > 0 else ""
+
+
 @dataclass(slots=True)
 class Connection:
     """One TLS connection; its fields fill as facts come in.
@@ -85,7 +118,8 @@ class Connection:
     ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture
     joined in the middle. ``role`` is the side that the traced process plays. ``tls`` is false
     for plaintext TCP, which captures that others took may hold. Byte counts are of plaintext and
-    include missing bytes.
+    include missing bytes. ``evictions`` is how often what was held of it was dropped to free
+    memory.
     """
 
     id: str
@@ -104,6 +138,7 @@ class Connection:
     bytes_written: int = 0
     missing: dict[LossCause, int] = field(default_factory=dict)
     tls: bool = True
+    evictions: int = 0
 
     @property
     def scheme(self) -> str:
@@ -232,7 +267,8 @@ class Exchange:
 
     ``stream`` is the HTTP/2 stream, None for HTTP/1. ``error`` says why it ended early.
     ``sent_ns`` is when the request was complete, ``first_byte_ns`` when the response began.
-    ``warnings`` tell of framing that others may read otherwise (request smuggling).
+    ``warnings`` tell of framing that others may read otherwise (request smuggling). ``omitted`` is
+    what its heads and trailers said beyond what is kept; None as a rule.
     """
 
     connection: Connection
@@ -248,6 +284,7 @@ class Exchange:
     error: str | None = None
     sent_ns: int | None = None
     warnings: list[str] = field(default_factory=list)
+    omitted: Omitted | None = None
 
     @property
     def is_websocket(self) -> bool:
@@ -316,7 +353,9 @@ class Summary:
     ``joined`` of the connections were joined in the middle: what passed before is not counted.
     ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
     while nothing could be told of them. ``left_out`` is how many connections sampling did not take,
-    which count nowhere else; None without sampling.
+    which count nowhere else; None without sampling. ``evictions`` is how often what was held of a
+    connection was dropped to free memory. ``not_probed`` are the TLS libraries of which
+    nothing is shown; None where that is not known, as of a capture file.
     """
 
     exchanges: int | None = None
@@ -329,3 +368,5 @@ class Summary:
     shown: int | None = None
     joined: int = 0
     left_out: int | None = None
+    not_probed: list[NotProbed] | None = None
+    evictions: int = 0

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sslsniff.decoders.messages import Header, Headers, Side, asked_once
+from sslsniff.decoders.messages import Header, Headers, Omitted, Side, asked_once
 from sslsniff.model import NO_BODY, Body, Exchange, Request, Response
 
 KEPT_BYTES = 256 << 20
 """Bytes of unfinished bodies that are kept at most, over all connections."""
+
+MOST_EXTRA_BYTES = 4 << 20
+"""What an exchange keeps of informational responses and trailers: HTTP/1's largest fit."""
 
 _CLIENT = Side.CLIENT  # looking up a member of an enum takes time
 
@@ -16,8 +19,11 @@ _HEAD_BYTES, _FIELD_BYTES = 500, 250  # without text, in CPython 3.11
 
 def list_bytes(fields: Sequence[Header]) -> int:
     """Return about how many bytes of memory a head or trailers take."""
-    text = sum([len(name or "") + len(value or "") for name, value in fields])
-    return _HEAD_BYTES + len(fields) * _FIELD_BYTES + text
+    return _HEAD_BYTES + len(fields) * _FIELD_BYTES + _text_bytes(fields)
+
+
+def _text_bytes(fields: Sequence[Header]) -> int:
+    return sum([len(name or "") + len(value or "") for name, value in fields])
 
 
 @asked_once
@@ -43,7 +49,8 @@ class OpenExchange:
     """``is_answered``: the response ended; ``error`` is said of an exchange that comes to its end.
 
     ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
-    ``head_bytes`` is about the memory that its heads take, ``kept`` what is kept of bodies.
+    ``head_bytes`` is about the memory that its heads take, ``extra_bytes`` that of its
+    informational responses and trailers, ``kept`` what is kept of bodies.
     """
 
     exchange: Exchange
@@ -52,6 +59,7 @@ class OpenExchange:
     in_doubt: frozenset[Side] = frozenset()
     error: str | None = None
     head_bytes: int = 0
+    extra_bytes: int = 0
 
     def half(self, side: Side) -> Request | Response | None:
         """Return the request or the response, as far as it was seen."""
@@ -66,11 +74,39 @@ class OpenExchange:
             half.body = Body()
         return half.body
 
-    def add_trailers(self, side: Side, trailers: list[Header]) -> None:
-        """Take what came behind a body, or in it."""
-        half = self.half(side)
-        if half is not None:
-            half.trailers += trailers
+    def omit(self, omitted: Omitted) -> None:
+        """Count what is not kept of a head."""
+        before = self.exchange.omitted or Omitted(0, 0)
+        self.exchange.omitted = Omitted(*map(sum, zip(before, omitted, strict=True)))
+
+    def add_warnings(self, warnings: Sequence[str]) -> None:
+        """Take what a head warns of, each once."""
+        said = self.exchange.warnings
+        said += [warning for warning in warnings if warning not in said]
+
+    def add_informational(self, response: Response) -> bool:
+        """Take a response that another one follows; say whether there was room."""
+        size = head_bytes(response.headers)
+        if self.extra_bytes + size > MOST_EXTRA_BYTES:
+            self.omit(Omitted(len(response.headers), _text_bytes(response.headers), 1))
+            return False
+        self.extra_bytes += size
+        self.exchange.informational.append(response)
+        return True
+
+    def add_trailers(self, side: Side, trailers: list[Header]) -> int:
+        """Take what came behind a body, or in it, if there is room; return what it takes."""
+        half, size = self.half(side), list_bytes(trailers)
+        if half is None:
+            return 0
+        if isinstance(trailers, Headers) and trailers.omitted is not None:
+            self.omit(trailers.omitted)
+        if self.extra_bytes + size > MOST_EXTRA_BYTES:
+            self.omit(Omitted(len(trailers), _text_bytes(trailers)))
+            return 0
+        self.extra_bytes += size
+        half.trailers += trailers
+        return size
 
     def keep(self, side: Side, data: bytes, missing: int, room: BodyRoom) -> None:
         """Count a piece of a body, and what was lost before it; keep it if there is room."""

@@ -49,7 +49,7 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
 
     What exists already is refused, but a named pipe of the user's own is written to. With
     ``force`` a regular file is replaced. Directories, devices, sockets, symbolic links and
-    named pipes of others are always refused. Raises ``OutputError``.
+    named pipes of others are always refused. Raises ``OutputError`` and ``PrivilegeError``.
     """
     name = os.fspath(path)
     try:
@@ -94,8 +94,8 @@ def _file(fd: int, name: str) -> BinaryIO:
 
 
 def _create(name: str) -> int:
-    fd = os.open(name, _NEW, 0o600)
     owner = privileges.caller()
+    fd = os.open(name, _NEW, 0o600)
     if owner is not None:
         with contextlib.suppress(OSError):  # some file systems have no owners to give
             os.fchown(fd, *owner)
@@ -118,9 +118,9 @@ def _replace(name: str) -> int:
 
 def _open_pipe(name: str) -> int:
     """Open a named pipe that only the user, their sudo identity or root can have put there."""
+    caller = privileges.caller()
     fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     found = os.fstat(fd)
-    caller = privileges.caller()
     if stat.S_ISFIFO(found.st_mode) and found.st_uid in {
         0,
         os.geteuid(),

@@ -21,7 +21,7 @@ from sslsniff.output import (
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.frames import FrameSink
 from sslsniff.sinks.hexdump import HexdumpSink
-from sslsniff.sinks.lines import STYLES, Paint, plain
+from sslsniff.sinks.lines import STYLES, Paint, plain, terminal_columns
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.summary import SummarySink
 from sslsniff.sinks.terminal import TerminalSink
@@ -114,7 +114,8 @@ def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
     if options.frames:
         sinks.append(FrameSink(stream, schema))
     if not sinks or options.verbose or options.print:
-        sinks.append(TerminalSink(stream, options.verbose, paint, schema))
+        columns = functools.partial(terminal_columns, stream)
+        sinks.append(TerminalSink(stream, options.verbose, paint, schema, columns))
     return [*sinks, SummarySink(stream)]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.errors import OutputError
+from sslsniff.file_guard import FileGuard
 from sslsniff.packets import LINK_RAW, NUMBERS_BYTES
 from sslsniff.packing import Batch, End, Shape, reserve
 from sslsniff.records import Records
@@ -72,6 +73,8 @@ class PacketWriter:
     ``batch`` is what was not written yet.
     """
 
+    kind: str
+    """A key of ``mending.KINDS``."""
     high_ns: int
     low_ns: int
     """A time is written as two words: so many of the one, and so many of the other behind them."""
@@ -90,6 +93,17 @@ class PacketWriter:
         self.batch = Batch(self.high_ns, self.low_ns)
         self._written_bytes = 0
         self._failed = False
+        self._guard: FileGuard | None = None
+
+    def guard(self) -> None:
+        """Write what there is, and keep a new regular file whole even if this process is killed.
+
+        Raises what ``flush`` does.
+        """
+        if self._is_new and self._fd is not None:
+            self.flush()
+            self._guard = FileGuard(self._fd, self.kind)
+            self._guard.note(self._written_bytes)
 
     def interface(self, name: str, description: str) -> int:
         """Return the number of a new interface that packets can refer to."""
@@ -154,12 +168,18 @@ class PacketWriter:
             ) from error
         finally:
             self.batch.clear()
+        if self._guard is not None:
+            self._guard.note(self._written_bytes)
 
     def close(self) -> None:
         """Write the rest; the file itself stays open. Raises what ``flush`` does."""
-        self.flush()
-        if self._reserved_bytes:
-            self._cut_back()
+        try:
+            self.flush()
+            if self._reserved_bytes:
+                self._cut_back()
+        finally:
+            if self._guard is not None:
+                self._guard.close()
 
     def _add(self, raw: bytes) -> None:
         """Add what is no packet."""
@@ -214,6 +234,7 @@ _RECORD = struct.Struct("<IIII")
 class PcapWriter(PacketWriter):
     """Writes classic pcap with microseconds, which every reader knows, and raw IP packets."""
 
+    kind = "pcap"
     high_ns = 1_000_000_000
     low_ns = 1000
 

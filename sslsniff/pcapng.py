@@ -60,6 +60,7 @@ def _block(kind: int, body: bytes) -> bytes:
 class PcapngWriter(PacketWriter):
     """Writes one section of raw IP packets with nanoseconds."""
 
+    kind = "pcapng"
     high_ns = 1 << 32
     low_ns = 1
 

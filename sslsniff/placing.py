@@ -1,13 +1,20 @@
 """A function, and the programs for its entry and its returns -> its probes."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
+from sslsniff import conventions
+from sslsniff.conventions import Signature
 from sslsniff.elf import Elf
 from sslsniff.parts import Probe, ReturnStyle, UnfitError
 from sslsniff.returns import return_sites
 from sslsniff.sites import Cost, best_site
 from sslsniff.symbols import Function
+
+if TYPE_CHECKING:
+    from sslsniff.call_chains import Link
+    from sslsniff.pairs import Leave
+    from sslsniff.plans import Row
 
 
 class Programs(Protocol):
@@ -33,8 +40,13 @@ def entry_probes(
 
     Raises ``UnfitError``, which calls the function ``name``.
     """
-    code = elf.code(function)
     enter, leave = programs.enter, programs.leave
+    if style is ReturnStyle.INSTRUCTIONS:
+        cheap = cheap_probes(elf, function, programs, style)
+        yield from cheap
+        if cheap:
+            return
+    code = elf.code(function)
     site = best_site(code, function.address, programs.registers, with_return=leave is not None)
     if site is None:
         raise UnfitError(f"{name} has no place for a probe")
@@ -51,3 +63,70 @@ def entry_probes(
         raise UnfitError(f"{name} has ways out other than its return instructions")
     for address in returns:
         yield Probe(leave, elf.offset(address), False, Cost.STEPPED)
+
+
+def cheap_probes(
+    elf: Elf, function: Function, programs: Programs, style: ReturnStyle
+) -> list[Probe]:
+    """Return the probes in cheap places of a function, without return probes.
+
+    None where it has not all the places that are needed.
+    """
+    # Only where a plan is made: a warm start does without.
+    from sslsniff.dataflow import Flow
+    from sslsniff.operations import Code
+    from sslsniff.pairs import arguments_in_place, find_pair
+
+    if programs.enter is None or programs.leave is None:
+        return []
+    is_plain = style is not ReturnStyle.INSTRUCTIONS
+    flow = Flow(Code(elf.code(function), function.address))
+    pair = find_pair(flow, arguments_in_place(programs.registers, is_plain=is_plain))
+    if pair is None:
+        return []
+    try:
+        depth = conventions.pack_depth(pair.enter.depth)
+        enter = Probe(programs.enter, elf.offset(pair.enter.address), False, Cost.EMULATED, depth)
+        probes = [enter, *_leaving(elf, pair.leaves, programs.leave)]
+    except ValueError:  # its frame is too large for a cookie
+        return []
+    return [each._replace(convention=0) for each in probes] if is_plain else probes
+
+
+def _leaving(elf: Elf, leaves: "Iterable[Leave]", program: str) -> Iterator[Probe]:
+    for leave in leaves:
+        how = conventions.pack_leave(leave.depth, leave.condition, leave.result)
+        yield Probe(program, elf.offset(leave.address), False, Cost.EMULATED, how)
+
+
+def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
+    """Yield the probes of a function that does the work of public ones: in cheap places, if it can.
+
+    Raises ``UnfitError``, and ``ValueError`` if the function is too large.
+    """
+    assert row.enter is not None
+    assert row.leave is not None
+    signature, address = link.signature, link.function.address
+    if link.pair is not None:
+        enter, leaves = link.pair
+        held = _held(signature, enter.registers)
+        how = conventions.pack_enter(enter.depth, held, writes=row.writes)
+        yield Probe(row.enter, elf.offset(enter.address), False, Cost.EMULATED, how)
+        yield from _leaving(elf, leaves, row.leave)
+        return
+    code = elf.code(link.function)
+    needed = [each for each in (*signature[:3], *(signature.kind or ())[:1]) if each is not None]
+    site = best_site(code, address, needed, with_return=True)
+    returns = return_sites(code, address, elf.data)
+    if site is None or returns is None:
+        raise UnfitError(f"the function at {address:#x} has no places for probes")
+    how = conventions.pack_enter(0, signature, writes=row.writes)
+    yield Probe(row.enter, elf.offset(site.address), False, site.cost, how)
+    for each in returns:
+        yield Probe(row.leave, elf.offset(each), False, Cost.STEPPED)
+
+
+def _held(signature: Signature, registers: Mapping[str, str]) -> Signature:
+    """Return where a signature's values are when registers hold them that are given by name."""
+    kind = None if signature.kind is None else (registers["kind"], signature.kind[1])
+    return Signature(registers["object"], registers["buffer"], registers.get("count_pointer"), kind)

@@ -2,7 +2,8 @@
 
 An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
 of change. The build id would not do, as anyone can write one into a file of their own and so
-have wrong places remembered for a library that others use.
+have wrong places remembered for a library that others use. It also says which separate debug file
+was wanted, and which files were tried as that: it does not hold where there are others by now.
 """
 
 import contextlib
@@ -10,14 +11,16 @@ import json
 import os
 import stat
 import zlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sslsniff import rustls_fitting
+from sslsniff import conventions, debug_files, rustls_fitting
 from sslsniff.attachments import Attachment, Refusal
+from sslsniff.elf import WantedDebugFile
 from sslsniff.layout import SslLayout
-from sslsniff.parts import Part, Probe, ReturnStyle
+from sslsniff.parts import Part, Probe, ReturnStyle, Unprobed
 from sslsniff.plans import PLANS
 from sslsniff.plans.rustls import METHODS
 from sslsniff.sites import Cost
@@ -27,9 +30,10 @@ _ROOT_FOLDER = Path("/var/cache/sslsniff")
 # Under sudo the process becomes its caller before it reads traffic. What that user's files say of
 # places for probes is not believed then either; root's can still be read, but not written.
 _USER = os.geteuid()
-_MOST_ENTRIES = 512
+_MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
 _LARGEST_FIELD = 1 << 31
+_MOST_TEXT_LETTERS = 4096
 
 
 def folder() -> Path:
@@ -43,33 +47,75 @@ def folder() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sslsniff"
 
 
+class Tried(NamedTuple):
+    """The debug file that was wanted, and what was tried as it: of each file its ``_identity``."""
+
+    wanted: WantedDebugFile | None = None
+    files: tuple[tuple[int, ...], ...] = ()
+
+
+_NOTHING_TRIED = Tried()
+
+
+def tried(wanted: WantedDebugFile | None, offers: Iterable[debug_files.Offer] = ()) -> Tried:
+    """Return what to keep of the ``wanted`` debug file of a file, and of what was tried as it."""
+    return Tried(wanted, tuple(_identity(os.fstat(each.file)) for each in offers))
+
+
 def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | Refusal | None:
     """Return what is known of the file at ``path``, None where nothing is.
 
     What is not of the right form, or not this user's alone, is as if it were not there.
     """
     try:
-        entry = json.loads(_read_private(folder(), _name(status, style)))
-        return _parse(entry, path, status.st_size)
-    except (OSError, ValueError, TypeError, KeyError):
+        kept = json.loads(_read_private(folder(), _name(status, style)))
+        if _is_outdated(_parse_tried(kept["tried"]), path, status.st_uid):
+            return None
+        return parse(kept, path, status.st_size)
+    except UNBELIEVABLE:
         return None
 
 
-def store(found: Attachment | Refusal, status: os.stat_result, style: ReturnStyle) -> None:
+def store(
+    found: Attachment | Refusal,
+    status: os.stat_result,
+    style: ReturnStyle,
+    basis: Tried = _NOTHING_TRIED,
+) -> None:
     """Keep what was found. Where that cannot be, nothing is said: it only saves time."""
     with contextlib.suppress(OSError):
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
-        text = json.dumps(_entry(found), separators=(",", ":"))
-        entry = place / _name(status, style)
-        fresh = entry.with_suffix(f".{os.getpid()}")
+        text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
+        kept = place / _name(status, style)
+        fresh = kept.with_suffix(f".{os.getpid()}")
         try:
             with open(fresh, "x", encoding="ascii", opener=_private) as file:
                 file.write(text)
-            fresh.replace(entry)
+            fresh.replace(kept)
         finally:
             fresh.unlink(missing_ok=True)
+
+
+def _is_outdated(basis: Tried, path: str, owner: int) -> bool:
+    """Say whether there are other debug files now than those that were tried."""
+    if basis.wanted is None:
+        return False
+    with contextlib.ExitStack() as closing:
+        offers = debug_files.open_offers(path, owner, basis.wanted, closing)
+        return tried(basis.wanted, offers) != basis
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """Return what is another for each file, and changes with it."""
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
 
 
 def _private(path: str, flags: int) -> int:
@@ -78,21 +124,14 @@ def _private(path: str, flags: int) -> int:
 
 def _name(status: os.stat_result, style: ReturnStyle) -> str:
     """Return the entry's name; other plans or releases of sslsniff make others."""
-    facts = (
-        _code(),
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
+    facts = (_code(), *_identity(status))
     return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
 
 
 @cache
 def _code() -> int:
     """Return a number that changes with what decides where probes belong, or how it is kept."""
-    folders = _SOURCES, _SOURCES / "plans", _SOURCES / "rustls"
+    folders = (_SOURCES, *(_SOURCES / each for each in ("planning", "plans", "rustls")))
     statuses = [each.stat() for folder in folders for each in sorted(folder.glob("*.py"))]
     return zlib.crc32(repr([(each.st_mtime_ns, each.st_size) for each in statuses]).encode())
 
@@ -117,21 +156,29 @@ def _check_private(status: os.stat_result, is_kind: Any) -> None:
         raise PermissionError
 
 
-def _entry(found: Attachment | Refusal) -> dict[str, Any]:
+def entry(found: Attachment | Refusal) -> dict[str, Any]:
+    """Return what was found in a form that JSON has: ``parse`` makes it of that again."""
     if isinstance(found, Refusal):
-        return {"refusal": found.reason, "is_tls": found.is_tls, "remedy": found.remedy}
+        return {
+            "refusal": found.reason,
+            "is_tls": found.is_tls,
+            "remedy": found.remedy,
+            "unprobed": found.unprobed,
+            "debug_file": found.debug_file,
+        }
     return {
         "build_id": found.build_id,
         "parts": [_part_entry(each) for each in found.parts],
         "left_out": found.left_out,
         "debug_file": found.debug_file,
+        "unprobed": found.unprobed,
     }
 
 
 def _part_entry(part: Part) -> dict[str, Any]:
     return {
         "library": part.library,
-        "probes": [(*probe[:3], probe.cost.value) for probe in part.probes],
+        "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in part.probes],
         # That of rustls is its version's, and so no fact of the file.
         "layout": part.layout if isinstance(part.layout, SslLayout) else None,
         "version": part.version,
@@ -139,10 +186,21 @@ def _part_entry(part: Part) -> dict[str, Any]:
     }
 
 
-def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
-    """Return what an entry says; raises where it says nothing sensible."""
+UNBELIEVABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What ``json.loads``, ``parse`` and ``parse_wanted`` raise where nothing sensible is said."""
+
+
+def parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
+    """Return what an ``entry`` says of the file at ``path``, which has ``size`` bytes.
+
+    It need not be trusted: no more can be wrong than the places of probes of TLS libraries in this
+    file. Raises one of ``UNBELIEVABLE``.
+    """
+    unprobed = tuple(map(_parse_unprobed, entry["unprobed"]))
+    debug_file = _text_or_none(entry["debug_file"])
     if "refusal" in entry:
-        return Refusal(_text(entry["refusal"]), bool(entry["is_tls"]), _text(entry["remedy"]))
+        reason, remedy = _text(entry["refusal"]), _text(entry["remedy"])
+        return Refusal(reason, bool(entry["is_tls"]), remedy, unprobed, debug_file)
     parts = tuple(_parse_part(each, size) for each in entry["parts"])
     if not parts:
         raise ValueError
@@ -151,18 +209,41 @@ def _parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
         build_id=_text_or_none(entry["build_id"]),
         parts=parts,
         left_out=tuple(_text(each) for each in entry["left_out"]),
-        debug_file=_text_or_none(entry["debug_file"]),
+        debug_file=debug_file,
+        unprobed=unprobed,
     )
+
+
+def _parse_unprobed(fields: list[Any]) -> Unprobed:
+    library, name, version, reason, remedy = fields
+    return Unprobed(
+        _text(library), _text(name), _text_or_none(version), _text(reason), _text(remedy)
+    )
+
+
+def _parse_tried(basis: list[Any]) -> Tried:
+    wanted, files = basis
+    return Tried(parse_wanted(wanted), tuple(tuple(map(_whole_number, each)) for each in files))
+
+
+def parse_wanted(wanted: list[Any] | None) -> WantedDebugFile | None:
+    """Return which debug file is wanted; raises one of ``UNBELIEVABLE``."""
+    if wanted is None:
+        return None
+    build_id, name = wanted
+    return WantedDebugFile(_text_or_none(build_id), _text_or_none(name))
 
 
 def _parse_part(entry: dict[str, Any], size: int) -> Part:
     library = _text(entry["library"])
     programs = _programs(library)
     probes = []
-    for program, offset, is_return, cost in entry["probes"]:
+    for program, offset, is_return, cost, convention in entry["probes"]:
         if program not in programs or program is None or not isinstance(is_return, bool):
             raise ValueError
-        probes.append(Probe(program, _number(offset, size), is_return, Cost(cost)))
+        place = _number(offset, size)
+        where = _number(convention, 1 << conventions.BITS)
+        probes.append(Probe(program, place, is_return, Cost(cost), where))
     if not probes:
         raise ValueError
     if library != rustls_fitting.LIBRARY:
@@ -193,13 +274,20 @@ def _parse_layout(fields: list[Any]) -> SslLayout:
 
 
 def _number(value: Any, limit: int) -> int:
-    if type(value) is not int or not 0 <= value < limit:
+    number = _whole_number(value)
+    if not 0 <= number < limit:
         raise ValueError
-    return value
+    return number
+
+
+def _whole_number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError
+    return int(value)
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > _MOST_TEXT_LETTERS:
         raise ValueError
     return value
 
@@ -209,7 +297,8 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _prune(place: Path) -> None:
-    entries = list(place.iterdir())
-    if len(entries) >= _MOST_ENTRIES:
-        for entry in sorted(entries, key=lambda each: each.stat().st_mtime)[: _MOST_ENTRIES // 4]:
-            entry.unlink(missing_ok=True)
+    names = os.listdir(place)  # noqa: PTH208 - a tenth of the time of a path for each
+    if len(names) >= _MOST_ENTRIES:
+        entries = sorted(map(place.joinpath, names), key=lambda each: each.stat().st_mtime)
+        for each in entries[: _MOST_ENTRIES // 4]:
+            each.unlink(missing_ok=True)

@@ -2,7 +2,8 @@
 
 Root is not asked for: a capture works with the four of ``NEEDED``, measured on Linux 6.18.
 They are kept while it runs, as files that come into use later must be opened and probed.
-CAP_SYS_ADMIN is the fifth where the kernel demands it (``perf_needs_admin``).
+CAP_SYS_ADMIN is the fifth where the kernel demands it (``perf_needs_admin``). What is ``USEFUL``
+is kept, too, and never asked for.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import ctypes
 import errno
 import os
 import re
-from collections.abc import Iterable
+import signal
 from pathlib import Path
 
 from sslsniff import perf_event
@@ -22,13 +23,22 @@ NEEDED = {  # include/uapi/linux/capability.h
     "CAP_SYS_PTRACE": 19,  # looks into /proc/PID: what it maps, and its files as it sees them
     "CAP_DAC_READ_SEARCH": 2,  # opens libraries that not everyone may read
 }
+USEFUL = {
+    "CAP_CHECKPOINT_RESTORE": 40,  # follows /proc/PID/map_files: to deleted libraries (Linux 5.9)
+}
 _SYS_ADMIN = 21
 _ADMIN = "CAP_SYS_ADMIN"
 _IMPLIED = ("CAP_BPF", "CAP_PERFMON")  # by CAP_SYS_ADMIN (bpf_capable, perfmon_capable)
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _VERSION_3 = 0x20080522
+_NOBODY = 65534  # the overflow user id: kernel/sys.c, DEFAULT_OVERFLOWUID
+
+_HIGHEST_ID = 2**32 - 2
+"""User and group ids are unsigned 32-bit; the one above, -1, means "no change" to setresuid(2)."""
+_SHOWN_CHARACTERS = 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -74,7 +84,8 @@ def perf_needs_admin() -> bool:
 
 
 def require() -> None:
-    """Raise ``PrivilegeError`` where a capability is missing."""
+    """Raise ``PrivilegeError`` where a capability is missing, or sudo's caller is no user."""
+    caller()
     names = missing()
     if names:
         raise PrivilegeError(
@@ -84,17 +95,22 @@ def require() -> None:
 
 
 def drop(*, opens_perf_events: bool) -> None:
-    """Keep only what is ``NEEDED``, for good: no program started from here on gets any.
+    """Keep only what is ``NEEDED`` or ``USEFUL``, for good: no program started from here gets any.
 
     Under sudo the process becomes its caller's. CAP_SYS_ADMIN stays where it stands for others, and
     where it is needed to open perf events, if the process ``opens_perf_events`` from here on.
     Threads that were started before keep theirs: there should be none. Raises ``PrivilegeError``.
     """
     held = _capabilities("Eff")
-    kept = held & _mask(NEEDED)
+    kept = held & (_mask(NEEDED) | _mask(USEFUL))
     is_implied = any(not held >> NEEDED[name] & 1 for name in _IMPLIED)
     if is_implied or (opens_perf_events and perf_needs_admin()):
         kept |= held & 1 << _SYS_ADMIN
+    _give_up(kept)
+
+
+def _give_up(kept: int) -> None:
+    """Keep only the capabilities in ``kept``, and become sudo's caller."""
     for bit in range(64):
         # Refused to who has no CAP_SETPCAP, and beyond the last capability.
         if not kept >> bit & 1:
@@ -107,13 +123,58 @@ def drop(*, opens_perf_events: bool) -> None:
     _set_capabilities(kept, kept, 0)
 
 
+def drop_all() -> None:
+    """Keep no capability, for good, as ``drop`` keeps few; raises ``PrivilegeError``."""
+    _give_up(0)
+
+
+def renounce() -> None:
+    """Give up every right for good: all capabilities, and as root also the user.
+
+    Raises ``PrivilegeError``.
+    """
+    for bit in range(64):  # refused as in _give_up
+        _libc.prctl(_PR_CAPBSET_DROP, bit, 0, 0, 0)
+    # Root without the right to change users, or with no such user in its namespace, stays root.
+    with contextlib.suppress(OSError):
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    _set_capabilities(0, 0, 0)
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel end this process when ``parent``, which started it, ends.
+
+    To be called after ``renounce``, which would undo it (``commit_creds`` in kernel/cred.c).
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
 def caller() -> tuple[int, int] | None:
-    """Return user and group id of who called sudo; None without sudo."""
-    if os.geteuid() != 0:
+    """Return user and group id of who called sudo; None without sudo, or where this is not root.
+
+    Raises ``PrivilegeError`` where the variables that sudo sets are no ids, or one of them is
+    missing: to go on would mean to stay root, or to become somebody else.
+    """
+    if os.geteuid() != 0 or not {"SUDO_UID", "SUDO_GID"} & os.environ.keys():
         return None
-    with contextlib.suppress(KeyError, ValueError):
-        return int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-    return None
+    return _id_from("SUDO_UID"), _id_from("SUDO_GID")
+
+
+def _id_from(variable: str) -> int:
+    """Return the user or group id in an environment variable; raises ``PrivilegeError``."""
+    text = os.environ.get(variable)
+    if text is not None and re.fullmatch("[0-9]{1,10}", text) and int(text) <= _HIGHEST_ID:
+        return int(text)
+    fact = "is not set" if text is None else f"is {text[:_SHOWN_CHARACTERS]!a}, not an id"
+    raise PrivilegeError(
+        f"{variable} {fact}", "run sslsniff by sudo, or unset SUDO_UID and SUDO_GID"
+    )
 
 
 def _become(user: int, group: int) -> None:
@@ -123,7 +184,7 @@ def _become(user: int, group: int) -> None:
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
     except OSError as error:
-        raise _refused(f"becoming user {user}") from error
+        raise _refused(f"becoming user {user}", error.errno) from error
 
 
 def _capabilities(kind: str) -> int:
@@ -140,8 +201,8 @@ def _set_capabilities(*sets: int) -> None:
         raise _refused("capset")
 
 
-def _mask(names: Iterable[str]) -> int:
-    return sum(1 << NEEDED[name] for name in names)
+def _mask(capabilities: dict[str, int]) -> int:
+    return sum(1 << bit for bit in capabilities.values())
 
 
 def _prctl(option: int, value: int) -> None:
@@ -149,6 +210,6 @@ def _prctl(option: int, value: int) -> None:
         raise _refused(f"prctl {option}")
 
 
-def _refused(what: str) -> PrivilegeError:
-    reason = os.strerror(ctypes.get_errno() or errno.EPERM)
+def _refused(what: str, number: int | None = None) -> PrivilegeError:
+    reason = os.strerror(number or ctypes.get_errno() or errno.EPERM)
     return PrivilegeError(f"cannot drop privileges ({what}: {reason})", "run sslsniff as root")

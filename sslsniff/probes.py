@@ -1,27 +1,24 @@
 """Probes in files: planned, placed, and taken away again."""
 
-import contextlib
 import os
 import resource
 import threading
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sslsniff import targets
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import KernelError, TargetError
+from sslsniff.file_identity import Identity, identify
 from sslsniff.kernel import sockets
 from sslsniff.kernel.loader import Detach, Loader
-from sslsniff.parts import Part, ReturnStyle
+from sslsniff.parts import Part, Unprobed
+from sslsniff.planning.planning import Planning
 from sslsniff.plans.rustls import RustlsLayout
-from sslsniff.tables import MOST_LAYOUTS, Tables
+from sslsniff.regular_files import NotRegularError, open_regular
+from sslsniff.tables import LAYOUT_BITS, MOST_LAYOUTS, Tables
 
-_LIFE = (
-    ("process_fork", "sched_process_fork"),
-    ("process_exec", "sched_process_exec"),
-    ("process_exit", "sched_process_exit"),
-)
+_FORK = ("process_fork", "sched_process_fork")
+_LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
 _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 _UNSEEN = -1
 
@@ -34,20 +31,33 @@ class Planned(NamedTuple):
     plan: Attachment
 
 
+class Decided(NamedTuple):
+    """It is known what belongs into the file at ``path``; ``planned``: None where nothing does."""
+
+    path: str
+    identity: Identity
+    planned: Planned | None
+
+
 class Planner:
     """Decides what belongs into a file; each file is looked at once, until it changes.
 
     ``refusal`` is why the first file was not taken that could not be; ``untold`` are lines about
-    those with a TLS library, for who has told them to take out. ``style`` is how returns are seen,
-    None: as is safe on this kernel.
+    those with a TLS library, for who has told them to take out. ``unprobed`` are, likewise, each
+    file, its path, and the libraries in it that have no probes, perhaps none.
+    ``left_out`` counts files that were not looked at, as too many waited.
     """
 
-    def __init__(self, style: ReturnStyle | None) -> None:
+    def __init__(self, planning: Planning) -> None:
         self.refusal: TargetError | None = None
         self.untold: list[str] = []
-        self._style = style
-        self._seen: dict[tuple[int, int], int | None] = {}
-        """Device and inode -> time of change; None: with probes, by which the kernel holds it."""
+        self.unprobed: list[tuple[Identity, str, tuple[Unprobed, ...]]] = []
+        self.left_out = 0
+        self._planning = planning
+        self._waiting: dict[tuple[int, int], Identity] = {}
+        """Device and inode, as fstat says them -> the file: few, and all of them are open."""
+        self._seen: dict[Identity, int | None] = {}
+        """A file -> its time of change; None: it has probes, which hold its inode in the kernel."""
 
     def has_seen(self, device: int, inode: int, path: str) -> bool:
         """Say whether this file was looked at, and not its inode's last one or what it was before.
@@ -58,37 +68,65 @@ class Planner:
         if changed_ns in (None, _UNSEEN):
             return changed_ns is None
         try:
-            return self._knows(Path(path).stat())
+            return self._knows(*identify(path))
         except OSError:  # its process is gone
             return True
 
-    def _knows(self, status: os.stat_result) -> bool:
-        changed_ns = self._seen.get((status.st_dev, status.st_ino), _UNSEEN)
-        return changed_ns in (None, status.st_ctime_ns)
+    def _knows(self, identity: Identity, status: os.stat_result) -> bool:
+        return self._seen.get(identity, _UNSEEN) in (None, status.st_ctime_ns)
 
-    def plan(self, path: str, opened: contextlib.ExitStack) -> Planned | None:
-        """Return what belongs into the file at ``path``; None: nothing, or it is there already.
+    def add(self, path: str) -> bool:
+        """Let be found out what belongs into the file at ``path``, if that is not known.
 
-        The file stays open in ``opened`` and is named by its descriptor: a container could put
-        another one in its place between two looks at its path.
+        It stays open meanwhile, and is named by its descriptor: a container could put another one
+        in its place between two looks at its path. Returns whether it ``is_waiting`` then.
         """
         try:
-            # Not to wait for the other end of a FIFO, which a process may have put there.
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            file = open_regular(path)
+        except NotRegularError as error:
+            self._refuse(path, Refusal(f"{path} {error.strerror}"))
+            return False
+        except OSError:  # its process is gone
+            return False
+        identity, status = identify(_handle(file))
+        is_full = self._planning.is_full
+        if is_full or self._knows(identity, status):
+            self.left_out += is_full
+            os.close(file)
+            return False
+        self._seen[identity] = status.st_ctime_ns
+        self._waiting[status.st_dev, status.st_ino] = identity
+        self._planning.add(path, file)
+        return True
+
+    def waits_for(self, path: str) -> Identity | None:
+        """Return what identifies the file at ``path`` if ``decided`` will come to it."""
+        if not self._waiting:
+            return None
+        try:
+            identity, _ = identify(path)
         except OSError:  # its process is gone
             return None
-        with contextlib.ExitStack() as closing:
-            closing.callback(os.close, file)
-            status = os.fstat(file)
-            if self._knows(status):
-                return None
-            self._seen[status.st_dev, status.st_ino] = status.st_ctime_ns
-            plan = targets.plan_file(path, _handle(file), self._style)
-            if isinstance(plan, Attachment):
-                opened.push(closing.pop_all())
-                return Planned(path, file, plan)
-        self._refuse(path, plan)
-        return None
+        return identity if identity in self._waiting.values() else None
+
+    def decided(self) -> Iterator[Decided]:
+        """Yield the files of which it is known by now what belongs into them.
+
+        What is planned is open until the next is asked for. Of the others there is ``refusal`` or
+        a line in ``untold``, if anything.
+        """
+        for each in self._planning.finished():
+            identity = self._waiting.pop((each.status.st_dev, each.status.st_ino))
+            decided = Decided(each.path, identity, None)
+            self.unprobed.append((identity, each.path, each.plan.unprobed))
+            if isinstance(each.plan, Refusal):
+                self._refuse(each.path, each.plan)
+            elif each.file is not None:
+                decided = decided._replace(planned=Planned(each.path, each.file, each.plan))
+            try:
+                yield decided
+            finally:
+                each.close()
 
     def keep(self, planned: Planned) -> None:
         """Take note that a file has its probes: its inode is that file's until they are gone.
@@ -96,15 +134,15 @@ class Planner:
         One that the kernel refused is not tried again until it changes: each process that maps it
         would have the same told again.
         """
-        status = os.fstat(planned.file)
-        self._seen[status.st_dev, status.st_ino] = None
+        identity, _ = identify(_handle(planned.file))
+        self._seen[identity] = None
 
     def _refuse(self, path: str, refusal: Refusal) -> None:
         reason = refusal.reason
         remedy = refusal.remedy or "name a TLS library (sslsniff list shows those in use)"
         fact = reason if path in reason else f"nothing to probe in {path}, {reason}"
         self.refusal = self.refusal or TargetError(fact, remedy)
-        if refusal.is_tls:
+        if refusal.is_tls and not refusal.unprobed:
             also = f": {refusal.remedy}" if refusal.remedy else ""
             self.untold.append(f"{path} is not probed, {reason}{also}")
 
@@ -129,9 +167,9 @@ class Probes:
         self._doubted: dict[int, str] = {}
         self._detaches: list[Detach] = []
 
-    def attach_tracepoints(self) -> None:
+    def attach_tracepoints(self, *, follows_children: bool = True) -> None:
         """Follow the life of processes, and their socket calls. Raises ``KernelError``."""
-        for program, tracepoint in _LIFE:
+        for program, tracepoint in (*((_FORK,) if follows_children else ()), *_LIFE):
             self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
         try:
             _, detaches = sockets.attach(self._loader)
@@ -154,9 +192,13 @@ class Probes:
             if isinstance(part.layout, RustlsLayout):
                 self._follow_sockets()
                 self._doubt(part, planned.path, index)
-            for (program, is_return), offsets in part.places().items():
+            for (program, is_return), probes in part.places().items():
                 detach = self._loader.attach_uprobes(
-                    program, _handle(planned.file), offsets, is_return=is_return, cookie=index
+                    program,
+                    _handle(planned.file),
+                    [each.offset for each in probes],
+                    is_return=is_return,
+                    cookies=[index | each.convention << LAYOUT_BITS for each in probes],
                 )
                 attached.append(detach)
         except KernelError as error:

@@ -3,12 +3,16 @@
 A process can end at any moment: whatever is asked of one that is gone is None or empty.
 """
 
+import mmap
 import os
 import re
+import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from sslsniff.regular_files import open_regular
 
 _PROC = Path("/proc")
 _LD_SO_CACHE = Path("/etc/ld.so.cache")
@@ -40,9 +44,9 @@ class Process(NamedTuple):
 class MappedFile(NamedTuple):
     """A file that a process has mapped executable.
 
-    ``path`` is what /proc/PID/maps shows; ``device`` and ``inode`` are what it gives for the file,
-    whose device is not always the one that stat gives (btrfs, overlayfs). ``addresses`` is the
-    name of the mapping in /proc/PID/map_files.
+    ``path`` is what /proc/PID/maps shows; ``device`` and ``inode`` are what it gives for the file.
+    Both can differ from what stat(2) gives (btrfs, overlayfs). ``addresses`` are those of a
+    mapping.
     """
 
     path: str
@@ -65,39 +69,99 @@ def pids() -> list[int]:
 
 def exists(pid: int) -> bool:
     """Say whether there is a process ``pid`` that has not ended (a zombie has)."""
-    stat = _read(pid, "stat")
-    return stat is not None and stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
+    return state(pid) not in {None, "Z", "X"}
+
+
+def state(pid: int) -> str | None:
+    """Return the state of a process or thread as proc(5) names it; None where it is gone."""
+    text = _read(pid, "stat")
+    return None if text is None else text.rpartition(")")[2].split()[0]
 
 
 def process(pid: int) -> Process | None:
     """Return the facts of a process, None where it is gone."""
-    stat, status = _read(pid, "stat"), _read(pid, "status")
-    if stat is None or status is None:
+    text, fields = _read(pid, "stat"), _status_fields(pid)
+    if text is None or not fields:
         return None
-    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    comm = stat[stat.index("(") + 1 : stat.rindex(")")]
+    comm = text[text.index("(") + 1 : text.rindex(")")]
     return Process(
         pid=pid,
         comm=comm,
         uid=int(fields["Uid"].split()[1]),
         exe=_link(pid, "exe"),
-        start_ticks=int(stat.rpartition(")")[2].split()[19]),  # proc(5): field 22
+        start_ticks=int(text.rpartition(")")[2].split()[19]),  # proc(5): field 22
         has_seccomp=fields.get("Seccomp", "0").strip() != "0",
     )
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the processes that any thread of ``pid`` started and that live."""
+    found: list[int] = []
+    for thread in threads(pid):
+        try:
+            text = (_PROC / str(pid) / "task" / str(thread) / "children").read_text("ascii")
+        except OSError:  # the thread is gone
+            continue
+        found += map(int, text.split())
+    return found
+
+
+def threads(pid: int) -> list[int]:
+    """Return the ids of a process's threads, none where it is gone."""
+    try:
+        return [int(each.name) for each in (_PROC / str(pid) / "task").iterdir()]
+    except OSError:
+        return []
+
+
+def tracer(tid: int) -> int:
+    """Return the process that traces a thread, 0 if none does or it is gone."""
+    return int(_status_fields(tid).get("TracerPid", "0"))
+
+
+def process_of(tid: int) -> int:
+    """Return the process that a thread belongs to; the thread's own id where it is gone."""
+    return int(_status_fields(tid).get("Tgid", tid))
+
+
+def _status_fields(pid: int) -> dict[str, str]:
+    lines = (_read(pid, "status") or "").splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def descendants(pids: Iterable[int]) -> list[int]:
+    """Return ``pids`` with their children, the children of these, and so on, each once.
+
+    What forks meanwhile can have one more. Only the descendants of a process that ends meanwhile
+    are never found: the kernel gives them another parent.
+    """
+    found = list(dict.fromkeys(pids))
+    for pid in found:  # which grows
+        found += [each for each in children(pid) if each not in found]
+    return found
 
 
 _EXECUTABLE = re.compile(
     r"^(\S+) ..x. \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) +(/.*)$", re.MULTILINE
 )
+_ANY = re.compile(r"^(\S+) .... \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) +(/.*)$", re.MULTILINE)
 
 
 def mapped_files(pid: int) -> list[MappedFile]:
-    """Return the files that a process has mapped executable, each once."""
-    found: dict[tuple[int, int], MappedFile] = {}
-    for addresses, major, minor, inode, path in _EXECUTABLE.findall(_read(pid, "maps") or ""):
-        file = MappedFile(path, os.makedev(int(major, 16), int(minor, 16)), int(inode), addresses)
-        found.setdefault((file.device, file.inode), file)
+    """Return the files that a process has mapped executable, each once.
+
+    The id of any thread will do. The path counts, too: on btrfs two files of one device can have
+    the same inode number, in different subvolumes.
+    """
+    found: dict[tuple[str, int, int], MappedFile] = {}
+    for file in _mappings(pid, _EXECUTABLE):
+        found.setdefault(file[:3], file)
     return list(found.values())
+
+
+def _mappings(pid: int | str, pattern: re.Pattern[str]) -> Iterator[MappedFile]:
+    for addresses, major, minor, inode, path in pattern.findall(_read(pid, "maps") or ""):
+        yield MappedFile(path, os.makedev(int(major, 16), int(minor, 16)), int(inode), addresses)
 
 
 def is_hidden(pid: int) -> bool:
@@ -115,39 +179,92 @@ def file_path(pid: int, file: MappedFile) -> str | None:
     """Return a path under which this process can open a file that ``pid`` has mapped.
 
     The file's own path where that is the same file, else one through /proc/PID/root (containers)
-    or /proc/PID/map_files (deleted or replaced since). None where the process is gone.
+    or /proc/PID/map_files (deleted or replaced since). None where none of them leads there: the
+    process is gone, or the last is not permitted: it needs CAP_CHECKPOINT_RESTORE (Linux 5.9), or
+    CAP_SYS_ADMIN (fs/proc/base.c, proc_map_files_get_link).
     """
-    shown = file.path.removesuffix(_DELETED)
-    for path in (shown, _in_root(pid, shown)):
-        try:
-            if Path(path).stat().st_ino == file.inode:
-                return path
-        except OSError:
+    paths = _paths(pid, file)
+    for path in paths:
+        if _has_numbers(path, file):
+            return path
+    mapping = _mapping_path(pid, file)
+    mapped = _status(mapping)
+    for path in paths:
+        status = _status(path)
+        if status is None or not stat.S_ISREG(status.st_mode):
             continue
-    mapping = _PROC / str(pid) / "map_files" / file.addresses
-    return str(mapping) if mapping.exists() else None
+        if os.path.samestat(status, mapped) if mapped else _maps_as(path, file):
+            return path
+    return mapping if mapped else None
 
 
-def host_path(pid: int, path: str) -> str:
-    """Return under what path this process sees ``path`` of process ``pid``."""
-    if path.startswith(f"{_PROC}/") or _shares_files(pid):
-        return path
-    return _in_root(pid, path)
+def news_path(pid: int, file: MappedFile) -> str | None:
+    """Return what ``file_path`` does for a file that ``pid`` was said to have mapped.
+
+    The mapping can have other addresses by now. Of a process that is gone only the file's own path
+    is left, if that is the same file.
+    """
+    for path in _paths(pid, file):
+        if _has_numbers(path, file):
+            return path
+    for each in mapped_files(pid):
+        if _numbers(each) == _numbers(file):
+            return file_path(pid, each)
+    return file.path if _maps_as(file.path, file) else None
 
 
-def _in_root(pid: int, path: str) -> str:
-    return f"{_PROC}/{pid}/root{path}"
+def _paths(pid: int, file: MappedFile) -> tuple[str, str]:
+    """Return where a mapped file can be: as this process sees files, and as ``pid`` does."""
+    shown = file.path.removesuffix(_DELETED)
+    return shown, f"{_PROC}/{pid}/root{shown}"
 
 
-def _shares_files(pid: int) -> bool:
-    """Say whether ``pid`` sees the same files under the same names. True where it is gone."""
+def _mapping_path(pid: int, file: MappedFile) -> str:
+    start, end = (int(each, 16) for each in file.addresses.split("-"))
+    return f"{_PROC}/{pid}/map_files/{start:x}-{end:x}"  # maps has zeros before short ones
+
+
+def _numbers(file: MappedFile) -> tuple[int, int]:
+    return file.device, file.inode
+
+
+def _has_numbers(path: str, file: MappedFile) -> bool:
+    """Say whether stat gives for ``path`` what maps gives for ``file``: then it is that file.
+
+    If not it still can be. No device number is that of two mounted file systems.
+    """
+    status = _status(path)
+    return status is not None and (status.st_dev, status.st_ino) == _numbers(file)
+
+
+def _maps_as(path: str, file: MappedFile) -> bool:
+    """Say whether the file at ``path``, once this process maps it, has the numbers of ``file``.
+
+    That holds on every file system, also where maps and stat give different numbers.
+    """
+
+    def count() -> int:
+        return sum(_numbers(each) == _numbers(file) for each in _mappings("self", _ANY))
+
+    before = count()
     try:
-        if not (_PROC / str(pid) / "root").samefile("/"):
-            return False
-        theirs, ours = ((_PROC / each / "ns/mnt").readlink() for each in (str(pid), "self"))
+        fd = open_regular(path)
     except OSError:
-        return True
-    return theirs == ours
+        return False
+    try:
+        with mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
+            return count() > before
+    except (OSError, ValueError):  # it cannot be mapped, or is empty
+        return False
+    finally:
+        os.close(fd)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except (OSError, ValueError):
+        return None
 
 
 def libraries() -> Iterator[tuple[str, str]]:
@@ -174,7 +291,7 @@ def _string(data: bytes, offset: int) -> str:
     return os.fsdecode(data[offset : data.index(b"\0", offset)])
 
 
-def _read(pid: int, name: str) -> str | None:
+def _read(pid: int | str, name: str) -> str | None:
     try:
         return (_PROC / str(pid) / name).read_text("utf-8", "surrogateescape")
     except OSError:

@@ -11,7 +11,8 @@ DISCARDED = 1 << 30
 PADDING_BYTES = 64
 """So far can be looked behind the last record."""
 
-_BUSY = 1 << 31
+BUSY = 1 << 31
+"""Set in the first word of a record that is not whole yet."""
 
 
 class Records:
@@ -32,7 +33,7 @@ class Records:
         while self.position < self.end:
             start = self.position + HEADER_BYTES
             length = int.from_bytes(self.data[self.position : self.position + 4], "little")
-            if length & _BUSY:
+            if length & BUSY:
                 return None
             end = start + (length & ~DISCARDED)
             self.position = (end + 7) & ~7

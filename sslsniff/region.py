@@ -11,11 +11,20 @@ _PIECE_BYTES = 24 << 14
 
 
 class Region:
-    """``size`` bytes; ``read`` returns those at a place, so many, and raises where it cannot."""
+    """``size`` bytes; ``read`` returns those at a place, so many, and raises where it cannot.
 
-    def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
+    ``skip_hole`` returns the first place from a place on that is not in a hole of a sparse file.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        read: Callable[[int, int], bytes],
+        skip_hole: Callable[[int], int] = lambda at: at,
+    ) -> None:
         self.size = size
         self.read = read
+        self._skip_hole = skip_hole
 
     @classmethod
     def of(cls, data: bytes) -> Self:
@@ -23,9 +32,21 @@ class Region:
         return cls(len(data), lambda at, size: data[at : at + size])
 
     def pieces(self, overlap_bytes: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield all of it in pieces, each with its place and with the beginning of the next."""
-        for at in range(0, self.size, _PIECE_BYTES):
-            yield at, self.read(at, min(_PIECE_BYTES + overlap_bytes, self.size - at))
+        """Yield all of it in pieces, each with its place and with the beginning of the next.
+
+        Pieces that are holes are left out: nothing that is looked for is all zeros.
+        """
+        at = 0
+        while at < self.size:
+            piece_bytes = min(_PIECE_BYTES + overlap_bytes, self.size - at)
+            data_at = self._skip_hole(at)
+            if data_at >= self.size:
+                return
+            if data_at < at + piece_bytes:
+                yield at, self.read(at, piece_bytes)
+                at += _PIECE_BYTES
+            else:
+                at += (data_at - overlap_bytes - at) // _PIECE_BYTES * _PIECE_BYTES
 
     def places(self, wanted: bytes) -> Iterator[int]:
         """Yield where ``wanted`` stands."""

@@ -16,12 +16,13 @@ from sslsniff.annotations import Described, parse
 from sslsniff.errors import CaptureFileError
 from sslsniff.inputs import Input, open_input
 from sslsniff.lanes import Lanes
-from sslsniff.model import Loss
+from sslsniff.model import Loss, NotProbed
 from sslsniff.packets import RST, SYN
 from sslsniff.pcap_reader import PcapReader, is_pcap
 from sslsniff.reassembly import Early
 from sslsniff.recorded import Recorded, Tag, TcpConnection
 from sslsniff.segments import End
+from sslsniff.source import IsOver, never
 from sslsniff.wire import Event
 
 MOST_CONNECTIONS = 65536
@@ -98,7 +99,11 @@ class ReplaySource:
         """See ``source.Source``: nothing is."""
         return None
 
-    def finish(self) -> Iterator[Event]:
+    def not_probed(self) -> list[NotProbed] | None:
+        """See ``source.Source``: a capture file does not tell."""
+        return None
+
+    def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
         """See ``source.Source``: reads no further, yields what was read."""
         self._stopping = True
         yield from self._events

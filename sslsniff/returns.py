@@ -1,120 +1,24 @@
-"""Where a function returns, and cheap places for probes on that way (x86-64).
-
-A return probe costs half a hit more, and needs a place where the stack pointer is that of the call.
-Where a function has no such place that is cheap (newer compilers make the whole frame with one
-``sub``), it may still have one behind that, and another before it returns, such as the jump by
-which it checks its stack protector. On both the stack pointer is the same: by it a return is known
-to be a call's.
-"""
+"""Where a function returns (x86-64)."""
 
 import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sslsniff.instructions import (
     direct_target,
     disassemble,
     goes_on,
-    is_branch,
     is_jump,
     is_return,
-    jump_targets,
     registers_written,
 )
-from sslsniff.sites import Cost, best_site, is_emulated
 
 if TYPE_CHECKING:
     import capstone
 
 _FURTHEST_BACK = 32
 _CASE = struct.Struct("<i")
-_WORD_BYTES = 8
-
-
-class Span(NamedTuple):
-    """Addresses in a function: one that each call passes, others of which a return passes one."""
-
-    enter: int
-    leaves: tuple[int, ...]
-
-
-def emulated_span(code: bytes, address: int, registers: tuple[str, ...]) -> Span | None:
-    """Return emulated places for probes on a call's way in and out, all with one stack pointer.
-
-    At the first the ``registers`` are as at the call, at the others ``rax`` is as at the return.
-    None where the function has no such places.
-    """
-    enter = best_site(code, address, registers, with_return=False)
-    function = disassemble(code, address)
-    if enter is None or enter.cost is not Cost.EMULATED:
-        return None
-    if sum(each.size for each in function) < len(code):
-        return None
-    if any(is_jump(each) and direct_target(each) is None for each in function):
-        return None  # it may lead anywhere
-    depths = [_pushed_bytes(each) for each in function if each.address < enter.address]
-    targets = jump_targets(code, address, ("j",))
-    leaves = [
-        _place_before(at, function, targets, sum(each or 0 for each in depths))
-        for at, each in enumerate(function)
-        if is_return(each)
-    ]
-    found = tuple(each for each in leaves if each is not None and each > enter.address)
-    is_whole = None not in depths and found and len(found) == len(leaves)
-    return Span(enter.address, found) if is_whole else None
-
-
-def _place_before(
-    at: int, function: "list[capstone.CsInsn]", targets: set[int], wanted_bytes: int
-) -> int | None:
-    """Return the emulated instruction that leads to the return with index ``at`` and only there.
-
-    ``wanted_bytes``: so much is on the stack then. None where the way to the return has none.
-    """
-    on_stack = 0
-    while at and function[at].address not in targets:
-        at -= 1
-        each = function[at]
-        pushed = _pushed_bytes(each)
-        if not goes_on(each) or pushed is None or "rax" in registers_written(each):
-            return None
-        on_stack -= pushed
-        if is_emulated(each.bytes) and on_stack == wanted_bytes:
-            return each.address if not is_branch(each) or _dies(each, function) else None
-        if is_branch(each):
-            return None
-    return None
-
-
-def _dies(jump: "capstone.CsInsn", function: "list[capstone.CsInsn]") -> bool:
-    """Say whether a jump, if taken, leads to the end of the function: calls that do not return."""
-    target = direct_target(jump)
-    behind = [each for each in function if target is not None and each.address >= target]
-    return (
-        is_jump(jump)
-        and bool(behind)
-        and behind[0].address == target
-        and behind[-1].mnemonic == "call"
-        and not any(is_jump(each) or is_return(each) for each in behind)
-    )
-
-
-def _pushed_bytes(instruction: "capstone.CsInsn") -> int | None:
-    """Return by how much an instruction makes the stack longer; None: who knows."""
-    if "rsp" not in registers_written(instruction):
-        return 0
-    register, _, number = instruction.op_str.partition(", ")
-    if instruction.mnemonic == "push":
-        return _WORD_BYTES
-    if instruction.mnemonic == "pop" and register != "rsp":
-        return -_WORD_BYTES
-    if instruction.mnemonic in _SIGNS and register == "rsp" and number[:1].isdecimal():
-        return _SIGNS[instruction.mnemonic] * int(number, 0)
-    return None
-
-
-_SIGNS = {"sub": 1, "add": -1}
 
 
 def return_sites(

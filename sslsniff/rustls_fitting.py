@@ -5,23 +5,25 @@ connection's TLS version is known.
 """
 
 from sslsniff.elf import Elf
-from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.parts import Part, Probe, ReturnStyle, UnfitError, Unprobed
 from sslsniff.placing import entry_probes
 from sslsniff.plans.rustls import LAYOUTS, METHODS, nearest
 from sslsniff.rustls import Version, find_rustls
 from sslsniff.symbols import Function
 
 LIBRARY = "rustls"
-_STYLE = ReturnStyle.INSTRUCTIONS  # a return probe turns a panic into an abort: ``plans.rustls``
+# A return probe turns a panic into an abort: ``plans.rustls``.
+_STYLE = ReturnStyle.PLAIN_INSTRUCTIONS
 
 
-def fit_rustls(elf: Elf) -> tuple[list[Part], list[str]]:
-    """Return the parts of a file that are rustls, and what is left out of it, and why.
+def fit_rustls(elf: Elf) -> tuple[list[Part], list[str], list[Unprobed]]:
+    """Return the parts of a file that are rustls, what they leave out, and what is not probed.
 
-    Raises ``ElfError`` if the file is damaged.
+    With the reason of each. Raises ``ElfError`` if the file is damaged.
     """
     search = find_rustls(elf)
-    left_out = list(search.refusals)
+    unprobed = [Unprobed(LIBRARY, LIBRARY, *refused) for refused in search.refused]
+    left_out = list(search.doubts)
     groups: dict[tuple[Version, int | None], list[Probe]] = {}
     for found in search.found:
         if found.version is None:
@@ -35,7 +37,10 @@ def fit_rustls(elf: Elf) -> tuple[list[Part], list[str]]:
             left_out.append(str(unfit))
         else:
             groups.setdefault((found.version, found.tls_version), []).extend(probes)
-    return [make_part(*key, probes) for key, probes in groups.items()], left_out
+    if left_out and not groups:
+        releases = ", ".join(search.versions) or None
+        unprobed.append(Unprobed(LIBRARY, LIBRARY, releases, "; ".join(left_out)))
+    return [make_part(*key, probes) for key, probes in groups.items()], left_out, unprobed
 
 
 def make_part(version: Version, tls_version: int | None, probes: list[Probe]) -> Part:

@@ -1,11 +1,19 @@
 """What a source of events can do: a live capture, or a recorded one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from sslsniff.lanes import Lanes
-from sslsniff.model import Loss
+from sslsniff.model import Loss, NotProbed
 from sslsniff.wire import Event
+
+IsOver = Callable[[], bool]
+"""Says whether the time for something is over."""
+
+
+def never() -> bool:
+    """Say that there is time."""
+    return False
 
 
 class Source(Protocol):
@@ -35,5 +43,12 @@ class Source(Protocol):
     def left_out(self) -> int | None:
         """Return how many connections sampling left out; None where it was not asked for."""
 
-    def finish(self) -> Iterator[Event]:
-        """Stop, and yield what is left. The source is not used again."""
+    def not_probed(self) -> list[NotProbed] | None:
+        """Return the TLS libraries of which nothing is shown; None where that is not known."""
+
+    def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
+        """Stop, and yield what is left. The source is not used again.
+
+        From when it ``is_drained`` plaintext is only counted as lost, and from when it
+        ``is_skipped`` nothing is.
+        """

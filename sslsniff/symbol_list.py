@@ -15,6 +15,7 @@ from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape, escape_json
 from sslsniff.inlined import Inlinings, find_inlined
+from sslsniff.limits import OverTimeError, limited
 from sslsniff.sites import MACHINES, best_site
 from sslsniff.symbols import Function, Symbol
 from sslsniff.usdt import find_static_probes
@@ -22,8 +23,30 @@ from sslsniff.usdt import find_static_probes
 Object = dict[str, Any]
 
 _MOST_SECONDS = 10.0
+# All 115,000 functions of Node.js take 25 s and 180 MB.
+_MOST_CPU_S = 600
+_MOST_MEMORY_BYTES = 2 << 30
 _MAYBE_INLINED = "a function that matches may have been inlined into its callers"
 _LINE = "{:<12} {:<12} {:>8}  {:<16}  {}"
+
+
+def print_symbols_in_time(
+    path: str,
+    pattern: re.Pattern[str] | None,
+    note: Callable[[str], None],
+    *,
+    as_json: bool = False,
+    mangled: bool = False,
+) -> int:
+    """Do what ``print_symbols`` does, within limits: raises ``ElfError`` beyond them, too."""
+    try:
+        with limited(_MOST_CPU_S, _MOST_MEMORY_BYTES):
+            return print_symbols(path, pattern, note, as_json=as_json, mangled=mangled)
+    except OverTimeError:
+        over = f"{_MOST_CPU_S} s of CPU"
+    except MemoryError:
+        over = f"{_MOST_MEMORY_BYTES >> 30} GB of memory"
+    raise ElfError(f"{path} takes more than {over}", "see readelf or objdump")
 
 
 def print_symbols(
@@ -44,13 +67,14 @@ def print_symbols(
             elf.add_symbols(debug.symbols, debug.path)
         listing = _Listing(elf, pattern)
         found = 0
-        if not as_json:
-            print(_LINE.format("address", "offset", "size", "probe", "function"))
         for each in listing.objects():
+            if not found and not as_json:
+                print(_LINE.format("address", "offset", "size", "probe", "function"))
             found += 1
             print(_json(each) if as_json else _line(each, mangled=mangled))
-    for line in listing.doubts():
-        note(f"{path}: {line}")
+    doubt = listing.doubt(found)
+    if doubt is not None:
+        note(f"{path}: {doubt}")
     return 0 if found else 1
 
 
@@ -77,18 +101,20 @@ class _Listing:
             if self._is_wanted(f"{probe.provider}:{probe.name}"):
                 yield {"type": "usdt", **probe._asdict(), "offset": self._offset(probe.address)}
 
-    def doubts(self) -> Iterator[str]:
-        """Yield what may be missing, when the objects were told."""
+    def doubt(self, found: int) -> str | None:
+        """Return what may be missing after so many objects; None where that is nothing."""
         if not self._functions:
-            yield "it has no symbols: build it with symbols, or install its debug file"
+            return "it has no symbols: build it with symbols, or install its debug file"
         if self._pattern is None:
-            return
+            return None
+        maybe = _MAYBE_INLINED if found else f"nothing in it matches; {_MAYBE_INLINED}"
         if self._inlinings is None:
-            yield f"{_MAYBE_INLINED}: there is no debug info that would tell"
-        elif not self._inlinings.is_whole:
-            yield f"{_MAYBE_INLINED}: debug info was read for {_MOST_SECONDS:.0f} s, not to its end"
-        elif not self._inlinings.places:
-            yield f"{_MAYBE_INLINED}: the debug info that there is tells of none"
+            return f"{maybe}: there is no debug info that would tell"
+        if not self._inlinings.is_whole:
+            return f"{maybe}: debug info was read for {_MOST_SECONDS:.0f} s, not to its end"
+        if not self._inlinings.places:
+            return f"{maybe}: the debug info that there is tells of none"
+        return None
 
     def _is_wanted(self, *names: str) -> bool:
         return self._pattern is None or any(map(self._pattern.search, names))

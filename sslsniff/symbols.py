@@ -6,8 +6,10 @@ A table is searched for names, never walked: of a program with 300,000 functions
 import struct
 from array import array
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
+from sslsniff import gnu_hash
 from sslsniff.region import Region
 
 # elf(5)
@@ -16,6 +18,8 @@ _NAME = struct.Struct("<I")
 _WORDS = _SYMBOL.size // _NAME.size
 _STT_FUNC = 2
 _USUAL_NAME_BYTES = 256
+# A linker writes a name once; what has it more often is made to take long.
+_MOST_PLACES = 1000
 
 
 class Function(NamedTuple):
@@ -33,15 +37,26 @@ class Symbol(NamedTuple):
 
 
 class Symbols(NamedTuple):
-    """A symbol table, and the string table that has its names."""
+    """A symbol table, the string table that has its names, and the table of their hashes, if any.
+
+    That is of the symbols that others can link with.
+    """
 
     entries: Region
     names: Region
+    hashes: Region | None = None
 
     def function(self, name: str) -> Function | None:
         """Return the function called ``name`` as the table has it; its size may be 0, unknown."""
+        if self.hashes is not None:
+            indices = gnu_hash.candidates(self.hashes, name)
+            named = (self.function_at(each) for each in indices if self.name(each) == name)
+            return next(filter(None, named), None)
         # The name may be the end of a longer one: linkers merge them.
-        for place in self.names.places(name.encode() + b"\0"):
+        places = self.names.places(name.encode() + b"\0")
+        for place in islice(places, _MOST_PLACES):
+            if not place:  # an index of 0 is no name (System V ABI, Symbol Table)
+                continue
             for at in self.entries.places(_NAME.pack(place)):
                 if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= self.entries.size:
                     found = _function(self.entries.read(at, _SYMBOL.size))
@@ -69,6 +84,12 @@ class Symbols(NamedTuple):
             return None
         (name_at,) = _NAME.unpack(self.entries.read(index * _SYMBOL.size, _NAME.size))
         return self._name(name_at)
+
+    def function_at(self, index: int) -> Function | None:
+        """Return the function whose symbol has this index; None where it is none of the file's."""
+        if not 0 < index < self.entries.size // _SYMBOL.size:
+            return None
+        return _function(self.entries.read(index * _SYMBOL.size, _SYMBOL.size))
 
     def _start(self, place: int) -> int:
         """Return where the name begins that ``place`` is in."""

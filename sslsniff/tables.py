@@ -14,13 +14,14 @@ from sslsniff.parts import Part
 from sslsniff.plans.rustls import RustlsLayout
 from sslsniff.targets import Scope
 
-MOST_LAYOUTS = 1024
+LAYOUT_BITS = 10  # of an attach cookie
+MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIQQQ")
 _LAYOUT = struct.Struct("<I14iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBx")
+_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBxI4x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
@@ -45,6 +46,7 @@ _LOST_EXITS = 13
 _LOST_ENDS = 14
 _LOST_CLOSES = 15
 _UNFOLLOWED = 16
+_UNMATCHED_CALLS = 17
 
 
 def _only(values: Iterable[T]) -> T | None:
@@ -73,12 +75,20 @@ class Tables:
         self._call_limit_bytes = call_limit_bytes
         self._write_config(stopped=False)
         for pid in scope.pids:
-            self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
+            self.watch(pid)
         for uid in scope.uids:
             self._loader.update("uids", _U32.pack(uid), _U32.pack(0))
         for comm in scope.comms:
             name = comm.encode()[: _COMM_BYTES - 1].ljust(_COMM_BYTES, b"\0")
             self._loader.update("comms", name, _U32.pack(0))
+
+    def watch(self, pid: int) -> None:
+        """Watch a process, and from now on its children."""
+        self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
+
+    def unwatch(self, pid: int) -> None:
+        """Do not wait for a process that is gone."""
+        self._loader.delete("pids", _U32.pack(pid))
 
     def stop(self) -> None:
         """End the capture in one moment: probes go away one after the other."""
@@ -153,6 +163,10 @@ class Tables:
     def untracked_calls(self) -> int:
         """Return how many calls passed unseen because a table was full."""
         return self._counter(_UNTRACKED_CALLS)
+
+    def unmatched_calls(self) -> int:
+        """Return how many calls moved bytes and ended without their entry being known."""
+        return self._counter(_UNMATCHED_CALLS)
 
     def left_out(self) -> int:
         """Return how many connections on which something passed were left out."""

@@ -7,74 +7,84 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff import debug_files, plan_cache, procfs
-from sslsniff.attachments import Attachment, Refusal, make_attachment
-from sslsniff.elf import Elf
+from sslsniff import procfs
+from sslsniff.attachments import Attachment, Refusal
+from sslsniff.elf import open_file
 from sslsniff.errors import ElfError, TargetError
-from sslsniff.kernel import release
-from sslsniff.parts import ReturnStyle
+from sslsniff.planning.planning import Planning
 from sslsniff.plans import PLANS
+
+_WAIT_S = 1.0
+_GONE = Refusal("the process is gone")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What to watch: all that is given must fit; empty means any.
 
-    ``libraries`` are names or paths; ``programs`` are files to probe beside those that
-    processes map already, such as a command that is about to start.
+    ``pids`` are watched with all their descendants if ``follows_children``. ``libraries`` are names
+    or paths; ``programs`` are files to probe beside those that processes map already, such as a
+    command that is about to start.
     """
 
     pids: tuple[int, ...] = ()
+    follows_children: bool = True
     uids: tuple[int, ...] = ()
     comms: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
 
-def plan_file(
-    path: str, handle: str | None = None, style: ReturnStyle | None = None
-) -> Attachment | Refusal:
-    """Return what to attach to the file at ``path``, or why nothing.
+class Unreachable(NamedTuple):
+    """A file that a process has mapped and that sslsniff has no path to.
 
-    ``handle`` is another path to open it by, where by its own another file may be found by now;
-    ``style`` is how returns are seen, None: as is safe on this kernel.
+    It is deleted, or of another mount namespace, and /proc/PID/map_files may not be followed.
     """
-    style = style or _safe_style()
-    try:
-        with Elf(path, handle) as elf:
-            known = plan_cache.load(path, elf.status, style)
-            if known is not None and not _is_outdated(known, elf):
-                return known
-            found = make_attachment(elf, style)
-            # Of other files nothing is kept: they are many, and found out as fast as remembered.
-            if isinstance(found, Attachment) or found.is_tls or elf.debug_file:
-                plan_cache.store(found, elf.status, style)
-            return found
-    except ElfError as error:
-        return Refusal(error.fact, remedy=error.remedy)
+
+    pid: int
+    path: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} of process {self.pid} cannot be opened: run sslsniff as root, or with"
+            " CAP_CHECKPOINT_RESTORE (Linux 5.9)"
+        )
 
 
-def _safe_style() -> ReturnStyle:
-    safe = release.has_safe_return_probes()
-    return ReturnStyle.TRAMPOLINE if safe else ReturnStyle.INSTRUCTIONS
+def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
+    """Return of each path what to attach to the file there, or why nothing."""
+    plans: dict[str, Attachment | Refusal] = {}
+
+    def take_finished() -> None:
+        planning.wait(_WAIT_S)
+        for each in planning.finished():
+            plans[each.path] = each.plan
+            each.close()
+
+    for path in paths:
+        try:
+            planning.add(path, open_file(path))
+        except ElfError as error:
+            plans[path] = Refusal(error.fact, remedy=error.remedy)
+        while planning.is_full:
+            take_finished()
+    while planning.is_busy:
+        take_finished()
+    return plans
 
 
-def _is_outdated(known: Attachment | Refusal, elf: Elf) -> bool:
-    """Say whether symbols have come that were missing: with a debug file."""
-    return isinstance(known, Refusal) and bool(known.remedy) and debug_files.find(elf) is not None
-
-
-def candidates(scope: Scope) -> Iterator[str]:
+def candidates(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
     """Yield the files that may be worth a probe for ``scope``, each once.
 
-    Raises ``TargetError`` where a process, program or library that it names does not exist.
+    Those that processes map and that this one cannot open are appended to ``unreachable``. Raises
+    ``TargetError`` where a process, program or library that it names does not exist.
     """
     if scope.libraries:
         files = [each for name in scope.libraries for each in _named_files(name)]
     elif scope.programs:
         files = [*map(_program, scope.programs), *_known_libraries()]
     else:
-        files = list(_mapped_files(scope))
+        files = list(_mapped_files(scope, unreachable))
         # Those of processes to come, too. Where the processes use none by now (a shell), all that
         # there will be to see is what they open or start, and the first of that may be over soon.
         known = list(_known_libraries())
@@ -154,29 +164,45 @@ def _program(name: str) -> str:
     return shutil.which(words[0]) or path if words else path
 
 
-def _mapped_files(scope: Scope) -> Iterator[str]:
-    seen: set[tuple[int, int]] = set()
-    for process in _processes(scope):
+def members(scope: Scope) -> list[int]:
+    """Return the processes that ``scope`` names, with the descendants that they have now."""
+    return procfs.descendants(scope.pids) if scope.follows_children else list(scope.pids)
+
+
+def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
+    seen: set[tuple[str, int, int]] = set()
+    for process in processes(scope):
         for file in procfs.mapped_files(process.pid):
-            if (file.device, file.inode) not in seen:
-                seen.add((file.device, file.inode))
-                path = procfs.file_path(process.pid, file)
-                if path is not None:
-                    yield path
+            if file[:3] in seen:
+                continue
+            path = procfs.file_path(process.pid, file)
+            if path is not None:
+                seen.add(file[:3])
+                yield path
+            elif unreachable is not None and procfs.exists(process.pid):
+                unreachable.append(Unreachable(process.pid, file.path))
 
 
-def _processes(scope: Scope) -> Iterator[procfs.Process]:
-    for pid in scope.pids or procfs.pids():
+def processes(scope: Scope) -> Iterator[procfs.Process]:
+    """Yield the processes that ``scope`` asks for; raises ``TargetError`` where one is not there.
+
+    The libraries that it asks for do not count.
+    """
+    for pid in members(scope) if scope.pids else procfs.pids():
         process = procfs.process(pid)
         if process is None:
-            if scope.pids:
+            if pid in scope.pids:
                 raise no_process(pid)
             continue
-        if scope.uids and process.uid not in scope.uids:
-            continue
-        if scope.comms and not _has_name(process, scope.comms):
-            continue
-        yield process
+        if is_member(scope, process):
+            yield process
+
+
+def is_member(scope: Scope, process: procfs.Process) -> bool:
+    """Say whether a process has a user and a name that ``scope`` asks for."""
+    return (not scope.uids or process.uid in scope.uids) and (
+        not scope.comms or _has_name(process, scope.comms)
+    )
 
 
 def no_process(pid: int) -> TargetError:
@@ -208,16 +234,22 @@ def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
     A process that was asked for is told of even where it uses none. Raises ``TargetError`` where
     one of ``pids`` does not exist.
     """
-    known: dict[tuple[int, int], tuple[str, Attachment | Refusal]] = {}
-    for process in _processes(Scope(pids=tuple(pids))):
-        files = {}
-        for file in procfs.mapped_files(process.pid):
-            key = (file.device, file.inode)
-            if key not in known and (path := procfs.file_path(process.pid, file)) is not None:
-                known[key] = (path, plan_file(path))
-            path, plan = known.get(key, ("", Refusal("the process is gone")))
+    paths: dict[tuple[str, int, int], str | None] = {}
+    mapped: list[tuple[procfs.Process, list[procfs.MappedFile]]] = []
+    for process in processes(Scope(pids=tuple(pids), follows_children=False)):
+        files = procfs.mapped_files(process.pid)
+        mapped.append((process, files))
+        for file in files:
+            if file[:3] not in paths:
+                paths[file[:3]] = procfs.file_path(process.pid, file)
+    with Planning() as planning:
+        plans = plan_all((path for path in paths.values() if path is not None), planning)
+    for process, files in mapped:
+        found = {}
+        for file in files:
+            plan = plans.get(paths[file[:3]] or "", _GONE)
             if isinstance(plan, Attachment) or plan.is_tls:
-                files[file.path] = plan
-        hidden = not files and procfs.is_hidden(process.pid)
-        if files or hidden or pids:
-            yield Usage(process, files, hidden)
+                found[file.path] = plan
+        hidden = not found and procfs.is_hidden(process.pid)
+        if found or hidden or pids:
+            yield Usage(process, found, hidden)

@@ -11,7 +11,17 @@ from sslsniff.conversation import Conversation
 from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
 from sslsniff.lanes import Lane
-from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, Summary
+from sslsniff.memory_limit import MemoryLimit
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Loss,
+    LossCause,
+    NotProbed,
+    Summary,
+)
 from sslsniff.open_exchange import BodyRoom
 from sslsniff.sinks.base import Sink
 from sslsniff.unrecognised import Unrecognised
@@ -43,6 +53,7 @@ class Tracer:
         self._waits = Waits(self._audience.wait)
         wants_bodies = any(sink.wants_bodies for sink in sinks)
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
+        self._memory = MemoryLimit()
         self._conversations: dict[str, Conversation] = {}
         self._first_ns: int | None = None
         self.last_ns = 0
@@ -60,7 +71,7 @@ class Tracer:
         if self._decodes:
             decoder = Carried(Detector(alpn=connection.alpn, frames=self._frames))
             self._conversations[connection.id] = Conversation(
-                connection, decoder, self._audience, self._waits, self._room
+                connection, decoder, self._audience, self._waits, self._room, self._memory
             )
 
     def chunk(self, chunk: Chunk) -> None:
@@ -118,17 +129,25 @@ class Tracer:
         self._audience.closed(connection, time_ns)
         self._conversations.pop(connection.id, None)
 
-    def finish(self, counted: Sequence[Loss] = (), left_out: int | None = None) -> None:
+    def finish(
+        self,
+        counted: Sequence[Loss] = (),
+        left_out: int | None = None,
+        not_probed: list[NotProbed] | None = None,
+    ) -> None:
         """End what is still open, though its connection is not; tell the sinks the figures.
 
         ``counted`` is what the source knows as lost: of connections that were never told of, too;
-        ``left_out`` how many connections it left out.
+        ``left_out`` how many connections it left out, ``not_probed`` the TLS libraries that it
+        could not see.
         """
         for conversation in self._conversations.values():
             conversation.break_off(self.last_ns)
         totals = self.totals
         totals.exchanges = self._audience.exchanges if self._decodes else None
+        totals.evictions = self._memory.evictions
         totals.left_out = left_out
+        totals.not_probed = not_probed
         totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
         totals.lossy_connections = list(self._lossy.values())
         placed = {

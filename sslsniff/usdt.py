@@ -5,7 +5,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.elf import Elf, notes
+from sslsniff.elf import Elf
+from sslsniff.elf_format import notes
 
 _SECTION, _BASE_SECTION = ".note.stapsdt", ".stapsdt.base"
 _OWNER, _KIND = b"stapsdt", 3

@@ -22,36 +22,37 @@ class Waits:
 
     def __init__(self, tell: Callable[[Connection, Wait, int], None]) -> None:
         self._tell = tell
-        self._since: dict[_Key, tuple[Connection, int]] = {}
-        self._untold: dict[_Key, int] = {}  # since when, the oldest first
+        self._since: dict[str, dict[_Key, int]] = {}  # by connection
+        self._untold: dict[_Key, tuple[Connection, int]] = {}  # since when, the oldest first
 
     def take(self, connection: Connection, stall: Stall, time_ns: int) -> None:
         """Take the news that a side waits, or no longer."""
         key = connection.id, stall.side, stall.stream
+        since = self._since.setdefault(connection.id, {})
         if stall.waits:
-            self._since[key] = connection, time_ns
-            self._untold[key] = time_ns
-        elif key in self._since:
-            self._end(key, time_ns, is_over=True)
+            since[key] = time_ns
+            self._untold[key] = connection, time_ns
+        elif key in since:
+            self._end(connection, key, since.pop(key), time_ns, is_over=True)
 
     def tick(self, now_ns: int) -> None:
         """Tell of those that have lasted for a while, each once."""
         while self._untold:
-            key, since_ns = next(iter(self._untold.items()))
+            key, (connection, since_ns) = next(iter(self._untold.items()))
             if now_ns - since_ns < TOLD_AFTER_NS:
                 return
             del self._untold[key]
-            connection, _ = self._since[key]
             _, side, stream = key
             self._tell(connection, Wait(stream, side, since_ns, is_over=False), now_ns)
 
     def close(self, connection: Connection, time_ns: int) -> None:
         """Tell of those that last to the end of ``connection``, or of the capture."""
-        for key in [each for each in self._since if each[0] == connection.id]:
-            self._end(key, time_ns, is_over=False)
+        for key, since_ns in self._since.pop(connection.id, {}).items():
+            self._end(connection, key, since_ns, time_ns, is_over=False)
 
-    def _end(self, key: _Key, time_ns: int, *, is_over: bool) -> None:
-        connection, since_ns = self._since.pop(key)
+    def _end(
+        self, connection: Connection, key: _Key, since_ns: int, time_ns: int, *, is_over: bool
+    ) -> None:
         self._untold.pop(key, None)
         _, side, stream = key
         if time_ns - since_ns >= WORTH_TELLING_NS:

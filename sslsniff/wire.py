@@ -136,12 +136,13 @@ Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 Record = Event | Paired | SocketGone | LeftOut
 """What the kernel tells, also of halves of connections."""
 
-_DATA_KIND = 2
+DATA_KIND = 2
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 _DATA_BYTES = DATA.size
-_STEP = struct.Struct("<I4xHBBIQQQII")  # what a lane needs of DATA, behind a record's length
+HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
+"""What a record begins with that is of ``DATA_KIND``, its length in the ring first."""
 _PLAINTEXT_AT = HEADER_BYTES + _DATA_BYTES
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
@@ -185,14 +186,14 @@ def hand_over(
 
     Without a call that can be spared: most of what there is to read goes this way.
     """
-    unpack, lent, data = _STEP.unpack_from, lanes.get, records.data
+    unpack, lent, data = HEAD_OF_DATA.unpack_from, lanes.get, records.data
     taker: Lane | None = None
     try:
         while (at := records.position) < records.end:
             length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
                 data, at
             )
-            if kind == _DATA_KIND and length < DISCARDED and size == span and size and not cut:
+            if kind == DATA_KIND and length < DISCARDED and size == span and size and not cut:
                 key = connection << 1 | direction  # lane_key, without the call
                 lane = lent(key) or lent(aliases.get(key, 0))
                 if lane is not None and position == lane.position:
@@ -313,7 +314,7 @@ def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
 
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     1: _parse_opened,
-    _DATA_KIND: _parse_data,
+    DATA_KIND: _parse_data,
     3: _parse_addresses,
     4: _parse_closed,
     5: _parse_exited,

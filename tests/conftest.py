@@ -1,11 +1,16 @@
 """What all tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 # A machine under load is slow, and nothing here tests its speed.
 settings.register_profile("sslsniff", deadline=None)
 settings.load_profile("sslsniff")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,13 +18,19 @@ _PATIENCE_S = 300
 
 
 class _Package(NamedTuple):
-    """A package of a suite; ``base``: the suite with the C library that it needs beside it."""
+    """A package of a suite, the file in it, and other packages ``beside`` it that this needs.
+
+    ``base``: the suite with the C library that it needs beside it.
+    """
 
     suite: str
     name: str
     base: str | None = None
+    file: str = "lib*ssl.so.?*"
+    beside: tuple[str, ...] = ()
 
 
+_MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
     "3.0": _Package("bookworm", "libssl3"),
@@ -33,6 +39,11 @@ _PACKAGES = {
     "4.0": _Package("experimental", "libssl4", base="sid"),
     "boringssl": _Package("trixie", "android-libboringssl"),
     "wolfssl": _Package("bookworm", "libwolfssl35"),
+    "wolfssl-static": _Package("bookworm", "libwolfssl-dev", None, "libwolfssl.a"),
+    "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
+    "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
+    "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
+    "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
@@ -53,7 +64,8 @@ class Library(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return min(self.folder.glob(f"usr/lib/{_FOLDERS[self.architecture]}/**/lib*ssl.so.?*"))
+        file = _PACKAGES[self.series].file
+        return min(self.folder.glob(f"usr/lib/{_FOLDERS[self.architecture]}/**/{file}"))
 
     @property
     def loader(self) -> list[str | Path]:
@@ -106,7 +118,8 @@ def library(series: str, architecture: str = "amd64") -> Library:
 
 
 def _fetch(package: _Package, folder: Path, architecture: str) -> str:
-    version = unpack(package.suite, [package.name], folder, architecture)[package.name]
+    names = [package.name, *package.beside]
+    version = unpack(package.suite, names, folder, architecture)[package.name]
     if package.base and architecture == "amd64":
         unpack(package.base, _BASE, folder)
     return version

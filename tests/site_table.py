@@ -7,13 +7,26 @@ from pathlib import Path
 from sslsniff.attachments import Attachment, make_attachment
 from sslsniff.elf import Elf
 from sslsniff.parts import Probe, ReturnStyle
-from sslsniff.sites import MACHINES, best_site
+from sslsniff.sites import MACHINES, Cost, best_site
 from tests import libraries
-from tests.unit import test_aarch64
+from tests.unit import test_aarch64, test_call_chains
 
 PAGE = Path(__file__).parent.parent / "docs/sites.md"
 _BEGIN, _END = "<!-- {} -->\n", "<!-- end -->\n"
-_DIRECTIONS = {"c_read": "read", "c_write": "write"}
+_SHOWN = {"boringssl": "BoringSSL"}
+_READS, _WRITES, _DATAGRAMS = (
+    test_call_chains.READS,
+    test_call_chains.WRITES,
+    test_call_chains.DATAGRAMS,
+)
+_QUIC_READS, _QUIC_WRITES = (signature for signature, _ in test_call_chains.QUIC)
+_NAMES = {
+    (_READS, True): "ssl3_read_internal",
+    (_WRITES, True): "ssl3_write_bytes",
+    **{(signature, False): "do_dtls1_write" for signature in _DATAGRAMS},
+    (_QUIC_READS, False): "quic_read",
+    (_QUIC_WRITES, False): "ossl_quic_write_flags",
+}
 
 
 def main() -> int:
@@ -32,19 +45,31 @@ def written(page: str) -> str:
 
 def x86_64() -> str:
     """Return the table of what is probed by default on this machine's kind."""
-    lines = ["| OpenSSL | function | enter | return |", "|---|---|---|---|"]
-    for series in libraries.OPENSSL:
+    lines = ["| library | function | enter | return |", "|---|---|---|---|"]
+    for series in (*libraries.OPENSSL, "boringssl"):
         with Elf(str(libraries.library(series).path)) as elf:
-            found = make_attachment(elf, ReturnStyle.TRAMPOLINE)
+            found = make_attachment(elf, ReturnStyle.INSTRUCTIONS)
             assert isinstance(found, Attachment)
-            for name, enter, leave in _functions(elf, found.probes):
-                lines.append(f"| {series} | {name} | {enter} | {leave} |")
+            inner = _inner(elf) if series in libraries.OPENSSL else {}
+            shown = _SHOWN.get(series, f"OpenSSL {series}")
+            for name, enter, leave in _functions(elf, found.probes, inner):
+                lines.append(f"| {shown} | {name} | {enter} | {leave} |")
     return "\n".join(lines) + "\n"
 
 
-def _functions(elf: Elf, probes: tuple[Probe, ...]) -> Iterator[tuple[str, str, str]]:
+def _inner(elf: Elf) -> dict[int, str]:
+    """Return the inner functions that are probed, which have no symbols, by address."""
+    return {
+        link.function.address: _NAMES[link.signature, link.is_usual]
+        for link in test_call_chains.links(elf)
+    }
+
+
+def _functions(
+    elf: Elf, probes: tuple[Probe, ...], inner: dict[int, str]
+) -> Iterator[tuple[str, str, str]]:
     """Yield each function that has probes, where it is entered, and where its return is seen."""
-    names = {each.function.address: f"`{each.name}`" for each in elf.functions()}
+    names = inner | {each.function.address: each.name for each in elf.functions()}
     at: dict[int, list[Probe]] = {}
     code = next(elf.executable())
     first = code.address - elf.offset(code.address)
@@ -53,26 +78,12 @@ def _functions(elf: Elf, probes: tuple[Probe, ...]) -> Iterator[tuple[str, str, 
         assert function is not None
         at.setdefault(function.address, []).append(probe)
     for start, own in at.items():
-        places = ["", ""]
-        for probe in own:
-            inside = f"+{first + probe.offset - start}, {probe.cost.value}"
-            is_return = probe.program.endswith("_return")
-            places[is_return] = "return probe there" if probe.is_return else inside
-            if probe.is_return and len(own) == 1:
-                places[is_return] = f"return probe at {inside}"
-        yield names.get(start) or _unnamed(own), *places
-
-
-def _unnamed(own: list[Probe]) -> str:
-    """Return what a function without a symbol is: the internal one, or one of a BIO."""
-    direction = next(
-        word
-        for each in own
-        for begin, word in _DIRECTIONS.items()
-        if each.program.startswith(begin)
-    )
-    is_internal = any(each.is_return for each in own)
-    return f"`ssl_{direction}_internal`" if is_internal else f"`ssl_{direction}` of `BIO_f_ssl`"
+        places: tuple[dict[str, None], ...] = ({}, {})
+        for probe in sorted(own, key=lambda each: each.offset):
+            place = f"+{first + probe.offset - start}"
+            dear = "" if probe.cost is Cost.EMULATED else f", {probe.cost.value}"
+            places[probe.program.endswith("_return")][place + dear] = None
+        yield f"`{names[start]}`", ", ".join(places[0]), ", ".join(places[1])
 
 
 def aarch64() -> str:

@@ -23,6 +23,11 @@ class HeaderBlock:
         self.is_given_up = False
         self.add(fragment)
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes."""
+        return len(self.data) + self.lost.held_bytes
+
     def add(self, fragment: bytes) -> None:
         """Take the next fragment; of a block that was given up it is counted only."""
         if self.is_given_up:

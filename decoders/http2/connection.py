@@ -10,17 +10,19 @@ HPACK tables (64 KiB each by RFC 7541's count), two times ``_MAX_STREAMS`` small
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.http2 import frames
 from sslsniff.decoders.http2.block import HeaderBlock
+from sslsniff.decoders.http2.direction import STREAM_BYTES, Direction
 from sslsniff.decoders.http2.frame_view import FrameView
 from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
-from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.reader import BYTES_LOST, FrameReader
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
     BodyInDoubt,
     Header,
+    Headers,
     Message,
     MessageEnd,
     Side,
@@ -32,25 +34,13 @@ _REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
 _REQUEST_END, _RESPONSE_END = 4, 8
 _CLOSED = 16  # reset or given up: what still comes for it is not told
 _MAX_STREAMS = 4096  # that are open; and of those that are closed, the last
+_MAX_GOAWAYS = 64  # each may concern all streams; one or two are usual
 
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
 _INTERRUPTED = "header block interrupted"
 _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
-
-
-class _Direction:
-    """What one side sends: its reader, its HPACK table, the header block that is not complete."""
-
-    __slots__ = ("block", "end", "goaway", "head", "hpack", "reader")
-
-    def __init__(self, reader: FrameReader, head: int, end: int) -> None:
-        self.reader = reader
-        self.head, self.end = head, end
-        self.hpack = HpackDecoder()
-        self.block: HeaderBlock | None = None
-        self.goaway = 1 << 31
 
 
 class Http2:
@@ -62,6 +52,7 @@ class Http2:
     """
 
     protocol = "http/2"
+    growth = 128  # entries of HPACK's tables, of two bytes each
 
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
         self._view = FrameView() if frames else None
@@ -71,8 +62,8 @@ class Http2:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
             if self._view:
                 self._view.forget()  # the client's first settings were a header of HTTP/1
-        self._client = _Direction(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
-        self._server = _Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
+        self._client = Direction(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
+        self._server = Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Take the next bytes that ``side`` sent."""
@@ -91,15 +82,22 @@ class Http2:
         """Return what all frames came to, where frames are shown."""
         return [self._view.totals()] if self._view else []
 
-    def end(self, side: Side) -> list[Message]:
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``; what is kept to show frames is about that of streams again."""
+        streams = STREAM_BYTES * (len(self._streams) + len(self._closed))
+        shown = 4 * streams if self._view else 0
+        return self._client.held_bytes + self._server.held_bytes + streams + shown
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side: the messages that it owed are aborted."""
         out: list[Message] = []
-        self._of(side).reader.end(out)
-        self._block_lost(side, "connection closed", out)
+        self._of(side).reader.end(out, reason)
+        self._block_lost(side, reason, out)
         for stream, state in list(self._streams.items()):
             owed = side is _SERVER or state & _REQUEST_HEAD
             if owed and not state & self._of(side).end:
-                self._abort(stream, side, "connection closed", out)
+                self._abort(stream, side, reason, out)
         return out
 
     # What the readers tell.
@@ -108,8 +106,11 @@ class Http2:
         """Take a piece of a DATA frame (section 6.1)."""
         state = self._state(stream)
         if not state & _CLOSED:
-            if not state & self._of(side).head:
-                self._note(stream, self._of(side).head)  # it was not seen: what follows is no head
+            direction = self._client if side is _CLIENT else self._server
+            if not state & direction.head:
+                self._note(stream, direction.head)  # it was not seen: what follows is no head
+            if direction.doubted:
+                direction.doubted.discard(stream)
             out.append(BodyData(stream, side, data, missing))
         if self._view:
             self._view.data(side, data)
@@ -150,6 +151,8 @@ class Http2:
                 details = frames.describe(kind, flags, payload)
             if fields is not None:
                 details["headers"] = fields
+                if isinstance(fields, Headers) and fields.omitted is not None:
+                    details |= {"truncated": True, "omitted": fields.omitted._asdict()}
                 self._view.note_table(side, self._of(side).hpack.size)
             self._view.frame(side, kind, flags, stream, len(payload), details, out)
 
@@ -186,7 +189,8 @@ class Http2:
             ]
             if len(busy) == 1:
                 out.append(BodyData(busy[0], side, b"", missing))
-            out += [BodyInDoubt(stream, side) for stream in busy]
+            out += [BodyInDoubt(each, side) for each in busy if each not in direction.doubted]
+            direction.doubted = set(busy)
 
     def joined(self, side: Side) -> None:
         """Note that earlier header blocks were not seen."""
@@ -265,9 +269,13 @@ class Http2:
                 self._end_message(block.stream, side, [], out)
 
     def _fields(self, side: Side, block: bytes, out: list[Message]) -> list[Header]:
-        fields, error = self._of(side).hpack.decode(block)
+        hpack = self._of(side).hpack
+        fields, error = hpack.decode(block)
         if error is not None:
             out.append(Undecoded(side, block[: frames.PREVIEW], len(block), error))
+        if hpack.omitted is not None:
+            fields = Headers(fields)
+            fields.omitted = hpack.omitted
         return fields
 
     def _on_promised(
@@ -332,7 +340,8 @@ class Http2:
         """Abort the other side's streams that will not be worked on (section 6.8)."""
         last = frames.read_u31(payload, 0)
         direction = self._of(side)
-        if last >= direction.goaway:
+        direction.goaways += 1
+        if last >= direction.goaway or direction.goaways > _MAX_GOAWAYS:
             return  # section 6.8: the number never grows
         direction.goaway = last
         theirs = 1 if side is _SERVER else 0
@@ -340,9 +349,7 @@ class Http2:
         for number in [n for n in self._streams if n > last and n & 1 == theirs]:
             self._abort(number, side, error, out)
 
-    # Streams and sides.
-
-    def _of(self, side: Side) -> _Direction:
+    def _of(self, side: Side) -> Direction:
         return self._client if side is _CLIENT else self._server
 
     def _state(self, stream: int) -> int:

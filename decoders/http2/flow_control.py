@@ -17,6 +17,10 @@ from sslsniff.decoders.messages import Side, Stall
 _DEFAULT_WINDOW = 65_535
 _MAX_STREAMS = 4096
 _MAX_PENDING = 64
+_FREE_STEPS = 1 << 18
+_STEPS_A_FRAME = 16
+"""What changes of the initial window may take, each a step for every stream: where these are more,
+who sends them means no good, and windows are unknown from then on."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class FlowControl:
 
     def __init__(self) -> None:
         self._senders: dict[Side, _Sender] | None = {side: _Sender() for side in Side}
+        self._steps_left = _FREE_STEPS
 
     def forget(self) -> None:
         """Note that frames were not seen: no window is known any more."""
@@ -78,6 +83,8 @@ class FlowControl:
         if self._senders is None or details.get("error"):
             return []
         own, other = self._senders[side], self._senders[side.other]
+        self._steps_left += _STEPS_A_FRAME
+        touched = {0, stream}
         if kind == frames.DATA:
             own.window -= length
             if stream in own.streams:
@@ -87,15 +94,15 @@ class FlowControl:
         elif kind == frames.WINDOW_UPDATE:
             self._open(other, stream, details)
         elif kind == frames.HEADERS:
-            self._begin(own, other, stream)
+            touched |= self._begin(own, other, stream)
         elif kind == frames.SETTINGS:
-            self._set(own, other, flags, details)
+            touched |= self._set(own, other, flags, details)
         if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM:
             own.drop(stream)
         elif kind == frames.RST_STREAM:
             own.drop(stream)
             other.drop(stream)
-        return self._changes(side, stream) + self._changes(side.other, stream)
+        return self._changes(side, touched) + self._changes(side.other, touched)
 
     def _open(self, sender: _Sender, stream: int, details: dict[str, Any]) -> None:
         increment = details["increment"]
@@ -106,40 +113,52 @@ class FlowControl:
             sender.streams[stream] += increment
             details["stream_window"] = sender.streams[stream]
 
-    def _begin(self, own: _Sender, other: _Sender, stream: int) -> None:
+    def _begin(self, own: _Sender, other: _Sender, stream: int) -> set[int]:
+        """Open a stream; return those that are forgotten for it."""
+        forgotten = set()
         if stream not in own.streams:
             for each in (own, other):
                 if len(each.streams) >= _MAX_STREAMS:
-                    each.drop(next(iter(each.streams)))
+                    oldest = next(iter(each.streams))
+                    each.drop(oldest)
+                    forgotten.add(oldest)
             own.streams[stream] = own.initial
             # Its window may be opened before it sends anything.
             other.streams.setdefault(stream, other.initial)
         own.sending.add(stream)
+        return forgotten
 
-    def _set(self, own: _Sender, other: _Sender, flags: int, details: dict[str, Any]) -> None:
-        """Take SETTINGS: they bind who receives them, from its acknowledgement on (6.5.3)."""
+    def _set(self, own: _Sender, other: _Sender, flags: int, details: dict[str, Any]) -> set[int]:
+        """Take SETTINGS: they bind who receives them, from its acknowledgement on (6.5.3).
+
+        Return the streams whose windows change by them.
+        """
         if not flags & frames.ACK:
             if len(other.pending) == _MAX_PENDING:
                 self.forget()
-                return
+                return set()
             other.pending.append(details["settings"].get("INITIAL_WINDOW_SIZE"))
-        elif own.pending and (initial := own.pending.popleft()) is not None:
-            # Section 6.9.2: streams that are open change by the difference, even below 0.
-            for stream in own.streams:
-                own.streams[stream] += initial - own.initial
-            own.initial = initial
+            return set()
+        initial = own.pending.popleft() if own.pending else None
+        if initial is None or initial == own.initial:
+            return set()
+        self._steps_left -= len(own.streams)
+        if self._steps_left < 0:
+            self.forget()
+            return set()
+        # Section 6.9.2: streams that are open change by the difference, even below 0.
+        for stream in own.streams:
+            own.streams[stream] += initial - own.initial
+        own.initial = initial
+        return own.sending | own.waiting
 
-    def _changes(self, side: Side, stream: int) -> list[Stall]:
-        """Return whose waiting began or ended on ``side`` with a frame on ``stream``.
-
-        One on the connection can change it for all.
-        """
+    def _changes(self, side: Side, streams: set[int]) -> list[Stall]:
+        """Return whose waiting on ``side`` began or ended, of ``streams``; 0: of all."""
         if self._senders is None:
             return []
         sender = self._senders[side]
-        looked_at = {0, stream} if stream else {0, *sender.sending, *sender.waiting}
         changes = []
-        for each in sorted(looked_at):
+        for each in sorted(streams):
             waits = sender.stopped(each)
             if waits != (each in sender.waiting):
                 (sender.waiting.add if waits else sender.waiting.discard)(each)

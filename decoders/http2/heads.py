@@ -24,7 +24,7 @@ _SLOTS: dict[str | None, int] = {
 
 
 def request_head(stream: int, fields: list[Header]) -> RequestHead:
-    """Make a request's head of its fields."""
+    """Make a request's head of its fields; these are ``Headers`` where some are omitted."""
     (method, scheme, authority, path, _), headers = _split(fields)
     return RequestHead(stream, VERSION, method, path, scheme, authority, headers)
 
@@ -67,6 +67,10 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
         else:
             rest += fields[at:]
             break
+    if type(fields) is Headers:  # not all are there: no other block's are these
+        headers = Headers(rest)
+        headers.omitted = fields.omitted
+        return slots, headers
     return slots, _shared(tuple(rest))
 
 

@@ -21,15 +21,19 @@ from hpack.huffman_table import (
 )
 from hpack.table import HeaderTable
 
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.growth import RATIO
+from sslsniff.decoders.messages import Header, Omitted
 
 DEFAULT_TABLE = 4096
 MAX_TABLE = 64 * 1024
 """The largest dynamic table that is followed; beyond it old entries become unknown."""
-MAX_LIST = 1024 * 1024
-"""The largest list of one block (RFC 9113 section 6.5.2's count); what is beyond is left out."""
+MAX_LIST = 256 * 1024
+"""The largest list of one block (RFC 9113 section 6.5.2's count), as in Chromium. What is beyond is
+left out; so it is, of all blocks, what is beyond that and ``growth.RATIO`` times their bytes."""
 
 _ENTRY_OVERHEAD = 32
+_ENTRY_BYTES = 200  # memory of an entry, beside that
+_FRAME_HEADER = 9
 _MANY = 64  # fields; fewer cannot be a bomb
 _MEMO_STRINGS = 8192
 _MEMO_STRING_BYTES = 128
@@ -51,14 +55,25 @@ class HpackError(Exception):
 
 
 class HpackDecoder:
-    """Decodes the header blocks of one direction, in order."""
+    """Decodes the header blocks of one direction, in order.
 
-    __slots__ = ("_entries", "_limit", "_size")
+    ``omitted`` is what the last block said beyond what is told; the table is right nevertheless.
+    """
+
+    __slots__ = ("_entries", "_largest", "_left", "_limit", "_size", "omitted")
 
     def __init__(self) -> None:
         self._entries: deque[tuple[Header, int]] = deque()
         self._size = 0
+        self._largest = 0  # of all entries so far
         self._limit = DEFAULT_TABLE
+        self._left = MAX_LIST  # as in growth.Growth, but only what a block leaves over counts
+        self.omitted: Omitted | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the table takes."""
+        return self._size + _ENTRY_BYTES * len(self._entries)
 
     @property
     def size(self) -> int:
@@ -71,7 +86,7 @@ class HpackDecoder:
         The table's size may have changed, too; the largest is assumed, see above.
         """
         self._entries.clear()
-        self._size = 0
+        self._size = self._largest = 0
         self._limit = MAX_TABLE
 
     def allow(self, size: int) -> None:
@@ -85,17 +100,36 @@ class HpackDecoder:
     def decode(self, block: bytes) -> tuple[list[Header], str | None]:
         """Return the block's fields, and why it could not be read to its end if so."""
         fields: list[Header] = []
+        error = None
+        self.omitted = None
         try:
             self._decode(block, fields)
-        except HpackError as error:
-            self.forget()
-            return fields, str(error)
+        except HpackError as fault:
+            error = str(fault)
         except IndexError:
+            error = "header block cut short"
+        told = RATIO * (_FRAME_HEADER + len(block))
+        if len(fields) > _MANY or len(fields) * self._largest > told:
+            self._cut(fields, told)
+        if error is not None:
             self.forget()
-            return fields, "header block cut short"
-        if len(fields) > _MANY:
-            _cut(fields)
-        return fields, None
+        return fields, error
+
+    def _cut(self, fields: list[Header], told: int) -> None:
+        """Cut a list: one octet can name a field of kilobytes again and again.
+
+        ``told`` is what may be told for the octets of the block alone.
+        """
+        most, listed = min(MAX_LIST, self._left + told), 0
+        for at, entry in enumerate(fields):
+            size = _size(entry)
+            if listed + size > most:
+                rest = fields[at:]
+                self.omitted = Omitted(len(rest), sum(map(_characters, rest)))
+                del fields[at:]
+                break
+            listed += size
+        self._left = min(MAX_LIST, self._left + told - listed)
 
     def _decode(self, block: bytes, fields: list[Header]) -> None:
         entries = self._entries
@@ -151,6 +185,8 @@ class HpackDecoder:
                 size = _size(entry)
                 entries.appendleft((entry, size))
                 self._size += size
+                if size > self._largest:
+                    self._largest = size
                 if self._size > self._limit:
                     self._evict()
                 beyond = _DYNAMIC + len(entries)
@@ -165,14 +201,8 @@ def _size(entry: Header) -> int:
     return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_OVERHEAD
 
 
-def _cut(fields: list[Header]) -> None:
-    """Cut a list to ``MAX_LIST``: one octet can name a field of kilobytes again and again."""
-    listed = 0
-    for at, entry in enumerate(fields):
-        listed += _size(entry)
-        if listed > MAX_LIST:
-            del fields[at:]
-            return
+def _characters(entry: Header) -> int:
+    return len(entry[0] or "") + len(entry[1] or "")
 
 
 def read_integer(block: bytes, pos: int, value: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ Memory: one frame other than DATA (``MAX_PAYLOAD``), or what ``FrameSync`` holds
 from enum import Enum, auto
 from typing import Protocol
 
+from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.http2.frames import (
     DATA,
     DEFAULT_MAX_FRAME,
@@ -105,6 +106,12 @@ class FrameReader:
         self._payload = bytearray()
         self._kind = self._flags = self._stream = self._length = 0
         self._left = self._pad = self._faults = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes."""
+        sync = self._sync.held_bytes if self._sync is not None else 0
+        return len(self._payload) + sync + self._lost.held_bytes
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to the sink."""
@@ -234,10 +241,10 @@ class FrameReader:
         if missing:
             self._fall_out(BYTES_LOST, missing, out)
 
-    def end(self, out: list[Message]) -> None:
+    def end(self, out: list[Message], reason: str = CLOSED) -> None:
         """Take the end of the direction; a frame cut short cannot be read."""
         if self._sync is None:
-            self._lost.reason = "connection closed"
+            self._lost.reason = reason
         self._lose_held()
         self._lost.flush(out)
 

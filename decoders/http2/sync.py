@@ -61,6 +61,7 @@ _SURE = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
 
 _ENOUGH = 3  # headers in a row
 _MAX_BLOCK = 4096  # bytes of a header block that are worth a trial
+_PLACE_BYTES = 200  # memory of a place in question
 _LONG = 256  # bytes of DATA: the next header is not just around the corner
 
 _Place = tuple[int, int, int]  # where its proof ends, where it is, headers seen; 0: one frame
@@ -84,7 +85,16 @@ class FrameSync:
     ``longest`` is the length of the longest frame that the peer allows, as far as known.
     """
 
-    __slots__ = ("_first", "_long_next", "_longest", "_next", "_places", "dropped", "held")
+    __slots__ = (
+        "_fed_bytes",
+        "_first",
+        "_long_next",
+        "_longest",
+        "_next",
+        "_places",
+        "dropped",
+        "held",
+    )
 
     def __init__(self, longest: int = DEFAULT_MAX_FRAME) -> None:
         self.held = bytearray()
@@ -92,13 +102,20 @@ class FrameSync:
         self._longest = min(longest, LONGEST)
         self._long_next = 0  # up to where long frames were looked for
         self._next = 0  # up to where places were looked for
+        self._fed_bytes = 0  # since it was asked what may be dropped
         self._first: list[_Place] = []
         self._places: list[_Place] = []
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the bytes and places in question take."""
+        return len(self.held) + _PLACE_BYTES * (len(self._places) + len(self._first))
 
     def feed(self, data: bytes) -> tuple[int, int] | None:
         """Return where in ``held`` a frame (or the preface) begins and where its proof ends."""
         held = self.held
         held += data
+        self._fed_bytes += len(data)
         base, size = self.dropped, len(held)
         if not self._next and size and PREFACE.startswith(held[: len(PREFACE)]):
             return (0, len(PREFACE)) if size >= len(PREFACE) else None
@@ -115,9 +132,13 @@ class FrameSync:
         return None
 
     def droppable(self) -> int:
-        """Return how many bytes at the front of ``held`` are in question no more."""
-        if self._first:
+        """Return how many bytes at the front of ``held`` are in question no more.
+
+        All places are looked at, so not for each byte that may come alone: 0 until more did.
+        """
+        if self._first or self._fed_bytes < len(self._places):
             return 0
+        self._fed_bytes = 0
         return min([self._next, *(place[1] for place in self._places)]) - self.dropped
 
     def drop(self, count: int) -> None:

@@ -106,6 +106,7 @@ class BccLoader:
 
     name = "bcc"
     opens_perf_events = True
+    can_hold = False  # bpf/hold.bpf.h needs types that are this kernel's
 
     def __init__(self, ring_bytes: int) -> None:
         self._bcc = import_bcc()
@@ -158,7 +159,13 @@ class BccLoader:
         return not any(True for _ in self._bpf.get_table(name.encode()))
 
     def attach_uprobes(
-        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        *,
+        is_return: bool,
+        cookies: Sequence[int],
     ) -> Detach:
         """See ``Loader``."""
         # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.

@@ -5,7 +5,7 @@ import ctypes
 import errno
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ OBJECT = Path(__file__).parent.parent / "bpf" / "sslsniff.bpf.o"
 _MOST_KEY_BYTES = 64
 
 _UPROBE_SECTION = b"uprobe"
+_SOCKET_KPROBES = ("tcp_sent", "tcp_received")
+_HOLDING = ("hold_file", "hold_mapping", "hold_program")
 
 _PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
 _FUNC_GET_ATTACH_COOKIE = 174
@@ -88,12 +90,13 @@ class LibbpfLoader:
     """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page.
 
     ``has_cookies`` says whether the kernel (since 5.15) tells a program at which library it is;
-    else every library has layout 0.
+    else every library has layout 0. ``can_hold`` loads the programs that hold threads, too.
     """
 
     name = "co-re"
 
-    def __init__(self, ring_bytes: int) -> None:
+    def __init__(self, ring_bytes: int, *, can_hold: bool = False) -> None:
+        self.can_hold = can_hold
         self._lib = open_library()
         # vfprintf's va_list cannot be read from Python: the kernel's answer in errno must do.
         self._lib.libbpf_set_print(None)
@@ -112,7 +115,9 @@ class LibbpfLoader:
             if self._links_multi:
                 self._expect_multi_links()
             if release.has_socket_tracepoints():
-                self._leave_out_kprobes()
+                self._leave_out(_SOCKET_KPROBES)
+            if not can_hold:
+                self._leave_out(_HOLDING)
             self._set_hash_map_flags()
             self._set_constants()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
@@ -125,12 +130,10 @@ class LibbpfLoader:
     def _has_helper(self, helper: int) -> bool:
         return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
 
-    def _leave_out_kprobes(self) -> None:
+    def _leave_out(self, programs: Iterable[str]) -> None:
         """Spare the verifier what nothing will be attached to."""
-        program = None
-        while program := self._lib.bpf_object__next_program(self._object, program):
-            if self._lib.bpf_program__section_name(program).startswith(b"kprobe/"):
-                self._lib.bpf_program__set_autoload(program, False)
+        for name in programs:
+            self._lib.bpf_program__set_autoload(self._program(name), False)
 
     def _expect_multi_links(self) -> None:
         program = None
@@ -190,15 +193,21 @@ class LibbpfLoader:
         return bool(self._lib.bpf_map_get_next_key(self.map_fd(name), None, key) != 0)
 
     def attach_uprobes(
-        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        *,
+        is_return: bool,
+        cookies: Sequence[int],
     ) -> Detach:
         """See ``Loader``."""
         if self._links_multi:
-            return self._link_uprobes(program, path, offsets, is_return, cookie)
-        cookie = cookie if self.has_cookies else 0
-        options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, cookie, is_return, None)
+            return self._link_uprobes(program, path, offsets, is_return, cookies)
         with contextlib.ExitStack() as attached:
-            for offset in offsets:
+            for offset, cookie in zip(offsets, cookies, strict=True):
+                given = cookie if self.has_cookies else 0
+                options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, given, is_return, None)
                 link = self._lib.bpf_program__attach_uprobe_opts(
                     self._program(program), -1, os.fsencode(path), offset, byref(options)
                 )
@@ -208,11 +217,16 @@ class LibbpfLoader:
             return attached.pop_all().close
 
     def _link_uprobes(
-        self, program: str, path: str, offsets: Sequence[int], is_return: bool, cookie: int
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        is_return: bool,
+        cookies: Sequence[int],
     ) -> Detach:
         fd = self._lib.bpf_program__fd(self._program(program))
         try:
-            link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookie=cookie)
+            link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookies=cookies)
         except OSError as error:
             raise refused_probe(program, offsets, error.errno or 0) from error
         return functools.partial(os.close, link)

@@ -44,6 +44,10 @@ class Loader(Protocol):
     def opens_perf_events(self) -> bool:
         """Say whether it attaches uprobes by perf_event_open(2), not by bpf(2)."""
 
+    @property
+    def can_hold(self) -> bool:
+        """Say whether it loaded the programs that hold threads."""
+
     def map_fd(self, name: str) -> int:
         """Return the file descriptor of a map, valid until ``close``."""
 
@@ -60,12 +64,19 @@ class Loader(Protocol):
         """Say whether the map has no key."""
 
     def attach_uprobes(
-        self, program: str, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        *,
+        is_return: bool,
+        cookies: Sequence[int],
     ) -> Detach:
         """Probe every process that maps the file ``path``, at all of these file offsets.
 
-        ``cookie`` is the index of the library's layout, for the program. Raises ``KernelError``,
-        which does not name the file.
+        ``cookies`` are what the program gets at each of them: the index of the library's layout,
+        and above that where it finds the values of the call. Raises ``KernelError``, which does not
+        name the file.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

@@ -3,22 +3,33 @@
 import threading
 from pathlib import Path
 
+from sslsniff.kernel import release
 from sslsniff.kernel.loader import Loader
 
 _BTF = Path("/sys/kernel/btf/vmlinux")
 
 
+def has_cookies(kind: str) -> bool:
+    """Say whether programs that a loader of this ``kind`` loads get attach cookies."""
+    return not _uses_bcc(kind) and release.has_attach_cookies()
+
+
+def _uses_bcc(kind: str) -> bool:
+    return kind == "bcc" or (kind == "auto" and not _BTF.exists())
+
+
 class Loading:
     """A loader at work in a thread of its own: it spends its 80 ms in libbpf and the kernel.
 
-    ``kind`` is ``auto``, ``co-re`` or ``bcc``. The thread ends with the process: an error
-    elsewhere need not wait for it. bcc has to wait until ``result``: what is printed while it
-    works is not shown.
+    ``kind`` is ``auto``, ``co-re`` or ``bcc``; ``can_hold`` loads what holds threads, too. The
+    thread ends with the process: an error elsewhere need not wait for it. bcc has to wait until
+    ``result``: what is printed while it works is not shown.
     """
 
-    def __init__(self, kind: str, ring_bytes: int) -> None:
-        self._uses_bcc = kind == "bcc" or (kind == "auto" and not _BTF.exists())
+    def __init__(self, kind: str, ring_bytes: int, *, can_hold: bool = False) -> None:
+        self._uses_bcc = _uses_bcc(kind)
         self._ring_bytes = ring_bytes
+        self._can_hold = can_hold
         self._loader: Loader | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._load, daemon=True)
@@ -38,7 +49,7 @@ class Loading:
             return BccLoader(self._ring_bytes)
         from sslsniff.kernel.libbpf import LibbpfLoader
 
-        return LibbpfLoader(self._ring_bytes)
+        return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold)
 
     def result(self) -> Loader:
         """Wait for the loader; raises ``LoaderError``, ``KernelError`` or ``PrivilegeError``."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from sslsniff import perf_event
 from sslsniff.errors import KernelError
+from sslsniff.procfs import MappedFile
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
 _BIT_MMAP = 1 << 8
@@ -25,7 +26,7 @@ _RECORD_MMAP2 = 10
 _DATA_PAGES = 64
 _HEAD_OFFSET = 1024
 _HEADER = struct.Struct("<IHH")
-_MMAP2 = struct.Struct("<II24xIIQ16x")
+_MMAP2 = struct.Struct("<I4xQQ8xIIQ16x")
 _AS_ROOT = "run sslsniff as root, and outside of a sandbox that forbids perf_event_open"
 _REMEDIES = {  # perf_event_open(2), ERRORS
     errno.EACCES: _AS_ROOT,
@@ -37,12 +38,10 @@ _REMEDIES = {  # perf_event_open(2), ERRORS
 
 
 class Mapped(NamedTuple):
-    """A file that ``pid`` mapped executable; ``path`` is as that process sees it."""
+    """A file that ``pid`` mapped executable; its path is as that process sees it."""
 
     pid: int
-    path: str
-    device: tuple[int, int]
-    inode: int
+    file: MappedFile
 
     @property
     def is_visible(self) -> bool:
@@ -92,7 +91,9 @@ class Mappings:
                 if kind == _RECORD_LOST:
                     self.lost += struct.unpack_from("<Q", record, 16)[0]
                 elif kind == _RECORD_MMAP2:
-                    yield _mapped(record)
+                    mapped = _mapped(record)
+                    if mapped.file.inode:  # else it is memory, such as the vdso
+                        yield mapped
             struct.pack_into("<Q", ring, _HEAD_OFFSET + 8, tail)
 
     def close(self) -> None:
@@ -141,6 +142,7 @@ def _wrapped(ring: mmap.mmap, position: int, size: int) -> bytes:
 
 
 def _mapped(record: bytes) -> Mapped:
-    pid, _, major, minor, inode = _MMAP2.unpack_from(record, _HEADER.size)
+    pid, start, size, major, minor, inode = _MMAP2.unpack_from(record, _HEADER.size)
     path = record[_HEADER.size + _MMAP2.size :].split(b"\0", 1)[0]
-    return Mapped(pid, os.fsdecode(path), (major, minor), inode)
+    addresses = f"{start:x}-{start + size:x}"
+    return Mapped(pid, MappedFile(os.fsdecode(path), os.makedev(major, minor), inode, addresses))

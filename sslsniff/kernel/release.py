@@ -41,6 +41,14 @@ def has_safe_return_probes(release: str | None = None) -> bool:
     return fixed is not None and patch >= fixed
 
 
+def has_attach_cookies() -> bool:
+    """Say whether a uprobe can have a cookie for its program, since 5.15 (bpf_get_attach_cookie).
+
+    Some distributions' older kernels have them, too: there they are not used.
+    """
+    return version() >= (5, 15)
+
+
 def has_socket_tracepoints() -> bool:
     """Say whether tracepoints tell of socket calls, since 6.3: then kprobes need not.
 

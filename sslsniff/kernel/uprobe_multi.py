@@ -39,7 +39,7 @@ def is_supported() -> bool:
     except OSError:
         return False
     try:
-        os.close(link(program, "/", [0], is_return=False, cookie=0))
+        os.close(link(program, "/", [0], is_return=False, cookies=[0]))
     except OSError as error:
         return error.errno == errno.EBADF  # it knows of them, and a folder is no file to probe
     finally:
@@ -47,16 +47,20 @@ def is_supported() -> bool:
     return False
 
 
-def link(program: int, path: str, offsets: Sequence[int], *, is_return: bool, cookie: int) -> int:
+def link(
+    program: int, path: str, offsets: Sequence[int], *, is_return: bool, cookies: Sequence[int]
+) -> int:
     """Attach a program to all ``offsets`` in a file; return the file descriptor that keeps it so.
+
+    At each it gets the one of ``cookies`` that stands in the same place.
 
     Raises ``OSError``.
     """
     count = len(offsets)
     name = ctypes.create_string_buffer(os.fsencode(path))
     places = (ctypes.c_uint64 * count)(*offsets)
-    cookies = (ctypes.c_uint64 * count)(*[cookie] * count)
-    addresses = (ctypes.addressof(name), ctypes.addressof(places), 0, ctypes.addressof(cookies))
+    given = (ctypes.c_uint64 * count)(*cookies)
+    addresses = (ctypes.addressof(name), ctypes.addressof(places), 0, ctypes.addressof(given))
     flags = _FLAG_RETURN if is_return else 0
     attributes = _LINK.pack(program, 0, BPF_TRACE_UPROBE_MULTI, 0, *addresses, count, flags, 0)
     return _bpf(_LINK_CREATE, attributes)

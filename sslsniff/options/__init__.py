@@ -8,7 +8,7 @@ from sslsniff.options import values
 from sslsniff.options.parser import Parser
 
 _USAGE = """\
-sslsniff [FILTER] [WHAT] [OUTPUT]            watch processes (all, without WHAT)
+sslsniff [FILTER] WHAT [OUTPUT]              watch processes
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
@@ -24,11 +24,29 @@ examples:
 
 Ctrl-C ends with a summary; Ctrl-\\ (or SIGUSR1) shows the exchanges that are still open."""
 
+SHORT_HELP = """\
+usage: sslsniff [FILTER] WHAT [OUTPUT]
+
+  sslsniff --pid 1234                    a running process, its later children
+  sslsniff --comm nginx -v               all named nginx, with headers
+  sslsniff -- curl https://example.org/  a command, from its start
+  sslsniff --all                         every process of this host
+
+  sslsniff list           which TLS libraries are there, which probes fit
+  sslsniff read FILE      decode a capture again
+  sslsniff doctor         what this kernel and user can do
+  sslsniff --help         all options
+"""
+"""What is shown to who types nothing but the name."""
+
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 
 
 def live_parser() -> Parser:
-    """Return the parser for watching processes, without the command behind ``--``."""
+    """Return the parser for watching processes, without the command behind ``--``.
+
+    ``require_what`` checks what it returns.
+    """
     parser = Parser(
         prog="sslsniff",
         usage=_USAGE,
@@ -37,13 +55,20 @@ def live_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
     what = parser.add_argument_group("WHAT (all that is given must fit; each may be repeated)")
+    what.add_argument("--all", action="store_true", help="every process of this host")
     what.add_argument(
         "-p",
         "--pid",
         type=values.process_id,
         **_REPEATABLE,
         metavar="PID",
-        help="a running process and its later children",
+        help="a running process with its children",
+    )
+    what.add_argument(
+        "--no-children",
+        dest="follows_children",
+        action="store_false",
+        help="with --pid or COMMAND: only that process itself",
     )
     what.add_argument(
         "--comm",
@@ -85,10 +110,17 @@ def live_parser() -> Parser:
     )
     engine.add_argument(
         "--returns",
-        choices=("auto", "trampoline", "instructions"),
-        default="auto",
+        choices=("instructions", "trampoline"),
+        default="instructions",
         metavar="HOW",
-        help="see returns by trampoline or instructions (default: what is safe on this kernel)",
+        help="see returns at instructions (default), by trampoline: faster for some programs, but"
+        " kills each that maps a watched library and switches coroutines inside its calls",
+    )
+    engine.add_argument(
+        "--hold",
+        action=argparse.BooleanOptionalAction,
+        help="stop a process where it loads a library, 5 s at most, until that is probed; it uses"
+        " ptrace, so no debugger or strace can trace the process (default: only with COMMAND)",
     )
     engine.add_argument(
         "--ring-size",
@@ -112,6 +144,23 @@ def live_parser() -> Parser:
         help="most plaintext kept of one call (default and most: 16M)",
     )
     return parser
+
+
+def require_what(parser: Parser, options: argparse.Namespace, *, has_command: bool) -> None:
+    """End with a usage error unless it is said what to watch, and said once.
+
+    The whole host must be typed on purpose: it shows what other people's programs send.
+    """
+    is_named = bool(options.pid or options.comm or options.uid or options.lib or has_command)
+    if options.all and is_named:
+        parser.error("--all watches every process: leave it out, or what stands beside it")
+    if not (options.all or is_named):
+        parser.error(
+            "what to watch is missing: --pid, --comm, --uid, --lib, -- COMMAND, or --all for every"
+            " process of this host"
+        )
+    if not (options.pid or has_command) and (options.hold or not options.follows_children):
+        parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
 
 
 def read_parser() -> Parser:
@@ -198,7 +247,11 @@ def _add_filter(parser: argparse.ArgumentParser) -> None:
 def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("OUTPUT (default: a line for each exchange)")
     output.add_argument(
-        "-v", "--verbose", action="count", default=0, help="also headers; -vv: also bodies"
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="also headers, and nothing cut; -vv: also bodies",
     )
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
     output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
@@ -276,4 +329,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default="auto",
         metavar="WHEN",
         help="auto (default: on a terminal), always or never",
+    )
+    output.add_argument(
+        "--end-within",
+        type=values.seconds,
+        default=2,
+        metavar="SECONDS",
+        help="how long an end by Ctrl-C may take; what still waits then is lost (default: 2)",
     )

@@ -21,6 +21,7 @@ MOST_CALL_BYTES = 16 << 20
 _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
+_MOST_SECONDS = 86400
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 
@@ -85,6 +86,11 @@ def call_limit(text: str) -> int:
     if not 0 < number <= MOST_CALL_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1 to 16M")
     return number
+
+
+def seconds(text: str) -> int:
+    """Return how many seconds ``text`` says."""
+    return _whole_number(text, 1, _MOST_SECONDS, f"a number of seconds from 1 to {_MOST_SECONDS}")
 
 
 def share(text: str) -> float:

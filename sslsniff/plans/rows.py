@@ -3,18 +3,22 @@
 from enum import Enum
 from typing import NamedTuple
 
+from sslsniff.conventions import Signature
+
 
 class At(Enum):
     """Where a row's probes stand.
 
     ENTRY: in the function's first instructions, and at its returns or a return probe. SPAN: on two
     places within it that the kernel emulates. CALLS: at all direct calls of it and right behind
-    them, but in functions that are probed already.
+    them, but in functions that are probed already. INNER: in the functions that it, and others,
+    hand their calls on to.
     """
 
     ENTRY = "entry"
     SPAN = "span"
     CALLS = "calls"
+    INNER = "inner"
 
 
 class Passing(NamedTuple):
@@ -37,6 +41,8 @@ class Row(NamedTuple):
     define this function. ``through``: the function usually calls one that is probed already, itself
     or through these; the row is needed only where it does not, as a compiler may have put the
     called one into it. ``at`` says where in the function, or outside of it, the probes stand.
+    ``outer`` are, for INNER, the public functions whose work is seen; ``others`` those whose work
+    must not be seen there; ``writes`` is the direction.
     """
 
     function: str | tuple[Passing, ...]
@@ -46,6 +52,9 @@ class Row(NamedTuple):
     unless: str | None = None
     through: tuple[str, ...] | None = None
     at: At = At.ENTRY
+    outer: tuple[tuple[str, Signature], ...] = ()
+    others: tuple[tuple[str, Signature], ...] = ()
+    writes: bool = False
 
 
 Alternative = tuple[Row, ...]

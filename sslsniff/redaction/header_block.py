@@ -9,14 +9,15 @@ from collections import deque
 
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
-from sslsniff.decoders.http2.hpack import STATIC, HpackError, read_integer, read_string
+from sslsniff.decoders.http2.hpack import MAX_TABLE, STATIC, HpackError, read_integer, read_string
 from sslsniff.decoders.messages import Header
 from sslsniff.redaction.rules import Rules, Span
 from sslsniff.redaction.tape import BLANK
 
-_MOST_NAMES = 2048  # entries of the largest table that is followed, 32 bytes each at least
+_ENTRY_BYTES = 32  # what an entry counts beside its text (section 4.1)
 _SYMBOLS = {5: b"0", 6: b"-", 7: b"x", 8: BLANK}
 """What stands for a symbol, by the bits of its code."""
+_BITS = [f"{code:0{size}b}" for code, size in zip(REQUEST_CODES, REQUEST_CODES_LENGTH, strict=True)]
 _KINDS = ((0x80, 0x7F), (0x40, 0x3F), (0x20, 0x1F), (0x00, 0x0F))
 """The least first octet of a field's representation, and the mask of its index (section 6)."""
 _INDEXED, _ADDED, _SIZE_UPDATE, _NOT_ADDED = _KINDS
@@ -25,16 +26,18 @@ _INDEXED, _ADDED, _SIZE_UPDATE, _NOT_ADDED = _KINDS
 class HeaderBlocks:
     """Blanks in the header blocks of one direction, in order.
 
-    Only the names of the table's entries are kept: none is asked for that was evicted.
+    The table's size is not followed, but for the largest: no entry is asked for that was evicted.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._entries: deque[Header] = deque(maxlen=_MOST_NAMES)  # the newest first
+        self._entries: deque[Header] = deque()  # the newest first
+        self._size = 0
 
     def forget(self) -> None:
         """Forget the table: blocks were lost."""
         self._entries.clear()
+        self._size = 0
 
     def redact(self, block: bytes) -> tuple[bytes, list[Header]]:
         """Return the block with its secrets blanked, and its fields as they were.
@@ -76,14 +79,24 @@ class HeaderBlocks:
             _blank_string(out, block, at, stop, value, spans)
         fields.append((name, value))
         if kind is _ADDED:
-            self._entries.appendleft((name, value))
+            self._add((name, value))
         return stop
+
+    def _add(self, entry: Header) -> None:
+        self._entries.appendleft(entry)
+        self._size += _size(entry)
+        while self._size > MAX_TABLE:
+            self._size -= _size(self._entries.pop())
 
     def _entry(self, index: int) -> Header:
         if index < len(STATIC):
             return STATIC[index]
         index -= len(STATIC)
         return self._entries[index] if index < len(self._entries) else (None, None)
+
+
+def _size(entry: Header) -> int:
+    return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_BYTES
 
 
 def _joined(spans: list[Span]) -> list[Span]:
@@ -145,9 +158,6 @@ def _filled(value: bytes, spans: list[Span], length: int) -> bytearray | None:
 
 def _huffman(text: bytes | bytearray, length: int) -> bytearray:
     """Return the Huffman code of ``text``, padded with ones to ``length`` octets."""
-    code = bits = 0
-    for octet in text:
-        code = code << REQUEST_CODES_LENGTH[octet] | REQUEST_CODES[octet]
-        bits += REQUEST_CODES_LENGTH[octet]
-    padding = 8 * length - bits
-    return bytearray((code << padding | (1 << padding) - 1).to_bytes(length, "big"))
+    # Not number by number: each would copy all before it.
+    bits = "".join([_BITS[octet] for octet in text])
+    return bytearray(int(bits.ljust(8 * length, "1"), 2).to_bytes(length, "big"))

@@ -95,7 +95,8 @@ class Http1:
             pos += len(piece)
             one.waiting += piece
             text = max(0, len(one.waiting) - body)  # a body is what comes last in a slice
-            found, one.waiting = bytes(one.waiting[text:]), one.waiting[:text]
+            found = bytes(one.waiting[text:])
+            del one.waiting[text:]
             self._text(one, before)
             if one.body is not None:
                 one.body.feed(found, at + pos - len(found))
@@ -116,6 +117,7 @@ class Http1:
         one.give_up()
         if one.body is not None:
             one.body.end()
+        self._decoder.end(side)  # what it holds is free at once, not when its cycle is collected
 
     def _text(self, one: _Direction, before: State) -> None:
         """Decide on heads and framing as far as the decoder has."""
@@ -124,13 +126,13 @@ class Http1:
             one.let_go(0)
             return
         decided = max(0, len(one.waiting) - len(one.reader.held))
-        if State.SCAN in (before, state) or state is State.WAIT:
+        if State.SCAN in (before, state) or before is State.WAIT:
             # Out of step, or whose bytes these are is open: in the middle of anything.
-            decided = len(one.waiting) if state is State.WAIT else decided
+            decided = len(one.waiting) if before is State.WAIT else decided
             self._rules.blanked.unread_bytes += decided
             one.drop(decided)
             return
-        spans = self._rules.find(one.waiting[:decided])
+        spans = self._rules.find_in_head(one.waiting[:decided])
         if one.is_cut and one is self._sides[Side.CLIENT]:
             spans += _unsure_method(one.waiting[:decided])
         one.is_cut = one.is_cut and not decided

@@ -30,6 +30,11 @@ from sslsniff.redaction.run import Run, is_opaque
 from sslsniff.redaction.tape import Tape
 
 _MOST_BLOCK_BYTES = 256 << 10
+_MOST_BLOCK_PIECES = 4096  # a frame is one at least
+_PIECE_BYTES = 4 << 10
+_SEARCHED_BYTES = 256
+"""So many bytes are read, and searched for a frame, at once: little of that is done again where
+hostile ones often lose step."""
 _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
 """The bytes of a frame that are numbers; what text stands behind them is blanked."""
@@ -51,8 +56,26 @@ class _Direction:
     left: int = 0
     padding: int = 0
     is_in_block: bool = False  # of which all was seen: from its middle on none can be read
-    block: list[tuple[int, bytes]] = field(default_factory=list)  # its pieces, and where they stand
+    block: list[tuple[int, bytearray]] = field(default_factory=list)  # where a piece is, and itself
+    block_bytes: int = 0
     runs: dict[int, Run] = field(default_factory=dict)
+
+    def add_to_block(self, at: int, piece: bytes) -> None:
+        """Keep bytes of a header block back."""
+        if self.block and self.block[-1][0] + len(self.block[-1][1]) == at:
+            self.block[-1][1].extend(piece)
+        else:
+            self.block.append((at, bytearray(piece)))
+        self.block_bytes += len(piece)
+        self.tape.holds.setdefault(self, at)
+        if self.block_bytes > _MOST_BLOCK_BYTES or len(self.block) > _MOST_BLOCK_PIECES:
+            self.give_up()
+
+    def end_block(self) -> None:
+        """Note that what is kept of a block is done with."""
+        self.block.clear()
+        self.block_bytes = 0
+        self.is_in_block = False
 
     def give_up(self) -> None:
         """See ``tape.Holder``: blank a block that is not whole, or where no frame was found."""
@@ -61,8 +84,7 @@ class _Direction:
             places = [(held, len(self.sync.held))] if self.sync else []
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
                 self.tape.blank(at, at + size)
-        self.block.clear()
-        self.is_in_block = False
+        self.end_block()
         self.blocks.forget()
 
 
@@ -76,13 +98,19 @@ class Http2:
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
-        one = self._sides[side]
-        pos, size = 0, len(data)
-        while pos < size:
+        for start in range(0, len(data), _PIECE_BYTES):
+            self._feed(self._sides[side], data[start : start + _PIECE_BYTES], at + start)
+
+    def _feed(self, one: _Direction, data: bytes, at: int) -> None:
+        pos = 0
+        while pos < len(data):
             if one.sync is not None:
-                self._find_step(side, one.sync, data[pos:], at + pos)
-                return
-            if one.kind < 0:
+                piece = data[pos : pos + _SEARCHED_BYTES]
+                pos += len(piece)
+                found, start = self._find_step(one, one.sync, piece, at + pos - len(piece))
+                if found:
+                    data, at, pos = found + data[pos:], start, 0
+            elif one.kind < 0:
                 pos += self._header(one, data, pos)
             else:
                 piece = data[pos : pos + one.left]
@@ -113,23 +141,28 @@ class Http2:
         one.kind = -1
         one.sync = FrameSync(LONGEST)
 
-    def _find_step(self, side: Side, sync: FrameSync, data: bytes, at: int) -> None:
-        """Look for a frame, blank the bytes before it, and go on from there."""
-        one = self._sides[side]
+    def _find_step(
+        self, one: _Direction, sync: FrameSync, data: bytes, at: int
+    ) -> tuple[bytes, int]:
+        """Look for a frame, and blank the bytes before it; return it and what follows, and where.
+
+        While there is none, these are no bytes.
+        """
         start = at - len(sync.held)
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
         one.tape.blank(start, start + count)
         self._rules.blanked.unread_bytes += count
+        start += count
         if found is None:
             sync.drop(count)
-            one.tape.holds[one] = start + count
-            return
+            one.tape.holds[one] = start
+            return b"", start
         one.tape.holds.pop(one, None)
         one.sync = None
         held = bytes(sync.held[count:])
         preface = len(PREFACE) if held.startswith(PREFACE) else 0
-        self.feed(side, held[preface:], start + count + preface)
+        return held[preface:], start + preface
 
     def _header(self, one: _Direction, data: bytes, pos: int) -> int:
         """Take bytes of a frame's header; return how many."""
@@ -152,10 +185,7 @@ class Http2:
         done = one.length - one.left
         one.left -= len(piece)
         if one.kind in _OF_BLOCK and one.is_in_block:
-            one.block.append((at, piece))
-            one.tape.holds.setdefault(one, at)
-            if sum(len(each) for _, each in one.block) > _MOST_BLOCK_BYTES:
-                one.give_up()
+            one.add_to_block(at, piece)
         elif one.kind == DATA:
             self._data(one, piece, at, done)
         else:
@@ -188,11 +218,11 @@ class Http2:
 
     def _block_done(self, one: _Direction) -> None:
         block, fields = one.blocks.redact(b"".join(piece for _, piece in one.block))
+        done = 0
         for at, piece in one.block:
-            one.tape.write(at, block[: len(piece)])
-            block = block[len(piece) :]
-        one.block.clear()
-        one.is_in_block = False
+            one.tape.write(at, block[done : done + len(piece)])
+            done += len(piece)
+        one.end_block()
         one.tape.holds.pop(one, None)
         if (":method", "CONNECT") in fields:
             if len(self._tunnels) >= _MOST_STREAMS:

@@ -1,5 +1,6 @@
 """The stage between ``flows`` and the tracer that blanks secrets in all connections."""
 
+from collections import deque
 from typing import Protocol
 
 from sslsniff.decoders.detect import Detector, guess_sender
@@ -15,8 +16,17 @@ from sslsniff.redaction.websocket import WebSocket
 
 _UNDECIDED_BYTES = 64 << 10
 """What waits for a protocol to be recognised; the detector's search is bounded likewise."""
+_COPIES = 4
+"""Bytes that are held back are here, in the text at hand, in a decoder and in its search."""
+_PIECE_BYTES = 128
+"""What a piece of it takes beside its bytes."""
 _CHUNKS_WITHOUT_ROLE = 16
 _MOST_TUNNELS = 8
+
+HELD_BYTES = 128 << 20
+"""What all connections hold back at most."""
+_HELD_AFTER_BYTES = HELD_BYTES * 3 // 4
+"""So much is left when those that were idle longest gave up: then there is room for a while."""
 
 
 class _Walker(Protocol):
@@ -57,7 +67,7 @@ class _Undecided:
         self._tapes = tapes
         self._rules = rules
         self._detector = detector
-        self.held: list[tuple[Side, bytes, int]] = []
+        self._held: deque[tuple[Side, bytearray, int]] = deque()
         self._size = 0
 
     @property
@@ -66,41 +76,49 @@ class _Undecided:
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         self._detector.feed(side, data)
-        self.held.append((side, data, at))
-        self._size += len(data)
+        self._keep(side, data, at)
         while self._size > _UNDECIDED_BYTES and self.protocol == "unknown":
             self._blank_oldest()
-        self._hold()
 
     def gap(self, side: Side, missing: int) -> None:
-        while self.held:
+        while self._held:
             self._blank_oldest()
-        self._hold()
         self._detector.gap(side, missing)
 
     def end(self, side: Side) -> None:
-        self.gap(side, 0)
+        self.give_up()
+        self._detector.end(side)
 
     def give_up(self) -> None:
         """See ``tape.Holder``."""
-        self.end(Side.CLIENT)
+        self.gap(Side.CLIENT, 0)
 
     def release(self) -> list[tuple[Side, bytes, int]]:
         """Return what waits, which is no longer held."""
         for tape in self._tapes.values():
             tape.holds.pop(self, None)
-        return self.held
+        return [(side, bytes(data), at) for side, data, at in self._held]
+
+    def _keep(self, side: Side, data: bytes, at: int) -> None:
+        self._size += len(data)
+        if self._held:
+            last_side, last, last_at = self._held[-1]
+            if last_side is side and last_at + len(last) == at and len(last) < 4096:
+                last += data
+                return
+        self._held.append((side, bytearray(data), at))
+        self._size += _PIECE_BYTES
+        self._tapes[side].holds.setdefault(self, at)
 
     def _blank_oldest(self) -> None:
-        side, data, at = self.held.pop(0)
-        self._size -= len(data)
+        side, data, at = self._held.popleft()
+        self._size -= len(data) + _PIECE_BYTES
         self._tapes[side].blank(at, at + len(data))
         self._rules.blanked.unread_bytes += len(data)
-
-    def _hold(self) -> None:
-        self.release()
-        for side, _, at in self.held:
-            self._tapes[side].holds.setdefault(self, at)
+        del self._tapes[side].holds[self]
+        following = next((at for each, _, at in self._held if each is side), None)
+        if following is not None:
+            self._tapes[side].holds[self] = following
 
 
 class _Redaction:
@@ -117,6 +135,26 @@ class _Redaction:
         self._ended: set[Direction] = set()
         self._walker: _Walker | None = None
         self._tunnels = 0
+        self.counted_bytes = 0  # of held_bytes, by the redactor
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that bytes take which are held back."""
+        return _COPIES * sum(tape.held_bytes for tape in self._tapes.values())
+
+    def give_up(self) -> None:
+        """Blank what is not decided, and go on as if the connection were joined here."""
+        self._settle()
+        walker = self._walker
+        if isinstance(walker, WebSocket):
+            for side in Side:
+                walker.gap(side, 1)
+        elif walker is not None:
+            for side in Side:
+                walker.end(side)
+            self._begin(self._connection.alpn)
+        for tape in self._tapes.values():
+            tape.release()
 
     def chunk(self, chunk: Chunk) -> None:
         """Take the next bytes. Where the library does not tell the role, they do."""
@@ -151,12 +189,13 @@ class _Redaction:
     def _take(self, chunk: Chunk) -> None:
         side = self._connection.sender(chunk.direction)
         assert side is not None
+        data = chunk.data
         at = self._tapes[chunk.direction].add(chunk)
         walker = self._walker or self._begin(self._connection.alpn)
         if chunk.missing:
             walker.gap(side, chunk.missing)
         else:
-            self._feed(side, chunk.data, at)
+            self._feed(side, data, at)
         for tape in self._tapes.values():
             tape.release()
 
@@ -212,13 +251,16 @@ class Redactor:
     """A ``flows.Listener`` that tells ``listener`` the same, with secrets blanked.
 
     Nothing passes that could not be looked into. Bytes wait while it is open what they are:
-    a head, a header block, a secret of at most 64 KiB; ``tape.HELD_BYTES`` in a direction.
+    a head, a header block, a secret of at most 64 KiB; ``tape.HELD_BYTES`` in a direction, and
+    ``HELD_BYTES`` of all connections. Beyond, those that were idle longest are blanked.
     """
 
     def __init__(self, listener: Listener, rules: Rules) -> None:
         self._listener = listener
         self._rules = rules
         self._open: dict[str, _Redaction] = {}
+        self._holding: dict[str, _Redaction] = {}  # the one that was idle longest first
+        self._held_bytes = 0
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
@@ -227,16 +269,25 @@ class Redactor:
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``flows.Listener``."""
-        self._open[chunk.connection.id].chunk(chunk)
+        connection_id = chunk.connection.id
+        redaction = self._open[connection_id]
+        redaction.chunk(chunk)
+        self._count(connection_id, redaction)
+        if self._held_bytes > HELD_BYTES:
+            self._make_room()
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``flows.Listener``."""
-        self._open[connection.id].end(direction)
+        redaction = self._open[connection.id]
+        redaction.end(direction)
+        self._count(connection.id, redaction)
         self._listener.ended(connection, direction, time_ns)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
-        self._finish(self._open.pop(connection.id))
+        redaction = self._open.pop(connection.id)
+        self._finish(redaction)
+        self._count(connection.id, redaction)
         self._listener.closed(connection, time_ns)
 
     def finish(self) -> None:
@@ -250,6 +301,20 @@ class Redactor:
 
     def passed(self, count: int, time_ns: int) -> None:
         """See ``flows.Listener``: there are no lanes."""
+
+    def _count(self, connection_id: str, redaction: _Redaction) -> None:
+        held_bytes = redaction.held_bytes
+        self._held_bytes += held_bytes - redaction.counted_bytes
+        redaction.counted_bytes = held_bytes
+        self._holding.pop(connection_id, None)
+        if held_bytes:
+            self._holding[connection_id] = redaction
+
+    def _make_room(self) -> None:
+        while self._held_bytes > _HELD_AFTER_BYTES and self._holding:
+            connection_id, redaction = next(iter(self._holding.items()))
+            redaction.give_up()
+            self._count(connection_id, redaction)
 
     def _finish(self, redaction: _Redaction) -> None:
         for direction in Direction:

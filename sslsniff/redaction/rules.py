@@ -1,62 +1,18 @@
-"""What is secret: header fields, fields of forms and JSON, and the user's own patterns."""
+"""Where secrets stand in text: what ``patterns`` has, and what the user's own patterns match."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
 
-SECRET_HEADERS = frozenset(
-    ("authorization", "cookie", "proxy-authorization", "set-cookie", "x-api-key")
-)
+from sslsniff.redaction.patterns import is_secret_header, of_heads, usual, words
 
-_FIELD = (
-    rb"(?:(?:passw(?:or)?d|passphrase|passcode|pwd|secret|credential|api[-_]?key|private[-_]?key"
-    rb"|(?:access|auth|csrf|id|refresh|session|xsrf)[-_]?token)[\w.\[\]-]{0,64}"
-    rb"|(?<![a-z])(?:pass|token))"
-)
-"""A name of a field that is like a password's: it has one of these words in it."""
-
-# What may go on in the next bytes must match up to the end of those that are there: see Rules.
-_PATTERNS = (
-    # A header field (RFC 9112 section 5), with lines that continue it (5.2).
-    rb"^(?:" + b"|".join(name.encode() for name in sorted(SECRET_HEADERS)) + rb")[ \t]{0,64}:"
-    rb"[ \t]*(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)",
-    # A member of a JSON object (RFC 8259 section 4), the first of an array or object as its value.
-    _FIELD + rb'"\s{0,64}:\s{0,64}(?:"(?P<secret>(?:[^"\\]|\\.|\\\Z)*+)|[\[{](?P<secret>[^\]}]*)'
-    rb'|(?P<secret>[^\s"\[{,}\]][^\s,}\]]*))',
-    # The same in JSON that is a string in JSON: with backslashes before its quotes.
-    _FIELD + rb'(?P<escape>\\+)"\s{0,64}:\s{0,64}(?P=escape)"(?P<secret>.*?)'
-    rb'(?:(?<!\\)(?P=escape)"|\Z)',
-    # A field of a form or a query (application/x-www-form-urlencoded).
-    _FIELD + rb'=(?P<secret>[^&\s"<>]+)',
-    # A part of multipart/form-data (RFC 7578 section 4.2).
-    rb'name="[^"\r\n]{0,64}?' + _FIELD + rb'"[^\r\n]{0,256}\r\n(?:[^\r\n]{1,256}\r\n){0,8}\r\n'
-    rb"(?P<secret>.*?)(?:\r\n--|\Z)",
-)
-_WORDS = tuple(
-    word.encode()
-    for word in [
-        "authorization",
-        "api-key",
-        "api_key",
-        "apikey",
-        "cookie",
-        "credential",
-        "pass",
-        "private",
-        "pwd",
-        "secret",
-        "token",
-    ]
-)
-"""Each match has one of them, in lower case: they are found much faster than a match."""
-_REACH_BYTES = 128
-"""A match begins at most so many bytes before the end of the first of these words."""
 _SECRET = "secret"
-_FLAGS = regex.IGNORECASE | regex.MULTILINE | regex.DOTALL
 
 Pattern = regex.Pattern[bytes]
 Span = tuple[int, int]
+_Search = tuple[Pattern, bytes | bytearray, int, int]
+"""A pattern, the text that it is for, where a whole match may begin, and see ``Usual``."""
 
 
 @dataclass(slots=True)
@@ -75,7 +31,7 @@ class Rules:
 
     def __init__(self, *, defaults: bool, patterns: Sequence[Pattern] = ()) -> None:
         self._defaults = defaults
-        self._usual = [regex.compile(each, _FLAGS) for each in _PATTERNS] if defaults else []
+        self._usual = usual() if defaults else ()
         self._patterns = patterns
         self.blanked = Blanked()
 
@@ -89,39 +45,48 @@ class Rules:
         """Return where secrets stand in ``text``, of which nothing follows."""
         return [
             span
-            for pattern, begin in self._searches(text, start)
-            for found in pattern.finditer(text, begin)
+            for pattern, searched, begin, _ in self._searches(text, start)
+            if begin < len(text)
+            for found in pattern.finditer(searched, begin)
             for span in _spans(found)
         ]
+
+    def find_in_head(self, text: bytes | bytearray) -> list[Span]:
+        """Return where secrets stand in the head of a message, or in a part of it."""
+        found = self.find(text)
+        if self._defaults and b"@" in text:
+            found += [span for each in of_heads().finditer(text.lower()) for span in _spans(each)]
+        return found
 
     def find_so_far(self, text: bytearray, start: int) -> tuple[list[Span], int]:
         """Return where secrets stand in ``text``, and from where more must be known to tell."""
         spans: list[Span] = []
         undecided = size = len(text)
-        for pattern, begin in self._searches(text, start):
-            for found in pattern.finditer(text, begin, partial=True):
+        for pattern, searched, begin, reach in self._searches(text, start):
+            begin = max(start, min(begin, size - reach))
+            for found in pattern.finditer(searched, begin, partial=True):
                 if found.partial or found.end() == size:
                     undecided = min(undecided, found.start())
                 else:
                     spans += _spans(found)
         return spans, undecided
 
-    def _searches(self, text: bytes | bytearray, start: int) -> Iterator[tuple[Pattern, int]]:
-        """Yield the patterns, each with where a match of it may begin."""
+    def _searches(self, text: bytes | bytearray, start: int) -> Iterator[_Search]:
         if self._usual:
             lowered = text.lower()
-            places = [at for word in _WORDS if (at := lowered.find(word, start)) >= 0]
-            begin = max(start, min(places, default=len(text)) - _REACH_BYTES)
-            yield from ((pattern, begin) for pattern in self._usual)
-        yield from ((pattern, start) for pattern in self._patterns)
+            places = {word: at for word in words() if (at := lowered.find(word, start)) >= 0}
+            for each in self._usual:
+                begin = max(start, each.find_begin(lowered, places))
+                yield each.pattern, lowered, begin, each.reach_bytes
+        yield from ((pattern, text, start, 0) for pattern in self._patterns)
 
     def find_in_header(self, name: str | None, value: str) -> list[Span]:
         """Return where secrets stand in the value of a header, whose name may not be known."""
         raw = value.encode("latin-1", "replace")
-        if name is None or (self._defaults and name.lower() in SECRET_HEADERS):
+        if name is None or (self._defaults and is_secret_header(name)):
             return [(0, len(raw))]
         before = len(text := name.encode("latin-1", "replace") + b": ")
-        found = self.find(text + raw)
+        found = self.find_in_head(text + raw)
         return [(max(start - before, 0), stop - before) for start, stop in found if stop > before]
 
 

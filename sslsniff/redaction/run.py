@@ -8,6 +8,11 @@ from sslsniff.redaction.tape import Tape
 _MOST_PENDING_BYTES = 64 << 10
 """Where a secret is not decided for so long, the rest of the run is blanked."""
 
+_SEARCHED_AT_ONCE_BYTES = 256
+_SEARCHED_SHARE = 4
+"""While more than the former is undecided, it is searched again when it grew by such a share:
+not for each byte that may come alone."""
+
 
 def is_opaque(headers: Headers) -> bool:
     """Tell by a message's headers whether its body cannot be looked into, or whether that is open.
@@ -28,14 +33,14 @@ class Run:
     Where ``is_blind``, all that comes is blanked.
     """
 
-    __slots__ = ("_context", "_pending", "_pieces", "_rules", "_tape", "is_blind")
+    __slots__ = ("_context", "_new_bytes", "_pending", "_pieces", "_rules", "_tape", "is_blind")
 
     def __init__(self, tape: Tape, rules: Rules, *, is_blind: bool = False) -> None:
         self._tape = tape
         self._rules = rules
         self.is_blind = is_blind
         self._pending = bytearray()  # with a byte of context before it, if that is 1
-        self._context = 0
+        self._context = self._new_bytes = 0
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
     def feed(self, data: bytes, at: int, mask: bytes = b"", phase: int = 0) -> None:
@@ -47,13 +52,25 @@ class Run:
             self._rules.blanked.unread_bytes += len(data)
             return
         self._pending += data
-        self._pieces.append((at, len(data), mask, phase))
+        self._add_piece(at, len(data), mask, phase)
+        self._new_bytes += len(data)
+        if len(self._pending) > _SEARCHED_AT_ONCE_BYTES + _SEARCHED_SHARE * self._new_bytes:
+            return
+        self._new_bytes = 0
         spans, undecided = self._rules.find_so_far(self._pending, self._context)
         # What begins later is found again with what follows.
         self._blank([span for span in spans if span[0] < undecided])
         self._pass(undecided)
         if len(self._pending) > _MOST_PENDING_BYTES:
             self.give_up()
+
+    def _add_piece(self, at: int, size: int, mask: bytes, phase: int) -> None:
+        if self._pieces and not mask:
+            last_at, last_size, last_mask, _ = self._pieces[-1]
+            if last_at + last_size == at and not last_mask:
+                self._pieces[-1] = last_at, last_size + size, b"", 0
+                return
+        self._pieces.append((at, size, mask, phase))
 
     def end(self) -> None:
         """Take the end of the run: what was undecided is decided."""

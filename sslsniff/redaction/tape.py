@@ -10,6 +10,10 @@ from sslsniff.model import Chunk
 BLANK = b"*"
 HELD_BYTES = 2 << 20
 """What is held back at most until it is decided, beyond the chunk at hand."""
+_MOST_CHUNKS = 1 << 14
+"""So many chunks are held back at most: bytes may come one by one."""
+_CHUNK_BYTES = 300
+"""What a chunk takes beside its bytes."""
 
 
 class Holder(Protocol):
@@ -39,10 +43,20 @@ class Tape:
         """The position behind the last byte."""
         return self._base + len(self._data)
 
+    @property
+    def held_bytes(self) -> int:
+        """What is held back, with what it takes to hold it."""
+        return len(self._data) + _CHUNK_BYTES * len(self._waiting)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._data) > HELD_BYTES or len(self._waiting) > _MOST_CHUNKS
+
     def add(self, chunk: Chunk) -> int:
-        """Take the next chunk; return the position of its first byte."""
+        """Take the next chunk, and its data from it; return the position of its first byte."""
         start = self.end
         self._data += chunk.data
+        chunk.data = b""
         self._waiting.append((self.end, chunk))
         return start
 
@@ -57,7 +71,7 @@ class Tape:
 
     def release(self) -> None:
         """Pass on all chunks before the first byte that is held."""
-        while len(self._data) > HELD_BYTES and self.holds:
+        while self._is_full and self.holds:
             min(self.holds, key=lambda holder: self.holds[holder]).give_up()
         settled = min(self.holds.values(), default=self.end)
         while self._waiting and self._waiting[0][0] <= settled:

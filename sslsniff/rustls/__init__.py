@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from sslsniff import debug_files
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
-from sslsniff.rustls.model import Found, Method, Proof, Search, Version
+from sslsniff.rustls.model import Found, Method, Proof, Refused, Search, Version
 from sslsniff.rustls.named import Named, find_named
 from sslsniff.rustls.shaped import VERSIONS, find_shaped
 from sslsniff.rustls.versions import find_releases, is_mentioned, version_of, versions_with
 from sslsniff.symbols import Function
 
-__all__ = ["Found", "Method", "Proof", "Search", "Version", "find_rustls"]
+__all__ = ["Found", "Method", "Proof", "Refused", "Search", "Version", "find_rustls"]
 
 _WITH_RECEIVED = (0, 23)
 _TLS_NAMES = {0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
@@ -64,13 +64,13 @@ def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
     known = versions & VERSIONS
     if not releases:
         reason = "its ciphers have no symbols, and no source paths tell its release"
-        return Search(refusals=(f"rustls is left out: {reason}",) if shaped else ())
+        return Search(refused=(Refused(None, reason),) if shaped else ())
     reasons = {
         release: _no_shape(version_of(release), known, found_any=bool(shaped))
         for release in releases
     }
-    refusals = [
-        f"rustls {release} is left out: its ciphers have no symbols, and {why}"
+    refused = [
+        Refused(release, f"its ciphers have no symbols, and {why}")
         for release, why in reasons.items()
         if why
     ]
@@ -80,7 +80,7 @@ def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
         for method, tls_version, function in shaped
         if len(known) == 1
     ]
-    return _checked(elf, found, releases, refusals)
+    return _checked(elf, found, releases, refused)
 
 
 def _no_shape(version: Version, known: set[Version], *, found_any: bool) -> str | None:
@@ -98,13 +98,13 @@ def _described(method: Method, tls_version: int) -> str:
 
 
 def _checked(
-    elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refusals: Iterable[str] = ()
+    elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refused: Iterable[Refused] = ()
 ) -> Search:
     """Return what was found, without that about which there is a doubt."""
     doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
     left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
     kept = tuple(each for each, doubt in doubts.items() if doubt is None)
-    return Search(kept, releases, (*refusals, *left_out))
+    return Search(kept, releases, tuple(refused), tuple(left_out))
 
 
 def _doubt(elf: Elf, function: Function) -> str | None:

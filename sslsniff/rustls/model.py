@@ -43,13 +43,22 @@ class Found(NamedTuple):
     proof: Proof
 
 
+class Refused(NamedTuple):
+    """A rustls of which nothing can be found, and why; ``release`` is None if it is not known."""
+
+    release: str | None
+    reason: str
+
+
 class Search(NamedTuple):
     """What was found in a file.
 
-    ``versions`` are the releases of rustls that are in it, as far as it says ("0.23.45");
-    ``refusals`` tell, a line each, what was left out and why.
+    ``versions`` are the releases of rustls that are in it, as far as it says ("0.23.45"), and
+    ``refused`` those of which nothing is found. ``doubts`` say, a line each, which function is left
+    out and why.
     """
 
     found: tuple[Found, ...] = ()
     versions: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    doubts: tuple[str, ...] = ()

@@ -19,7 +19,8 @@ _FILES = {
 # without an end, so anything may stand before a path, but not what makes it one of tokio-rustls.
 # One at the very start of a piece is in the piece before, too.
 _RELEASE = re.compile(rb"(?<=[^-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
-_MARK = b"rustls"
+MENTION = b"rustls"
+"""Where it is not in a file's strings, there is no rustls in the file."""
 _LONGEST_BYTES = 128
 """More than what the expression finds."""
 
@@ -36,7 +37,7 @@ def is_mentioned(strings: Region) -> bool:
 
     If no path of its sources has the name, one of its errors does, which tells of its manual.
     """
-    return _MARK in strings
+    return MENTION in strings
 
 
 def find_releases(strings: Region) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def find_releases(strings: Region) -> tuple[str, ...]:
     releases = {
         match[1].decode()
         for _, piece in strings.pieces(_LONGEST_BYTES)
-        if _MARK in piece  # ten times as fast as the expression
+        if MENTION in piece  # ten times as fast as the expression
         for match in _RELEASE.finditer(piece)
     }
     if not releases:

@@ -7,7 +7,7 @@ from sslsniff.escaping import escape
 from sslsniff.model import Connection, InnerMessage, Wait
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.lines import plain
+from sslsniff.sinks.lines import Lines
 from sslsniff.sinks.message_lines import message_line
 from sslsniff.sinks.proto_fields import Schema, no_schema
 
@@ -20,6 +20,7 @@ class FrameSink(Sink):
     def __init__(self, stream: TextIO, schema: Schema = no_schema) -> None:
         self._stream = stream
         self._schema = schema
+        self._lines = Lines()
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
@@ -50,18 +51,16 @@ class FrameSink(Sink):
 
     def message(self, passed: InnerMessage) -> None:
         """See ``Sink``."""
-        shown = message_line(passed, plain, self._schema)
+        shown = message_line(passed, self._lines, self._schema)
         self._stream.write(shown + "\n")
 
     def _line(
         self, connection: Connection, side: Side, stream: int, shown: str, time_ns: int
     ) -> None:
         arrow = "->" if side is Side.CLIENT else "<-"
-        self._stream.write(
-            f"{text.local_time(time_ns)}  {text.near_end(connection)}"
-            f"  {text.address(connection.remote)}  {arrow} #{stream} {shown}".rstrip()
-            + "\n"
-        )
+        start = self._lines.start(connection, time_ns)
+        line = self._lines.fit(start, (None, f"{arrow} #{stream} {shown}".rstrip()))
+        self._stream.write(line + "\n")
 
     def flush(self) -> None:
         """See ``Sink``."""

@@ -2,7 +2,7 @@
 
 Each exchange is written as it ends, but a WebSocket over HTTP/1 with its connection: its messages
 stand in its entry. Else nothing is kept. A regular file is whole after each: an entry
-goes over the end of the archive together with a new end, in one write, and ``har_guard`` mends
+goes over the end of the archive together with a new end, in one write, and a ``FileGuard`` mends
 what is left of a write that is cut short.
 """
 
@@ -11,20 +11,16 @@ import fcntl
 import json
 import os
 import stat
-import subprocess
-import sys
 from importlib.metadata import version
 from typing import BinaryIO
 
 from sslsniff.errors import OutputError
+from sslsniff.file_guard import FileGuard
+from sslsniff.mending import HAR_END, end_archive
 from sslsniff.model import Connection, Exchange, InnerMessage
-from sslsniff.sinks import har_guard
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har_entry import entry
-from sslsniff.sinks.har_guard import put_end
 from sslsniff.sinks.har_messages import HeldMessages
-
-_END = b"\n]}}\n"
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -85,7 +81,7 @@ class HarSink(Sink):
 
 
 class _Archive:
-    """A file that ends with ``_END`` after each part that is added, if it can be written over."""
+    """A file that ends with ``HAR_END`` after each part, if it can be written over."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._fd = file.fileno()
@@ -96,19 +92,19 @@ class _Archive:
         )
         self._at = os.lseek(self._fd, 0, os.SEEK_CUR) if self._is_regular else 0
         self._failed = False
-        self._guard: _Guard | None = None
+        self._guard: FileGuard | None = None
 
     def guard(self) -> None:
         """Keep the file whole even if this process is killed."""
         if self._is_regular:
-            self._guard = _Guard(self._fd)
+            self._guard = FileGuard(self._fd, "har")
             self._guard.note(self._at)
 
     def add(self, part: bytes) -> None:
         if self._failed:
             return
         try:
-            self._write(part + _END if self._is_regular else part)
+            self._write(part + HAR_END if self._is_regular else part)
         except BrokenPipeError:
             self._failed = True
             raise
@@ -116,7 +112,7 @@ class _Archive:
             self._failed = True
             with contextlib.suppress(OSError):
                 if self._is_regular:  # the blocks for the end are there already
-                    put_end(self._fd, self._at, _END)
+                    end_archive(self._fd, self._at)
             raise OutputError(
                 f"cannot write {self._name}: {error.strerror}",
                 "make room or name a file elsewhere, and start again",
@@ -127,7 +123,7 @@ class _Archive:
 
     def close(self) -> None:
         if not self._is_regular:
-            self.add(_END)
+            self.add(HAR_END)
         if self._guard is not None:
             self._guard.close()
 
@@ -136,27 +132,3 @@ class _Archive:
         while view:
             size = os.pwrite(self._fd, view, at) if self._is_regular else os.write(self._fd, view)
             view, at = view[size:], at + size
-
-
-class _Guard:
-    """A running ``har_guard``."""
-
-    def __init__(self, archive: int) -> None:
-        self._place = os.memfd_create("place")
-        program = [sys.executable, "-I", "-S", har_guard.__file__]
-        self._process = subprocess.Popen(
-            [*program, str(archive), str(self._place), _END.decode()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(archive, self._place),
-            start_new_session=True,  # Ctrl-C is for sslsniff only
-        )
-
-    def note(self, at: int) -> None:
-        """Tell where the end of the archive is."""
-        os.pwrite(self._place, at.to_bytes(8, "little"), 0)
-
-    def close(self) -> None:
-        self._process.communicate()
-        os.close(self._place)

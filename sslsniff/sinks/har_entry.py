@@ -105,6 +105,8 @@ def _response(exchange: Exchange) -> Object:
     }
     if exchange.error is not None:
         made["_error"] = exchange.error
+    if exchange.omitted is not None:
+        made["_omitted"] = exchange.omitted._asdict()
     if response is None:
         return made | {"comment": _NOT_SEEN}
     made["status"] = response.status or 0
@@ -203,7 +205,7 @@ def _attribute(name: str, value: str) -> Object:
     if lowered == "expires":
         try:
             return {"expires": parsedate_to_datetime(value).isoformat()}
-        except ValueError:
+        except (ValueError, OverflowError):  # years and zones of any number of digits
             return {}
     return {}
 

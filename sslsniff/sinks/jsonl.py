@@ -23,6 +23,7 @@ from sslsniff.model import (
     Direction,
     Exchange,
     InnerMessage,
+    NotProbed,
     Request,
     Response,
     Summary,
@@ -110,6 +111,8 @@ class JsonSink(Sink):
         }
         if exchange.warnings:
             said["warnings"] = exchange.warnings
+        if exchange.omitted is not None:
+            said |= {"truncated": True, "omitted": exchange.omitted._asdict()}
         call = call_of(exchange)
         if call is not None:
             said["grpc"] = call_object(call)
@@ -190,8 +193,12 @@ class JsonSink(Sink):
         }
         if summary.shown is not None:
             line["shown"] = summary.shown
+        if summary.evictions:
+            line["evictions"] = summary.evictions
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
+        if summary.not_probed is not None:
+            line["not_probed"] = [*map(_not_probed, summary.not_probed)]
         self._stream.write(_encoded(line) + b"\n")
 
     def flush(self) -> None:
@@ -210,6 +217,8 @@ class JsonSink(Sink):
             "bytes_written": connection.bytes_written,
             "missing_bytes": connection.missing_bytes,
         }
+        if connection.evictions:
+            said["evictions"] = connection.evictions
         self._write("connection", connection, time_ns, 0, said, event)
 
     def _write(
@@ -265,6 +274,20 @@ def _members(said: Object) -> str:
     return _encoded(said).decode()[1:-1]
 
 
+def _not_probed(found: NotProbed) -> Object:
+    return {
+        "library": found.library,
+        "version": found.version,
+        "file": found.file,
+        "files": found.files,
+        "pid": found.first and found.first.pid,
+        "comm": found.first and found.first.comm,
+        "processes": found.processes,
+        "reason": found.reason,
+        "remedy": found.remedy or None,
+    }
+
+
 def _direction(connection: Connection, sender: Side) -> str:
     direction = Direction.WRITE if connection.role is sender else Direction.READ
     return direction.value
@@ -299,8 +322,10 @@ def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragm
     said = text.bytes_object(body.data, body.size)
     if is_coded:
         decoded = content.decode(body.data, headers)
-        if decoded.error is None:
-            said["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
+        if decoded.data or decoded.error is None:
+            shown = said["decoded"] = text.bytes_object(decoded.data, len(decoded.data))
+            if not decoded.complete:
+                shown["truncated"] = True
     return said
 
 

@@ -13,10 +13,12 @@ from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body, Exchange, InnerMessage
 from sslsniff.sinks import text
 from sslsniff.sinks.bodies import body_lines, indent_json
-from sslsniff.sinks.lines import Paint, prefix
+from sslsniff.sinks.cutting import cut_end, cut_middle
+from sslsniff.sinks.lines import Field, Lines
 from sslsniff.sinks.proto_fields import Schema, fields_text, is_readable
 
 _SHOWN_CHARACTERS = 200
+_LEAST_COLUMNS = 12
 _SHOWN_BYTES = 4 * _SHOWN_CHARACTERS  # UTF-8 takes no more
 
 
@@ -25,26 +27,29 @@ def is_keepalive(message: StreamMessage) -> bool:
     return isinstance(message, WebSocketMessage) and message.opcode in {"ping", "pong"}
 
 
-def message_line(passed: InnerMessage, paint: Paint, schema: Schema) -> str:
+def message_line(passed: InnerMessage, lines: Lines, schema: Schema) -> str:
     """Return the line of a message: on what it flows, which way, its kind, size and beginning."""
     exchange, message = passed.exchange, passed.message
     stream = "" if exchange is None or exchange.stream is None else f"#{exchange.stream}"
     target = exchange.request.target if exchange and exchange.request else None
-    fields = [
-        prefix(passed.connection, passed.time_ns, paint),
-        paint("dim", message.protocol + stream),
-        f"{'->' if message.side is Side.CLIENT else '<-'} {_cut(target or '?')}",
-        *map(_cut, _kinds(message)),
-        text.size(message.size),
+    arrow = "->" if message.side is Side.CLIENT else "<-"
+    fields: list[Field] = [
+        *lines.start(passed.connection, passed.time_ns),
+        ("dim", message.protocol + stream),
+        (None, f"{arrow} {_cut(target or '?', lines)}"),
+        *((None, _cut(kind, lines)) for kind in _kinds(message)),
+        (None, text.size(message.size)),
     ]
-    shown = _cut(_beginning(target, message, schema))
-    if shown:
-        fields.append(shown)
+    faults: list[Field] = []
     if message.missing:
-        fields.append(paint("loss", f"{message.missing} bytes missing"))
+        faults.append(("loss", f"{message.missing} bytes missing"))
     if message.error:
-        fields.append(paint("failure", escape(message.error)))
-    return "  ".join(fields)
+        faults.append(("failure", message.error))
+    shown = _beginning(target, message, schema)
+    if shown:
+        columns = min(_SHOWN_CHARACTERS, lines.room([*fields, *faults]))
+        shown = cut_end(shown, columns)
+    return lines.fit([*fields, (None, shown)] if shown else fields, *faults)
 
 
 def content_lines(exchange: Exchange | None, message: StreamMessage, schema: Schema) -> list[str]:
@@ -88,6 +93,8 @@ def _beginning(target: str | None, message: StreamMessage, schema: Schema) -> st
     return shown[:_SHOWN_BYTES].replace("\n", " ").strip()
 
 
-def _cut(shown: str) -> str:
-    cut = shown[:_SHOWN_CHARACTERS]
-    return escape(shown if cut == shown else f"{cut}...")
+def _cut(raw: str, lines: Lines) -> str:
+    """Return text escaped; on a terminal it may be a quarter of the line."""
+    if lines.is_whole:
+        return escape(raw)
+    return cut_middle(raw, min(_SHOWN_CHARACTERS, max(lines.room([]) // 4, _LEAST_COLUMNS)))

@@ -16,10 +16,14 @@ from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
 
 Object = dict[str, Any]
 
+_TARGET_CHARACTERS = 500
+"""Of a longer target only so much is told with each message; the line of the exchange has all."""
+
 
 def message_object(exchange: Exchange | None, message: StreamMessage, schema: Schema) -> Object:
     """Return what is said of a message beside whose it is and which way it went."""
     target = exchange.request.target if exchange and exchange.request else None
+    is_cut = target is not None and len(target) > _TARGET_CHARACTERS
     what, said = _what(target, message, schema)
     return {
         "type": what,
@@ -29,6 +33,7 @@ def message_object(exchange: Exchange | None, message: StreamMessage, schema: Sc
         "data": text.bytes_object(message.data, message.size),
         "missing_bytes": message.missing,
         "error": message.error,
+        **({"truncated": True} if is_cut else {}),
     }
 
 
@@ -38,17 +43,21 @@ def _what(target: str | None, message: StreamMessage, schema: Schema) -> tuple[s
         return "grpc", _grpc(target, message, schema)
     if isinstance(message, ServerSentEvent):
         kind = {"event": message.event, "id": message.id, "retry": message.retry}
-        return "message", {"target": target, "opcode": "event", **kind}
+        return "message", {"target": _cut(target), "opcode": "event", **kind}
     assert isinstance(message, WebSocketMessage)
     frame: Object = {"opcode": message.opcode, "compressed": message.compressed}
     if message.opcode == "close":
         reason = message.data[2:].decode("utf-8", "replace")
         frame |= {"code": message.close_code, "reason": reason}
-    return "message", {"target": target, **frame}
+    return "message", {"target": _cut(target), **frame}
+
+
+def _cut(target: str | None) -> str | None:
+    return target and target[:_TARGET_CHARACTERS]
 
 
 def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
-    service, method = grpc.split_path(target)
+    service, method = map(_cut, grpc.split_path(target))
     readable = is_readable(message)
     return {
         "service": service,

@@ -111,8 +111,9 @@ class PcapSink(Sink):
     """Writes ``file`` as ``pcap`` or ``pcapng``, in layout ``null-tls`` or ``plain``.
 
     Whole packets go to the file in batches and on ``flush``; what was written is readable
-    whatever happens. Only pcapng tells process, role and loss; in pcap lost bytes are zeros
-    without a word. Raises ``OutputError`` once when the file takes no more.
+    whatever happens, also when this process is killed (``FileGuard``). Only pcapng tells process,
+    role and loss; in pcap lost bytes are zeros without a word. Raises ``OutputError`` once when the
+    file takes no more.
     """
 
     wants_messages = False
@@ -134,6 +135,7 @@ class PcapSink(Sink):
                 " as well; addresses, ports, times and bytes are real, but for a client's port that"
                 " another view of the same connection has. Comments on packets tell what is not.",
             )
+        self._writer.guard()
         self._started: dict[str, SyntheticConnection] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._held_bytes = 0

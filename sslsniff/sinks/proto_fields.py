@@ -18,9 +18,19 @@ def no_schema(_target: str | None, _sender: Side, _data: bytes) -> None:
     """Know no names."""
 
 
+_MOST_GROWTH = 32
+_ALWAYS_READ_BYTES = 1024
+"""Messages that compression made so many times shorter are not read, unless they are small: to read
+fields takes long, and a peer could send millions of them in some kilobytes."""
+
+
 def is_readable(message: GrpcMessage) -> bool:
-    """Say whether a message is whole, and protobuf."""
-    return message.codec == "proto" and message.error is None
+    """Say whether a message is whole, protobuf, and worth the time that it takes to read."""
+    if message.codec != "proto" or message.error is not None:
+        return False
+    if message.sent is None or message.size <= _ALWAYS_READ_BYTES:
+        return True
+    return message.size <= _MOST_GROWTH * message.sent
 
 
 def fields_text(named: Any, data: bytes) -> str | None:

@@ -2,6 +2,7 @@
 
 from typing import TextIO
 
+from sslsniff.escaping import escape
 from sslsniff.model import Summary
 from sslsniff.sinks import text
 from sslsniff.sinks.base import Sink
@@ -40,6 +41,11 @@ def summary_lines(summary: Summary) -> list[str]:
     lines = [", ".join(figures)]
     if summary.left_out is not None:
         lines.append(f"{text.counted(summary.left_out, 'more connection')} left out by --sample")
+    if summary.evictions:
+        lines.append(
+            f"{text.counted(summary.evictions, 'connection')} evicted to free memory: what was open"
+            " on them is not whole, see docs/decoders.md"
+        )
     lines += [
         f"lost for {loss.cause.value}: {text.counted(loss.events, 'time')}, {loss.bytes} bytes"
         for loss in summary.losses
@@ -57,4 +63,5 @@ def summary_lines(summary: Summary) -> list[str]:
     unlisted = len(summary.lossy_connections) - _LISTED_CONNECTIONS
     if unlisted > 0:
         lines.append(f"  and {text.counted(unlisted, 'more connection')}")
+    lines += [escape(str(each)) for each in summary.not_probed or ()]
     return lines

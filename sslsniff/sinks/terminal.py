@@ -1,5 +1,6 @@
 """One line an exchange, for people; more with ``-v`` and ``-vv``."""
 
+from collections.abc import Callable
 from typing import TextIO
 
 from sslsniff.decoders.messages import Header, Side, Undecoded
@@ -8,14 +9,18 @@ from sslsniff.escaping import escape
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.bodies import body_lines
-from sslsniff.sinks.lines import Paint, exchange_line, plain, prefix
+from sslsniff.sinks.lines import Lines, Paint, endless, plain
 from sslsniff.sinks.message_lines import content_lines, is_keepalive, message_line
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.undecoded import UndecodedLines
 
 
 class TerminalSink(Sink):
-    """Writes to ``stream``; ``verbosity`` 0 a line, 1 also headers, 2 also bodies."""
+    """Writes to ``stream``; ``verbosity`` 0 a line, 1 also headers, 2 also bodies.
+
+    ``columns`` says how wide the terminal is, None where there is none: lines fit it, but with
+    headers nothing is cut.
+    """
 
     def __init__(
         self,
@@ -23,17 +28,19 @@ class TerminalSink(Sink):
         verbosity: int = 0,
         paint: Paint = plain,
         schema: Schema = no_schema,
+        columns: Callable[[], int | None] = endless,
     ) -> None:
         self._stream = stream
         self._verbosity = verbosity
         self._paint = paint
         self._schema = schema
-        self._undecoded = UndecodedLines(self._write, paint)
+        self._lines = Lines(paint, columns, is_whole=verbosity >= 1)
+        self._undecoded = UndecodedLines(self._write, self._lines)
         self.wants_bodies = verbosity >= 2
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        self._write(exchange_line(exchange, self._paint))
+        self._write(self._lines.exchange(exchange))
         if self._verbosity >= 1:
             if exchange.request is not None:
                 self._half(exchange.request, ">")
@@ -46,7 +53,7 @@ class TerminalSink(Sink):
         """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
         if is_keepalive(passed.message) and not self._verbosity:
             return
-        self._write(message_line(passed, self._paint, self._schema))
+        self._write(message_line(passed, self._lines, self._schema))
         if self._verbosity >= 2:
             mark = ">" if passed.message.side is Side.CLIENT else "<"
             for line in content_lines(passed.exchange, passed.message, self._schema):
@@ -72,12 +79,13 @@ class TerminalSink(Sink):
         """See ``Sink``."""
         if chunk.missing and chunk.cause is not None:
             lost = f"lost {chunk.missing} bytes ({chunk.direction.value}): {chunk.cause.value}"
-            where = prefix(chunk.connection, chunk.time_ns, self._paint)
-            self._write(f"{where}  {self._paint('loss', lost)}")
+            start = self._lines.start(chunk.connection, chunk.time_ns)
+            self._write(self._lines.fit(start, ("loss", lost)))
 
     def flush(self) -> None:
         """See ``Sink``."""
         self._stream.flush()
+        self._lines.resize()
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")

@@ -15,8 +15,12 @@ _ROLES: dict[Side | None, str | None] = {None: None, **{side: side.value for sid
 def local_time(time_ns: int) -> str:
     """Return the local time of day with milliseconds."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    moment = datetime.fromtimestamp(seconds)
-    return f"{moment:%H:%M:%S}.{rest // 1_000_000:03d}"
+    return f"{_local_second(seconds)}.{rest // 1_000_000:03d}"
+
+
+@functools.lru_cache(maxsize=16)  # events of one second come together
+def _local_second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
 
 
 def utc_time(time_ns: int) -> str:
@@ -25,7 +29,7 @@ def utc_time(time_ns: int) -> str:
     return f"{_utc_second(seconds)}.{str(rest // 1000).zfill(6)}Z"  # quicker than a format
 
 
-@functools.lru_cache(maxsize=16)  # events of one second come together
+@functools.lru_cache(maxsize=16)
 def _utc_second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sslsniff.decoders.messages import Side, Undecoded
-from sslsniff.escaping import escape
 from sslsniff.model import Connection
 from sslsniff.sinks import text
-from sslsniff.sinks.lines import Paint, prefix
+from sslsniff.sinks.lines import Lines
 
 _PREVIEW_BYTES = 48
 _MOST_REASONS = 8
@@ -29,9 +28,9 @@ class _Sum:
 class UndecodedLines:
     """Hands lines to ``write``."""
 
-    def __init__(self, write: Callable[[str], None], paint: Paint) -> None:
+    def __init__(self, write: Callable[[str], None], lines: Lines) -> None:
         self._write = write
-        self._paint = paint
+        self._lines = lines
         self._sums: dict[str, dict[str, _Sum]] = {}
 
     def take(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
@@ -47,7 +46,7 @@ class UndecodedLines:
             sums[reason] = _Sum(connection, message.size, time_ns)
             size = text.size(message.size) if message.size else "bytes"
             self._tell(connection, time_ns, f"{size} from the {message.side.value}", reason)
-            self._write(f"  {_preview(message.data)}")
+            self._write(self._lines.fit([(None, "")], (None, _preview(message.data))))
         sums[reason].bytes[message.side] += message.size
         sums[reason].last_ns = time_ns
 
@@ -64,12 +63,11 @@ class UndecodedLines:
             self.close(connection_id)
 
     def _tell(self, connection: Connection, time_ns: int, what: str, reason: str) -> None:
-        self._write(
-            f"{prefix(connection, time_ns, self._paint)}  {what} not decoded: {escape(reason)}"
-        )
+        start = self._lines.start(connection, time_ns)
+        self._write(self._lines.fit(start, (None, f"{what} not decoded: {reason}")))
 
 
 def _preview(data: bytes) -> str:
-    """Return the first bytes as text, on one line."""
+    """Return the first bytes as text, not escaped."""
     cut = "..." if len(data) > _PREVIEW_BYTES else ""
-    return escape(data[:_PREVIEW_BYTES].decode("utf-8", "backslashreplace")) + cut
+    return data[:_PREVIEW_BYTES].decode("utf-8", "backslashreplace") + cut

@@ -10,6 +10,7 @@ CURL = (
 )
 TESTS = (
     *CURL,
+    "tests/live/test_coroutines.py::test_every_exchange[16-2]",
     "tests/live/test_curl.py::test_another_process_is_not_seen",
     "tests/live/test_openssl_cli.py::test_files",
     "tests/live/test_openssl_cli.py::test_plain_text",
@@ -20,6 +21,8 @@ TESTS = (
     "tests/live/test_python.py::test_asyncio",
     "tests/live/test_python.py::test_joined_in_the_middle",
     "tests/live/test_seccomp.py",
+    "tests/live/test_hold.py::test_the_first_request_is_seen[fork]",
+    "tests/live/test_hold.py::test_the_first_request_is_seen[block]",
 )
 
 

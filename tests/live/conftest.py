@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff import procfs
+from tests.live.late import Late
 from tests.live.load import Load
 from tests.live.sniffer import Sniffer, sniffing
 from tests.servers import PROGRAMS, Certificate, Server, python_server, self_signed
@@ -59,3 +60,23 @@ def own_library() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sslsniff-") as folder:
         Path(folder).chmod(0o755)
         yield Path(shutil.copy(dict(procfs.libraries())["libssl.so.3"], folder))
+
+
+@pytest.fixture(scope="session")
+def late_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return tests/programs/late_client.c, ready to run."""
+    program = tmp_path_factory.mktemp("late") / "late_client"
+    flags = ("-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+    subprocess.run(["gcc", *flags, "-o", program, PROGRAMS / "late_client.c"], check=True)
+    return program
+
+
+@pytest.fixture
+def late(late_client: Path, server: Server, tmp_path: Path) -> Late:
+    library = dict(procfs.libraries())["libssl.so.3"]
+
+    def command(*options: str, nonce: str = "late") -> list[str]:
+        copy = shutil.copy(library, tmp_path / f"{nonce}-libssl.so.3")
+        return [str(late_client), str(server.port), str(copy), nonce, *options]
+
+    return command

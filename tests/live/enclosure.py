@@ -1,7 +1,7 @@
 """Watching a whole host without watching this one: a PID and mount namespace of its own.
 
 Copies of the TLS libraries are mounted over the installed ones there, so that no probe stands in a
-file that a process outside has mapped.
+file that a process outside has mapped. That is checked before anything is watched.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from pathlib import Path
 from sslsniff import procfs
 from sslsniff.plans import PLANS
 from tests.live.sniffer import PATIENCE_S
+from tests.mounts import apart
 
 _FILE_NAMES = tuple({name for plan in PLANS for name in plan.file_names})
 
@@ -34,8 +35,8 @@ class Enclosure:
     pid: int
 
     def command(self, *command: str | Path) -> list[str]:
-        """Return what runs ``command`` inside."""
-        return ["nsenter", "-t", str(self.pid), "-m", "-p", "--", *map(str, command)]
+        """Return what runs ``command`` inside, in the same root directory and folder."""
+        return ["nsenter", "-t", str(self.pid), "-m", "-p", "-r", "-w", "--", *map(str, command)]
 
     def run(self, *command: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -86,17 +87,20 @@ def inner_pid(pid: int) -> int:
 @contextlib.contextmanager
 def enclosure(folder: Path) -> Iterator[Enclosure]:
     """Make the namespaces; all that runs in them is killed at the end of the block."""
-    mounts = []
-    for library in installed():
-        copy = Path(shutil.copy(library, folder / library.name))
-        mounts.append(f"mount --bind {copy} {library}")
-    script = " && ".join([*mounts, "echo ready", "exec sleep 600"])
-    unshare = ("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc")
-    process = subprocess.Popen([*unshare, "sh", "-c", script], stdout=subprocess.PIPE, text=True)
+    copies = {library: Path(shutil.copy(library, folder)) for library in installed()}
+    mounts = [f"mount --bind {copy} {library}" for library, copy in copies.items()]
+    script = " && ".join(["mount -t proc proc /proc", *mounts, "echo ready", "exec sleep 600"])
+    command = apart("unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        yield Enclosure(outer_pid(process.pid))
+        made = Enclosure(outer_pid(process.pid))
+        root = Path(f"/proc/{made.pid}/root")
+        for library, copy in copies.items():
+            assert (root / library.relative_to("/")).samefile(copy)
+            assert not library.samefile(copy)
+        yield made
     finally:
         process.kill()
         process.communicate()

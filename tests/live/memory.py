@@ -5,16 +5,17 @@ import time
 from pathlib import Path
 
 from sslsniff.attachments import Attachment
-from sslsniff.targets import plan_file
 from tests.live.sniffer import PATIENCE_S
+from tests.planned import plan_file
 
-_TEXT = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ +(\S+)$", re.MULTILINE)
+_TEXT = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ (\d+) +/", re.MULTILINE)
 
 
 def breakpoints(pid: int, library: Path) -> set[int]:
     """Return the file offsets at which a process's copy of the library's code differs from it."""
     maps = Path(f"/proc/{pid}/maps").read_text()
-    places = [match for match in _TEXT.findall(maps) if match[3] == str(library)]
+    inode = str(library.stat().st_ino)  # a process outside of a chroot has other paths
+    places = [match for match in _TEXT.findall(maps) if match[3] == inode]
     assert places, f"{library} is not mapped by process {pid}"
     contents = library.read_bytes()
     found = set()

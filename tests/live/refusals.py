@@ -5,7 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF, divided
+from tests.mounts import apart
 from tests.servers import PROGRAMS
 
 ROOT = PROGRAMS.parent.parent
@@ -28,7 +29,7 @@ def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options
 
 def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
     """One line, which says ``fact`` and then what to do; nothing in it that a terminal acts on."""
-    [line] = done.stderr.splitlines()
+    [line] = divided(done.stderr)[0].splitlines()
     assert line.isprintable()
     assert re.fullmatch(rf"sslsniff: .*{fact}.*: .+", line), line
     assert done.returncode == code
@@ -38,9 +39,9 @@ def as_nobody(*arguments: str | Path) -> Done:
     """Run sslsniff without any right; the project is mounted where that user may read it."""
     script = 'mount --bind "$0" /mnt && cd / && exec "$@"'
     setpriv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    sslsniff = ("/mnt/.venv/bin/python", "-m", "sslsniff")
     return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, ROOT, *setpriv]
-        + ["/mnt/.venv/bin/python", "-m", "sslsniff", *arguments],
+        apart("sh", "-c", script, ROOT, *setpriv, *sslsniff, *arguments),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

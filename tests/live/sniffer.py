@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
+NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
 # What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
 PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "60"))
 LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
@@ -21,11 +23,19 @@ LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
 
 @dataclass
 class Captured:
-    """What one run of sslsniff left."""
+    """What one run of sslsniff left.
+
+    ``not_probed`` are the lines on standard error about libraries that cannot be seen, which are
+    not in ``stderr``: Debian's curl and its like load GnuTLS, too.
+    """
 
     objects: list[dict[str, Any]]
     stderr: str
     code: int
+    not_probed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.stderr, self.not_probed = divided(self.stderr)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Return the JSON objects of one type."""
@@ -39,6 +49,17 @@ class Captured:
     def summary(self) -> dict[str, Any]:
         [summary] = self.of("summary")
         return summary
+
+
+def divided(stderr: str) -> tuple[str, list[str]]:
+    """Return what sslsniff said, and apart from it the lines on libraries that are not probed.
+
+    The summary's, which say the same again, are in neither.
+    """
+    lines = stderr.splitlines(keepends=True)
+    rest = "".join(line for line in lines if not NOT_PROBED.match(line))
+    apart = [line.rstrip() for line in lines if NOT_PROBED.match(line)]
+    return rest, [line for line in apart if line.startswith("sslsniff: ")]
 
 
 @dataclass
@@ -84,9 +105,19 @@ def _wait_for(file: Path, what: str, count: int) -> None:
 def sniffing(directory: Path, *arguments: str, wait_ready: bool = True) -> Iterator[Sniffer]:
     """Run ``sslsniff ARGUMENTS --json`` in the background; ready means its probes stand."""
     output, errors = directory / "captured.jsonl", directory / "errors.txt"
+    # Here it matters what was captured; how long an end takes, in test_end_in_time.py.
+    command = [
+        SSLSNIFF,
+        "--json",
+        "--force",
+        "--loader",
+        LOADER,
+        "--end-within",
+        str(int(PATIENCE_S)),
+    ]
     with errors.open("w") as stderr:
         process = subprocess.Popen(
-            [SSLSNIFF, "--json", "--force", "--loader", LOADER, "-o", output, *arguments],
+            [*command, "-o", output, *arguments],
             stderr=stderr,
             stdout=subprocess.DEVNULL,
             text=True,

@@ -85,7 +85,8 @@ def test_every_byte(
     pid = sender.pid if end == "sender" else receiver.pid
     sniffer = subprocess.Popen(
         # room for all of it: on a busy machine the reader may wait long for its turn
-        [SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"],
+        [SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"]
+        + ["--end-within", str(int(PATIENCE_S))],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -171,6 +172,14 @@ def test_large_calls(load: Load, receiver: Receiver, tmp_path: Path) -> None:
 
     captured, sent = under(load, receiver, tmp_path, MIB, "--max-call-bytes", "100000")
     assert assert_accounted(captured, sent) == (100_000, {"call limit": MIB - 100_000})
+
+
+def test_a_call_of_more_than_4_gib(load: Load, receiver: Receiver, tmp_path: Path) -> None:
+    """SSL_write_ex takes any size: what is beyond the limit is counted, however much it is."""
+    size = 4096 * MIB + 12_345
+    captured, sent = under(load, receiver, tmp_path, size)
+    assert assert_accounted(captured, sent) == (CALL_LIMIT, {"call limit": size - CALL_LIMIT})
+    assert captured.summary["lost_bytes"] == size - CALL_LIMIT
 
 
 def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) -> list[Passed]:

@@ -32,7 +32,7 @@ RING_BYTES = 4 << 20
         (["--lib", "{folder}"], "is not a file"),
         (["--lib", "{folder}/text.so"], "text.so is not an ELF file"),
         (["--lib", "{folder}/empty.so"], "empty.so is not an ELF file"),
-        (["--lib", "{folder}/other.so"], "other.so, it is for aarch64"),
+        (["--lib", "{folder}/other.so"], "other.so, OpenSSL: it is for aarch64"),
         (["--lib", "{folder}/cut.so"], "cut.so is cut off or damaged"),
         (["--lib", "{folder}/pipe"], "is not a file"),
         (["--lib", "/dev/zero"], "is not a file"),
@@ -62,7 +62,7 @@ def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: P
 
 
 def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) -> None:
-    """A program with OpenSSL linked in is captured; once it is stripped nothing can be found."""
+    """A program with OpenSSL linked in is captured; once it is stripped only that is known."""
     static = Load(tmp_path / "static")
     source = PROGRAMS / "load.c"
     run("gcc", "-O2", "-static", "-w", "-o", static.program, source, "-lssl", "-lcrypto")
@@ -75,7 +75,7 @@ def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) ->
     assert connections(ran.captured, library="openssl", comm="static", tls_version="TLS 1.3") == 1
 
     run("strip", static.program)
-    assert_told(sniff("--lib", static.program), "there is no TLS library in it")
+    assert_told(sniff("--lib", static.program), "OpenSSL: it is linked in without symbols")
 
 
 def test_list_shows_names_escaped(certificate: Certificate, tmp_path: Path) -> None:
@@ -166,6 +166,7 @@ def test_no_news_of_mapped_files(room: int) -> None:
         ["--max-call-bytes", "0"],
         ["--loader", "other"],
         ["--"],
+        ["--all"],  # beside --pid
         ["read"],
         ["read", "one", "two"],
         ["list", "stray"],
@@ -184,3 +185,10 @@ def test_usage(arguments: list[str], bystander: str) -> None:
     assert line.endswith("did you mean --json?") == ("--jsn" in arguments)
     assert usage[0].startswith("usage: sslsniff")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--hold", "--no-children"])
+def test_what_is_for_processes_that_are_named(option: str, own_library: Path) -> None:
+    done = sniff(option, "--lib", str(own_library))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (f"sslsniff: error: {option} needs --pid or -- COMMAND")

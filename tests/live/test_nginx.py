@@ -148,9 +148,12 @@ def assert_told(captured: Captured, nginx: Nginx, passed: list[Passed]) -> None:
 
 
 def test_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
-    """Keep-alive HTTP/1.1 on one connection and on eight at once, and HTTP/2."""
-    pids = [option for pid in (nginx.pid, *nginx.workers) for option in ("--pid", str(pid))]
-    with sniff(*pids, "--ring-size", "64M") as sniffer:  # 30 MB in less than half a second
+    """Keep-alive HTTP/1.1 on one connection and on eight at once, and HTTP/2.
+
+    Only the master is given, whose workers are there already.
+    """
+    options = ("--ring-size", "64M")  # 30 MB in less than half a second
+    with sniff("--pid", str(nginx.pid), *options) as sniffer:
         one = ask(nginx, certificate, tmp_path / "one", some_of_all(), "--http1.1")
         parallel = ("--parallel", "--parallel-max", "8")
         many = ask(nginx, certificate, tmp_path / "8", some_of_all(), "--http1.1", *parallel)
@@ -187,3 +190,15 @@ def test_new_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, sni
     assert_passed(captured, passed, role="server")
     assert_told(captured, nginx, passed)
     assert_whole(captured)
+
+
+def test_no_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+    """Neither those that are there nor those to come, if only the master itself is asked for."""
+    with sniff("--no-children", "--pid", str(nginx.pid)) as sniffer:
+        ask(nginx, certificate, tmp_path / "old", some_of_all(), "--http2")
+        old = set(nginx.workers)
+        os.kill(nginx.pid, signal.SIGHUP)
+        wait_until(lambda: len(nginx.workers) == 2 and old.isdisjoint(nginx.workers))
+        ask(nginx, certificate, tmp_path / "new", some_of_all(), "--http2")
+        captured = sniffer.stop()
+    assert captured.objects == [captured.summary]

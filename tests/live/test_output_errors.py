@@ -14,6 +14,7 @@ from tests.live.curl import Request, curl, gets, results
 from tests.live.load import Load, told
 from tests.live.refusals import NO_PROCESS, ROOT, assert_told, sniff
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.mounts import apart
 from tests.servers import Certificate, Server
 
 
@@ -76,7 +77,7 @@ def test_disk_full(server: Server, certificate: Certificate, tmp_path: Path) -> 
         command = curl(server.url, requests, certificate, tmp_path)
         sniffed = [str(SSLSNIFF), *options, str(small / name), "--", *command]
         done = subprocess.run(
-            ["unshare", "--mount", "sh", "-c", script, "sh", *sniffed],
+            apart("sh", "-c", script, "sh", *sniffed),
             capture_output=True,
             text=True,
             timeout=2 * PATIENCE_S,
@@ -115,19 +116,7 @@ def test_disk_full_in_a_burst(
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         command = load.sender(receiver.port, 1, (400, 16 << 10))
         done = subprocess.run(
-            [
-                "unshare",
-                "--mount",
-                "sh",
-                "-c",
-                script,
-                "sh",
-                SSLSNIFF,
-                "--pcap",
-                file,
-                "--",
-                *command,
-            ],
+            apart("sh", "-c", script, "sh", SSLSNIFF, "--pcap", file, "--", *command),
             capture_output=True,
             text=True,
             timeout=2 * PATIENCE_S,

@@ -1,6 +1,7 @@
 """What right sslsniff needs, and what is left of it once the probes stand."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import privileges
+from sslsniff import privileges, procfs
 from sslsniff.kernel import release, uprobe_multi
-from sslsniff.privileges import NEEDED
+from sslsniff.privileges import NEEDED, USEFUL
 from tests.live.checks import Sniff, assert_passed, assert_whole
 from tests.live.clients import ask, late_python_client, load_library
+from tests.live.late import child
 from tests.live.memory import wait_probed
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
 from tests.servers import Certificate, Server
 
-MASK = sum(1 << bit for bit in NEEDED.values())
+MASK = sum(1 << bit for bit in (NEEDED | USEFUL).values())
 ADMIN = "CAP_SYS_ADMIN"  # bit 21
 CALLER = 4321  # a user that exists nowhere else
 
@@ -72,6 +74,26 @@ def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
         assert each["Gid"].split() == [user] * 4
 
 
+@pytest.mark.parametrize("number", ["nobody", "-1", str(2**32 - 1), str(2**32), ""])
+@pytest.mark.parametrize("name", ["SUDO_UID", "SUDO_GID"])
+def test_a_caller_who_is_no_user_is_refused(
+    name: str, number: str, own_library: Path, tmp_path: Path
+) -> None:
+    """Nothing is probed nor written, and sslsniff does not go on as root."""
+    ids = {"SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER), name: number}
+    done = subprocess.run(
+        [SSLSNIFF, "--lib", own_library, "--pcap", tmp_path / "out.pcap"],
+        env={**os.environ, **ids},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    expected = f"sslsniff: {name} is {number!r}, not an id: run sslsniff by sudo, or unset "
+    assert done.stderr == f"{expected}SUDO_UID and SUDO_GID\n"
+    assert list(tmp_path.glob("out*")) == []
+
+
 REMEMBER = """
 import os, sys
 from pathlib import Path
@@ -116,7 +138,8 @@ def test_the_guard_of_an_archive_has_no_rights(
 ) -> None:
     with sniff("--lib", str(own_library), "--har", str(tmp_path / "a.har")) as sniffer:
         pid = sniffer.process.pid
-        [guard] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        [guard] = (each for each in children if b"mending" in command_line(each))
         deadline = time.monotonic() + PATIENCE_S
         [thread] = rights(int(guard))
         while thread["Uid"].startswith("0") and time.monotonic() < deadline:
@@ -126,6 +149,34 @@ def test_the_guard_of_an_archive_has_no_rights(
     assert {int(thread[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
     assert thread["Uid"].split() == thread["Gid"].split() == ["65534"] * 4
     assert thread["Groups"] == ""
+
+
+def command_line(pid: str) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize("sudo", [False, True], ids=["root", "sudo"])
+def test_the_holder_has_no_rights(
+    sudo: bool, sniff: Sniff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the terminal, or files of sslsniff."""
+    if sudo:
+        monkeypatch.setenv("SUDO_UID", str(CALLER))
+        monkeypatch.setenv("SUDO_GID", str(CALLER))
+    with sniff("--", "sleep", "60", wait_ready=False) as sniffer:
+        command = child(sniffer.process.pid, "sleep")
+        holder = procfs.tracer(command)
+        [thread] = rights(holder)
+        files = {str(each.readlink()) for each in Path(f"/proc/{holder}/fd").iterdir()}
+        session = os.getsid(holder)
+        os.kill(command, signal.SIGKILL)
+        sniffer.wait()
+    sets = ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")
+    assert {int(thread[name], 16) for name in sets} == {0}
+    assert thread["NoNewPrivs"] == "1"
+    assert thread["Uid"].split() == [str(CALLER if sudo else os.getuid())] * 4
+    assert {file.partition(":")[0] for file in files} == {"/dev/null", "socket", "pipe"}
+    assert session == holder
 
 
 def limited(capabilities: Iterable[str]) -> list[str]:

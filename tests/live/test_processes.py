@@ -391,5 +391,5 @@ def test_more_children_than_are_known(own_library: Path) -> None:
 
     assert [note for note in notes if "children" in note] == [
         "2 children of processes were not followed, as the kernel's table was full:"
-        " without --pid all processes are watched"
+        " with --all in place of --pid every process is watched"
     ]

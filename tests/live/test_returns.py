@@ -4,7 +4,6 @@ from pathlib import Path
 
 from sslsniff.attachments import Attachment
 from sslsniff.parts import ReturnStyle
-from sslsniff.targets import plan_file
 from tests.live.checks import (
     Sniff,
     assert_passed,
@@ -18,6 +17,7 @@ from tests.live.checks import (
 from tests.live.clients import ask, loading, python_client
 from tests.live.curl import Request, curl, gets, results
 from tests.live.memory import breakpoints
+from tests.planned import plan_file
 from tests.programs.server import pattern
 from tests.servers import Certificate, Server
 

@@ -12,6 +12,9 @@ from tests.live.checks import run
 from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
 from tests.servers import Server
+from tests.terminal import shown_on_terminal
+
+WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
 @pytest.mark.parametrize(
@@ -42,17 +45,21 @@ def test_list_without_root(server: Server) -> None:
     assert re.search(rf"^{server.pid} .* openssl ", as_root, re.MULTILINE)
 
 
-def test_doctor_without_root() -> None:
-    """Each finding is a line, however long its remedy: others read it, too."""
-    done = as_nobody("doctor")
-    assert (done.returncode, done.stderr) == (1, "")
-    _, *findings, verdict = done.stdout.splitlines()
+@pytest.mark.parametrize("columns", [None, 80, 40])
+def test_doctor_without_root(columns: int | None) -> None:
+    """It fits a terminal, and 80 columns in a file; nothing is cut off."""
+    if columns is None:
+        done = as_nobody("doctor")
+        assert (done.returncode, done.stderr) == (1, "")
+        shown = done.stdout.splitlines()
+    else:
+        shown = [*shown_on_terminal(columns, *WITHOUT_RIGHTS, SSLSNIFF, "doctor", code=1)]
+    assert max(map(len, shown)) <= (columns or 80)
+    _, *findings, verdict = shown
     assert verdict == "sslsniff cannot capture here."
-    assert all(re.match(r"(yes|no)  ", line) for line in findings), done.stdout
-    assert max(map(len, findings)) > 80
-    assert any(
-        line.rstrip().endswith("run as root, or with these capabilities") for line in findings
-    )
+    assert {line[:5] for line in findings} == {"yes  ", "no   ", "     "}, shown
+    words = " ".join(" ".join(findings).split())
+    assert re.search(r"no privileges user .*remedy: run as root, or with these capabil", words)
 
 
 def test_doctor_for_a_bug_report_tells_of_no_host_and_no_user() -> None:
@@ -69,5 +76,5 @@ def test_doctor_for_a_bug_report_tells_of_no_host_and_no_user() -> None:
 
 def test_no_capabilities(bystander: str) -> None:
     """As root, but with no more right than others: in many containers it is like that."""
-    done = sniff("--pid", bystander, before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
+    done = sniff("--pid", bystander, before=WITHOUT_RIGHTS)
     assert_told(done, "without CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH")

@@ -34,7 +34,7 @@ def program(library: libraries.Library, tmp_path_factory: pytest.TempPathFactory
     return made
 
 
-@pytest.mark.parametrize("returns", ["auto", "instructions"])
+@pytest.mark.parametrize("returns", ["instructions", "trampoline"])
 @pytest.mark.parametrize("case", ["again", "other", "bio"])
 def test_all_functions_for_data(
     library: libraries.Library,

@@ -3,8 +3,11 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +18,10 @@ from tests.live.checks import Passed, assert_passed, assert_whole, run, started
 from tests.live.clients import ask, loading
 from tests.live.curl import curl, gets, results
 from tests.live.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
+from tests.live.late import Late
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+from tests.mounts import apart
 from tests.servers import PROGRAMS, Certificate, Server
 
 
@@ -48,7 +53,7 @@ def test_everything(
     requests = [gets(4), gets(3), gets(5)]
     passed: list[list[Passed]] = []
     with contextlib.ExitStack() as ending:
-        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--json", "-o", output))
+        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--all", "--json", "-o", output))
         assert sniffer.stderr is not None
         assert sniffer.stderr.readline().startswith(READY)
 
@@ -112,8 +117,8 @@ def test_a_child_in_a_pid_namespace_of_its_own(
     """It counts by its number in sslsniff's namespace, not by that in its own: there it is 1."""
     output, requests = tmp_path / "captured.jsonl", gets(3)
     command = curl(server_inside.url, requests, certificate, tmp_path)
-    apart = ("unshare", "--pid", "--fork", *command)
-    done = inside.run(SSLSNIFF, "--json", "-o", output, "--", *apart)
+    alone = ("unshare", "--pid", "--fork", *command)
+    done = inside.run(SSLSNIFF, "--json", "-o", output, "--", *alone)
     lines = output.read_text("utf-8").splitlines()
     captured = Captured([json.loads(line) for line in lines], done.stderr, done.returncode)
     assert (captured.code, captured.stderr) == (0, "")
@@ -121,6 +126,17 @@ def test_a_child_in_a_pid_namespace_of_its_own(
     assert_passed(captured, results(done.stdout, requests), role="client")
     assert len(captured.exchanges) == 3
     assert {each["pid"] for each in captured.exchanges}.isdisjoint({1, server_inside.pid})
+
+
+@pytest.mark.parametrize("apart", [(), ("unshare", "--pid", "--fork")], ids=["same", "inner"])
+def test_a_held_command(
+    apart: tuple[str, ...], inside: Enclosure, late: Late, tmp_path: Path
+) -> None:
+    """Threads that wait are known by their numbers in sslsniff's namespace."""
+    output = tmp_path / "captured.jsonl"
+    done = inside.run(SSLSNIFF, "--json", "-o", output, "--", *apart, *late())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "200\n", "")
+    assert output.read_text("utf-8").count('{"type":"exchange"') == 1
 
 
 def test_list(inside: Enclosure, server_inside: Server) -> None:
@@ -145,3 +161,30 @@ def test_doctor(inside: Enclosure) -> None:
     findings = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
     assert ["yes", "programs"] in findings
     assert ["yes", "addresses"] in findings
+
+
+def test_all_of_this_inside_a_chroot(tmp_path: Path) -> None:
+    """Where / is a folder, as debootstrap makes it, and what is mounted there is shared."""
+    root = tmp_path / "shared" / "root"
+    root.mkdir(parents=True)
+    shared = root.parent
+    steps = ["set -e", f"mount --bind {shared} {shared}", f"mount --make-shared {shared}"]
+    for each in Path("/").iterdir():
+        inner = root / each.name
+        if each.is_symlink():
+            inner.symlink_to(each.readlink())
+        elif each.is_dir():
+            inner.mkdir()
+            steps.append(f"mount --rbind {each} {inner}")
+    tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not chroot")
+    command = shlex.join((*tests, __file__))
+    steps.append(f"chroot {root} sh -c {shlex.quote(f'cd {PROGRAMS.parent.parent} && {command}')}")
+    steps.append("cat /proc/self/mountinfo")
+    done = subprocess.run(
+        apart("sh", "-c", "\n".join(steps)), capture_output=True, text=True, timeout=2 * PATIENCE_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\b\d+ passed", done.stdout), done.stdout
+    # Nothing that was mounted in the enclosure has come out of it.
+    for library in installed():
+        assert f"{library} " not in done.stdout

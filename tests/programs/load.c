@@ -3,7 +3,8 @@
  *     load receive CERTIFICATE KEY          prints its port, then serves one connection after the
  *                                           other; prints a line for each, until it is ended
  *     load send PORT SEED [COUNT SIZE]...   makes COUNT calls of SSL_write with SIZE bytes each,
- *                                           or, where SIZE is 0, waits COUNT milliseconds
+ *                                           or, where SIZE is 0, waits COUNT milliseconds;
+ *                                           from 2 GiB on SSL_write_ex, with zeros
  *     load wait PORT SEED                   asks for /SEED and waits for an answer that never comes
  *
  * The line: process id, the object's address, the client's port, bytes, their SHA-256.
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void fail(const char *what)
@@ -106,6 +108,17 @@ static SSL *open_connection(int port, int *own_port)
 	return ssl;
 }
 
+/* One call of SSL_write_ex with zeros: pages that were never written take no memory. */
+static void send_zeros(SSL *ssl, size_t size, EVP_MD_CTX *hash)
+{
+	void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t written;
+	if (data == MAP_FAILED || !SSL_write_ex(ssl, data, size, &written) || written != size)
+		fail("SSL_write_ex");
+	EVP_DigestUpdate(hash, data, size);
+	munmap(data, size);
+}
+
 static void send_all(int port, uint64_t seed, int pairs, char **arguments)
 {
 	int own_port;
@@ -115,15 +128,20 @@ static void send_all(int port, uint64_t seed, int pairs, char **arguments)
 	uint64_t state = seed * 0x9e3779b97f4a7c15 + 1, bytes = 0;
 	for (int pair = 0; pair < pairs; pair++) {
 		long calls = atol(arguments[2 * pair]);
-		int size = atoi(arguments[2 * pair + 1]);
+		size_t size = strtoull(arguments[2 * pair + 1], NULL, 10);
 		if (!size) {
 			usleep(calls * 1000);
+			continue;
+		}
+		if (size > INT32_MAX) {
+			send_zeros(ssl, size, hash);
+			bytes += size;
 			continue;
 		}
 		unsigned char *data = malloc(size);
 		for (long i = 0; i < calls; i++) {
 			fill(data, size, &state);
-			if (SSL_write(ssl, data, size) != size)
+			if (SSL_write(ssl, data, size) != (int)size)
 				fail("SSL_write");
 			EVP_DigestUpdate(hash, data, size);
 			bytes += size;

@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import json
 import secrets
+import socket
 import ssl
 import sys
 import threading
@@ -32,7 +33,7 @@ def request(number: int) -> tuple[str, str, bytes, str]:
     return "GET", f"/bytes/{number * 5000}", b"", nonce
 
 
-def tell(asked: tuple[str, str, bytes, str], status: int, answer: bytes, socket: Any) -> None:
+def tell(asked: tuple[str, str, bytes, str], status: int, answer: bytes, used: Any) -> None:
     """Print what passed."""
     method, target, body, nonce = asked
     told = {
@@ -41,8 +42,8 @@ def tell(asked: tuple[str, str, bytes, str], status: int, answer: bytes, socket:
         "method": method,
         "target": target,
         "status": status,
-        "client": socket.getsockname()[:2],
-        "server": socket.getpeername()[:2],
+        "client": used.getsockname()[:2],
+        "server": used.getpeername()[:2],
         "request_sha256": sha256(body),
         "response_sha256": sha256(answer),
     }
@@ -83,8 +84,8 @@ def use_requests(port: int, certificate: str) -> Callable[[int], None]:
                 headers={"x-nonce": nonce},
                 stream=True,  # while the answer is unread, the response has its connection
             ) as response:
-                socket = response.raw.connection.sock
-                tell(asked, response.status_code, response.content, socket)
+                used = response.raw.connection.sock
+                tell(asked, response.status_code, response.content, used)
 
     return make
 
@@ -106,8 +107,19 @@ def use_threads(port: int, certificate: str) -> Callable[[int], None]:
 STYLES = {"http.client": use_http_client, "requests": use_requests, "threads": use_threads}
 
 
+def know_localhost() -> None:
+    """Ask no resolver for localhost (RFC 6761, section 6.3): a chroot may have no /etc/hosts."""
+    look_up = socket.getaddrinfo
+
+    def known(host: Any, *rest: Any, **more: Any) -> Any:
+        return look_up("127.0.0.1" if host == "localhost" else host, *rest, **more)
+
+    socket.getaddrinfo = known
+
+
 def main() -> None:
     """Make as many requests as standard input says."""
+    know_localhost()
     style, port, certificate = sys.argv[1:]
     make = STYLES[style](int(port), certificate)
     for line in sys.stdin:

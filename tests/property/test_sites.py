@@ -1,6 +1,5 @@
 """A probe at the chosen site sees what one at the entry would, and once a call: by emulation."""
 
-import contextlib
 import itertools
 import struct
 from collections.abc import Iterator
@@ -8,14 +7,14 @@ from typing import NamedTuple
 
 import pytest
 import unicorn
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import arm64_const, x86_const
 
-from sslsniff import aarch64, instructions, returns, sites
+from sslsniff import aarch64, instructions, sites
 from sslsniff.elf import Elf
 from tests import libraries
-from tests.unit import encodings, test_aarch64, test_returns, test_sites
+from tests.unit import encodings, test_aarch64, test_sites
 from tests.unit import encodings_aarch64 as words
 
 PAGE = 4096
@@ -60,11 +59,11 @@ PIECES = [
     *(encodings.ENDBR64, encodings.PUSH_RBP, encodings.PUSH_R12, encodings.NOP),
     *(encodings.MOV_RBX_RDI, encodings.MOV_RDI_RAX, encodings.XOR_EDX, encodings.XOR_CL),
     *(encodings.SUB_RSP, encodings.TEST_RDI, encodings.JE_RET, encodings.RET),
-    *(test_returns.ADD_RSP, test_returns.POP_RBP, test_returns.XOR_EAX),
+    *(encodings.ADD_RSP, encodings.POP_RBP, encodings.XOR_EAX),
 ]
 LEFT_BY = {
-    encodings.PUSH_RBP: test_returns.POP_RBP,
-    encodings.SUB_RSP: test_returns.ADD_RSP,
+    encodings.PUSH_RBP: encodings.POP_RBP,
+    encodings.SUB_RSP: encodings.ADD_RSP,
     encodings.NOP: encodings.NOP,
 }
 JUMPS = [b"\x74\x00", b"\x75\x00", b"\xeb\x00"]
@@ -140,7 +139,7 @@ def assert_same(passing: Passing, needed: set[str]) -> None:
 
 
 @st.composite
-def made_up(draw: st.DrawFn, *, left_by_jumps: bool) -> bytes:
+def made_up(draw: st.DrawFn) -> bytes:
     """Functions of x86-64 that end with a return; their jumps lead to instructions, or out.
 
     Most have a frame, which they leave before that return.
@@ -149,7 +148,7 @@ def made_up(draw: st.DrawFn, *, left_by_jumps: bool) -> bytes:
     inner = draw(st.lists(st.sampled_from(PIECES + JUMPS), min_size=1, max_size=8))
     pieces = [*frame, *inner, *(LEFT_BY[each] for each in reversed(frame))]
     ends = list(itertools.accumulate(map(len, pieces)))
-    targets = st.sampled_from([0, *ends, *((-3, ends[-1] + 6) if left_by_jumps else ())])
+    targets = st.sampled_from([0, *ends, -3, ends[-1] + 6])
     made = [
         each[:1] + struct.pack("b", draw(targets) - end) if each in JUMPS else each
         for each, end in zip(pieces, ends, strict=True)
@@ -190,7 +189,7 @@ def test_real_functions_of_aarch64(series: str, name: str, with_return: bool) ->
 
 
 @given(
-    code=made_up(left_by_jumps=True),
+    code=made_up(),
     arguments=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6),
     needed=st.sets(st.sampled_from(instructions.ARGUMENTS)),
     with_return=st.booleans(),
@@ -202,89 +201,6 @@ def test_made_up_functions(
     if site is not None:
         passing = run(X86_64, code, encodings.AT, site.address, arguments, to_site=False)
         assert_same(passing, needed | ({"rsp"} if with_return else set()))
-
-
-def spanned(
-    code: bytes, address: int, span: returns.Span, arguments: list[int], ways: dict[int, int]
-) -> list[tuple[int, dict[str, int]]]:
-    """Call a function; return the places of ``span`` and returns that are passed, with registers.
-
-    Other functions that it calls return at once: ``ways`` are the addresses to go on at.
-    """
-    emulator = started(X86_64, code, address, arguments)
-    emulator.mem_map(0, PAGE)  # fs is 0: there is what the stack protector compares
-    exits = {
-        each.address
-        for each in instructions.disassemble(code, address)
-        if instructions.is_return(each)
-    }
-    seen = []
-
-    def passed(_: object, at: int, *__: object) -> None:
-        if at in ways:
-            emulator.reg_write(x86_const.UC_X86_REG_RIP, ways[at])
-            emulator.reg_write(X86_64.numbers["rax"], DATA)
-        elif at in exits or at == span.enter or at in span.leaves:
-            seen.append((at, registers(X86_64, emulator)))
-
-    emulator.hook_add(unicorn.UC_HOOK_CODE, passed)
-    with contextlib.suppress(unicorn.UcError):
-        emulator.emu_start(address, BACK, count=MOST_INSTRUCTIONS)
-    return seen
-
-
-def assert_spans(
-    seen: list[tuple[int, dict[str, int]]], span: returns.Span, needed: set[str], given: list[int]
-) -> None:
-    """That what was passed is, if it came to a return: the enter, one leave, the return."""
-    at = [place for place, _ in seen]
-    enter = seen[0][1]
-    assert at[0] == span.enter
-    assert at.count(span.enter) == 1
-    arguments = dict(zip(instructions.ARGUMENTS, given, strict=True))
-    assert {name: enter[name] for name in needed} == {name: arguments[name] for name in needed}
-    if at[-1] not in (span.enter, *span.leaves):
-        (left, leaving), (_, returning) = seen[-2:]
-        assert left in span.leaves
-        assert len(seen) == 3
-        assert leaving["rsp"] == enter["rsp"]
-        assert leaving["rax"] == returning["rax"]
-
-
-@pytest.mark.parametrize(("series", "name"), test_returns.CASES)
-@pytest.mark.parametrize("size", [1, -1 & 2**64 - 1])
-def test_spans_of_real_functions(series: str, name: str, size: int) -> None:
-    """Both ways through: one calls the internal function, the other tells of an error."""
-    with Elf(str(libraries.library(series).path)) as elf:
-        function = elf.function(name)
-        assert function is not None
-        code, address = elf.code(function), function.address
-    span = returns.emulated_span(code, address, ("rdi", "rsi"))
-    assert span is not None
-    calls = [each for each in instructions.disassemble(code, address) if each.mnemonic == "call"]
-    ways = {each.address: each.address + each.size for each in calls}
-    first, second, _, *rest = addresses()
-    given = [first, second, size, *rest]
-    seen = spanned(code, address, span, given, ways)
-    assert len(seen) == 3
-    assert_spans(seen, span, {"rdi", "rsi"}, given)
-
-
-# A jump out of it would be of a function that does not only return by its own returns.
-@given(
-    code=made_up(left_by_jumps=False),
-    arguments=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6),
-    needed=st.sets(st.sampled_from(instructions.ARGUMENTS)),
-)
-def test_spans_of_made_up_functions(code: bytes, arguments: list[int], needed: set[str]) -> None:
-    span = returns.emulated_span(code, encodings.AT, tuple(needed))
-    if span is not None:
-        seen = spanned(code, encodings.AT, span, arguments, {})
-        # No compiler makes one that leaves something on the stack when it returns.
-        last, at_last = seen[-1]
-        is_return = last not in (span.enter, *span.leaves)
-        assume(not is_return or at_last["rsp"] == stack_at_call(X86_64))
-        assert_spans(seen, span, needed, arguments)
 
 
 @given(

@@ -1,8 +1,6 @@
 """Records in memory, as the kernel lays them out in its ring buffer."""
 
-from sslsniff.records import DISCARDED, PADDING_BYTES, Records
-
-BUSY = 1 << 31
+from sslsniff.records import BUSY, DISCARDED, PADDING_BYTES, Records
 
 
 def laid_out(

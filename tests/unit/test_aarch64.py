@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sslsniff import aarch64, sites
 from sslsniff.attachments import Refusal, make_attachment
 from sslsniff.elf import Elf
-from sslsniff.parts import ReturnStyle
+from sslsniff.parts import ReturnStyle, Unprobed
 from sslsniff.sites import Cost, Site
 from sslsniff.symbols import Function
 from tests import libraries
@@ -201,4 +201,6 @@ def test_real_functions(series: str, name: str, with_return: bool) -> None:
 def test_its_libraries_are_known_but_not_probed() -> None:
     with Elf(str(libraries.library("3.0", "arm64").path)) as elf:
         found = make_attachment(elf, ReturnStyle.TRAMPOLINE)
-    assert found == Refusal("it is for aarch64", True, "only x86-64 programs can be watched")
+    remedy = "only x86-64 programs can be watched"
+    row = Unprobed("openssl", "OpenSSL", None, "it is for aarch64", remedy)
+    assert found == Refusal("OpenSSL: it is for aarch64", True, remedy, (row,))

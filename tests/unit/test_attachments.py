@@ -14,16 +14,11 @@ from sslsniff.sites import Cost
 from tests import libraries
 
 TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS
+PLAIN_INSTRUCTIONS = ReturnStyle.PLAIN_INSTRUCTIONS
 INTERNAL = {"c_read_enter", "c_write_enter"}
 INTERNAL_FLAGS = {"c_read_enter", "c_write_flags_enter"}
 PLAIN = {"c_read_plain_enter", "c_write_plain_enter"}
-LIFE = {
-    "openssl_new_return",
-    "openssl_free_enter",
-    "openssl_clear_enter",
-    "openssl_shutdown_enter",
-    "openssl_shutdown_return",
-}
+LIFE = {"openssl_free_enter", "openssl_clear_enter", "openssl_shutdown_enter"}
 DATA = INTERNAL | INTERNAL_FLAGS | PLAIN
 
 
@@ -77,14 +72,20 @@ def test_with_return_probes_one_cheap_place_sees_all_calls_of_a_kind(
     for entry in entries.values():
         assert entry.cost is Cost.EMULATED
         assert not entry.is_return
-        assert found.probes.count(("c_return", entry.offset, True, Cost.EMULATED)) == 1
-    assert {each.program for each in found.probes} >= LIFE
+        assert found.probes.count(Probe("c_return", entry.offset, True, Cost.EMULATED)) == 1
+    life = LIFE if series != "boringssl" else {*LIFE, "openssl_new_return"}
+    assert {each.program for each in found.probes} - DATA == {*life, "c_return"} | (
+        {"c_sendfile_enter"} if series in {"3.0", "3.5"} else set()
+    )
 
 
 @pytest.mark.parametrize(
     ("series", "style"),
-    [*((each, INSTRUCTIONS) for each in libraries.OPENSSL), ("3.6", TRAMPOLINE)]
-    + [("4.0", TRAMPOLINE)],
+    [
+        *((each, PLAIN_INSTRUCTIONS) for each in libraries.OPENSSL),
+        ("3.6", TRAMPOLINE),
+        ("4.0", TRAMPOLINE),
+    ],
 )
 def test_where_the_internal_function_is_dear_the_usual_ones_are_not(
     series: str, style: ReturnStyle
@@ -115,6 +116,30 @@ def test_where_the_internal_function_is_dear_the_usual_ones_are_not(
             ]
 
 
+@pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
+def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
+    found = attach(libraries.library(series).path, INSTRUCTIONS)
+    costs = {each.cost for each in found.probes if each.program != "openssl_new_return"}
+    assert costs == {Cost.EMULATED}
+    assert found.left_out == ()
+    data = {each.program for each in found.probes} - LIFE - {"c_sendfile_enter"}
+    plain = {*PLAIN, "c_return", "openssl_new_return"}
+    assert data == (plain if series == "boringssl" else {"c_call_enter", "c_return"})
+
+
+def test_with_cookies_nearly_all_places_in_a_program_are_cheap() -> None:
+    """But those of DTLS, whose count is stored behind the last of them."""
+    found = attach(NODE, INSTRUCTIONS)
+    assert found.left_out == ()
+    dear = [each for each in found.probes if each.cost is Cost.STEPPED]
+    with Elf(NODE) as elf:
+        function = elf.function("dtls1_write_bytes")
+        assert function is not None
+        start = elf.offset(function.address)
+    assert {each.program for each in dear} == {"c_return"}
+    assert all(start <= each.offset < start + function.size for each in dear)
+
+
 def elf_address(elf: Elf, offset: int) -> int:
     """Return the address of code by its place in the file: here they differ by whole pages."""
     return next(
@@ -125,17 +150,17 @@ def elf_address(elf: Elf, offset: int) -> int:
 
 
 @pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
-def test_with_return_instructions_there_are_no_return_probes(series: str) -> None:
+def test_without_cookies_the_calling_convention_must_do(series: str) -> None:
     path = libraries.library(series).path
-    found = attach(path, INSTRUCTIONS)
-    assert not any(each.is_return for each in found.probes)
+    found = attach(path, PLAIN_INSTRUCTIONS)
+    assert not any(each.is_return or each.convention for each in found.probes)
     data = path.read_bytes()
     for each in found.probes:
-        if each.program in ("openssl_new_return", "openssl_shutdown_return"):
+        if each.program == "openssl_new_return":
             assert data[each.offset : each.offset + 2].removeprefix(b"\xf3")[:1] == b"\xc3"
 
 
-@pytest.mark.parametrize("style", ReturnStyle)
+@pytest.mark.parametrize("style", [TRAMPOLINE, PLAIN_INSTRUCTIONS])
 def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     """Node.js: the internal functions are compiled into the public ones, even into those for early
     data: none leads to another.
@@ -203,12 +228,14 @@ def test_what_leads_to_a_probed_function_is_not_probed(
         if isinstance(found, Attachment):
             assert {each.program for each in found.probes} & DATA == rows
         else:  # a jump to the other function is no return
-            assert style is INSTRUCTIONS
+            assert style is not TRAMPOLINE
 
 
 def test_other_libraries_are_no_openssl() -> None:
+    """Though wolfSSL is made to stand in for OpenSSL, and its texts name functions of that."""
     found = attempt(libraries.library("wolfssl").path, TRAMPOLINE)
-    assert found == Refusal("there is no TLS library in it that sslsniff knows")
+    assert isinstance(found, Refusal)
+    assert [each.library for each in found.unprobed] == ["wolfssl"]
 
 
 def test_a_library_that_only_calls_openssl_is_none() -> None:

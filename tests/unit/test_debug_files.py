@@ -9,10 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff import debug_files, plan_cache, targets
-from sslsniff.attachments import Attachment, Refusal
+from sslsniff import debug_files, plan_cache
+from sslsniff.attachments import Attachment, Refusal, make_attachment
 from sslsniff.elf import Elf
+from sslsniff.parts import ReturnStyle
+from sslsniff.planning.planning import Planning
 from tests import libraries
+from tests.planned import plan_file
 from tests.unit import rust_files
 
 SOURCE = """
@@ -39,10 +42,16 @@ class Program:
         subprocess.run(["objcopy", "--strip-all", link, unstripped, self.path], check=True)
 
     def plan(self) -> Attachment | Refusal:
-        return targets.plan_file(str(self.path))
+        return plan_file(str(self.path))
 
     def assert_not_found(self) -> None:
-        assert self.plan() == Refusal("there is no TLS library in it that sslsniff knows")
+        """Its OpenSSL is recognised by texts, but not where its functions are."""
+        found = self.plan()
+        assert isinstance(found, Refusal)
+        [row] = found.unprobed
+        assert row.library == "openssl"
+        assert row.reason == "it is linked in without symbols"
+        assert row.remedy == "build it with symbols, or install its debug file"
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +92,7 @@ def test_one_that_comes_later_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_probes_are_those_of_the_unstripped_program(program: Program, unstripped: Path) -> None:
-    found, whole = program.plan(), targets.plan_file(str(unstripped))
+    found, whole = program.plan(), plan_file(str(unstripped))
     assert isinstance(found, Attachment)
     assert isinstance(whole, Attachment)
     assert len(whole.probes) > 5
@@ -162,26 +171,23 @@ def test_a_damaged_file_raises_nothing(program: Program, data: st.DataObject) ->
 
 
 def test_libraries_with_symbols_need_none() -> None:
-    code = (
-        "import sys; from sslsniff import targets; found = targets.plan_file(sys.argv[1]);"
-        "assert found.probes and 'elftools' not in sys.modules"
-    )
-    path = libraries.library("3.0").path
-    subprocess.run([sys.executable, "-c", code, path], check=True)
+    with Elf(str(libraries.library("3.0").path)) as elf:
+        assert isinstance(make_attachment(elf, ReturnStyle.INSTRUCTIONS), Attachment)
+        assert elf.wanted is None
 
 
-def test_a_program_with_a_debug_file_but_no_tls_is_remembered(tmp_path: Path) -> None:
-    """As C libraries whose debug files a debugger brought: pyelftools is not needed again."""
+def test_a_program_with_a_debug_file_but_no_tls_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As C libraries whose debug files a debugger brought: no worker is needed again."""
     unstripped = tmp_path / "unstripped"
     subprocess.run(
         ["gcc", "-x", "c", "-", "-o", unstripped], input=b"int main(void) { return 0; }", check=True
     )
     program = Program(tmp_path, unstripped)
-    program.assert_not_found()
-    code = (
-        "import sys; from pathlib import Path; from sslsniff import plan_cache, targets;"
-        "plan_cache.folder = lambda: Path(sys.argv[2]); targets.plan_file(sys.argv[1]);"
-        "assert 'elftools' not in sys.modules"
+    found = program.plan()
+    assert found == Refusal(
+        "there is no TLS library in it that sslsniff knows", debug_file=str(program.debug)
     )
-    command = (sys.executable, "-c", code, program.path, tmp_path / "cache")
-    subprocess.run(command, check=True)
+    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    assert program.plan() == found

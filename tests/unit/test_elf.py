@@ -111,6 +111,41 @@ def test_a_name_that_ends_a_longer_one_is_found(tmp_path: Path) -> None:
         assert elf.function("SSL_rea") is None
 
 
+@pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
+def test_what_a_library_exports_is_found_by_any_table(style: str, tmp_path: Path) -> None:
+    source = "int other(void); static int own(void) { return 1; } int data;" + "".join(
+        f"int f{number}(void) {{ return other() + own(); }}" for number in range(200)
+    )
+    link = f"-Wl,--hash-style={style}"
+    with Elf(str(compiled(tmp_path, source, "-shared", "-fPIC", "-s", link))) as elf:
+        assert all(elf.exports(f"f{number}") for number in range(200))
+        assert not any(map(elf.exports, ["other", "own", "data", "f200", "f", ""]))
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_damage_to_the_table_of_hashes_raises_nothing_else(
+    data: st.DataObject, whole: bytes, tmp_path: Path
+) -> None:
+    with Elf(str(_written(tmp_path, whole))) as elf:
+        table = elf._named_section(".gnu.hash")
+    assert table is not None
+    damaged = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = table.offset + data.draw(st.integers(0, 64) | st.integers(0, table.size - 4))
+        damaged[at : at + 4] = data.draw(st.binary(min_size=4, max_size=4))
+    with Elf(str(_written(tmp_path, bytes(damaged)))) as elf:
+        for name in ("SSL_read", "SSL_CTX_new", "nothing"):
+            with contextlib.suppress(ElfError):
+                elf.exports(name)
+
+
+def _written(folder: Path, data: bytes) -> Path:
+    path = folder / "damaged"
+    path.write_bytes(data)
+    return path
+
+
 def test_symbols_of_a_program_that_exports_none_are_found(tmp_path: Path) -> None:
     source = "int SSL_read(int a) { return a; } int main(void) { return SSL_read(0); }"
     path = compiled(tmp_path, source)

@@ -3,8 +3,9 @@
 from sslsniff.options import live_parser, read_parser
 
 OF_LIVE = {
-    "--pid", "-p", "--comm", "--uid", "--lib", "--sample",
+    "--all", "--pid", "-p", "--comm", "--uid", "--lib", "--sample",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
+    "--no-children", "--hold", "--no-hold",
 }  # fmt: skip
 
 

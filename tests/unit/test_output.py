@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import OutputError
+from sslsniff.errors import OutputError, PrivilegeError
 from sslsniff.output import open_output
 
 
@@ -113,8 +113,16 @@ def test_file_belongs_to_who_called_sudo(tmp_path: Path, monkeypatch: pytest.Mon
     assert (path.stat().st_uid, path.stat().st_gid) == owner
 
 
-def test_odd_sudo_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUDO_UID", "root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("force", [False, True])
+def test_no_file_is_left_where_its_owner_is_no_user(
+    force: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "-1")
+    monkeypatch.setenv("SUDO_GID", "0")
     path = tmp_path / "out"
-    write(path, b"")
-    assert path.stat().st_uid == os.geteuid()
+    if force:
+        path.write_bytes(b"old")
+    with pytest.raises(PrivilegeError, match="SUDO_UID is '-1', not an id"):
+        open_output(path, force=force)
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"old"] * force

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,11 +14,13 @@ from hypothesis import strategies as st
 from sslsniff import plan_cache, targets
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.parts import Probe, ReturnStyle
+from sslsniff.planning.planning import Planning
 from sslsniff.rustls_fitting import make_part
 from sslsniff.sites import Cost
 from tests import libraries
+from tests.planned import plan_file
 
-TRAMPOLINE = ReturnStyle.TRAMPOLINE
+INSTRUCTIONS = ReturnStyle.INSTRUCTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -31,26 +32,18 @@ def entries(cache: Path) -> list[Path]:
     return sorted(cache.glob("*.json"))
 
 
-def test_a_second_look_needs_no_disassembler(tmp_path: Path) -> None:
-    path = libraries.library("3.0").path
-    first = targets.plan_file(str(path))
+def test_a_second_look_needs_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(libraries.library("3.0").path)
+    first = plan_file(path)
     [entry] = entries(tmp_path / "cache")
     assert entry.stat().st_mode & 0o777 == 0o600
-    code = (
-        "import sys; from pathlib import Path; from sslsniff import plan_cache, targets; "
-        "plan_cache.folder = lambda: Path(sys.argv[2]); found = targets.plan_file(sys.argv[1]); "
-        "assert not {'capstone', 'elftools'} & set(sys.modules); print(repr(found))"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", code, path, tmp_path / "cache"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.strip() == repr(first)
+    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    assert plan_file(path) == first
 
 
-@pytest.mark.parametrize("name", ["parts.py", "plans/openssl.py", "rustls/named.py"])
+@pytest.mark.parametrize(
+    "name", ["parts.py", "planning/worker.py", "plans/openssl.py", "rustls/named.py"]
+)
 def test_what_another_code_found_is_not_believed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,9 +64,9 @@ def test_what_another_code_found_is_not_believed(
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "libssl.so"
     shutil.copy(libraries.library("3.0").path, path)
-    first = targets.plan_file(str(path))
+    first = plan_file(str(path))
     shutil.copy(libraries.library("3.5").path, path)
-    second = targets.plan_file(str(path))
+    second = plan_file(str(path))
     assert isinstance(first, Attachment)
     assert isinstance(second, Attachment)
     assert first.probes != second.probes
@@ -83,13 +76,13 @@ def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
 def test_another_file_with_the_same_build_id_is_not_believed(tmp_path: Path) -> None:
     """Else a file made for it could put probes into the middle of instructions of a library."""
     real, made = libraries.library("3.0").path, tmp_path / "made"
-    first = targets.plan_file(str(real))
+    first = plan_file(str(real))
     assert isinstance(first, Attachment)
     data = bytearray(real.read_bytes())
-    offset = next(each.offset for each in first.probes if each.program == "openssl_new_return")
+    offset = next(each.offset for each in first.probes if each.program == "openssl_clear_enter")
     data[offset : offset + 3] = b"\x48\x89\xc0"  # mov, in place of the first instructions
     made.write_bytes(data)
-    second = targets.plan_file(str(made))
+    second = plan_file(str(made))
     assert isinstance(second, Attachment)
     assert second.build_id == first.build_id
     assert second.probes != first.probes
@@ -99,11 +92,11 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
     path = libraries.library("3.0").path
     status = path.stat()
     cache = tmp_path / "cache"
-    targets.plan_file(str(path))
+    plan_file(str(path))
     [entry] = entries(cache)
 
     def load() -> object:
-        return plan_cache.load(str(path), status, TRAMPOLINE)
+        return plan_cache.load(str(path), status, INSTRUCTIONS)
 
     assert load()
     entry.chmod(0o620)
@@ -124,6 +117,10 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
         {"parts": 3},
         {"left_out": [1]},
         {"build_id": 7},
+        {"debug_file": 7},
+        {"unprobed": 3},
+        {"unprobed": [["gnutls", "GnuTLS", None, "no"]]},
+        {"unprobed": [["gnutls", "GnuTLS", 3, "no", ""]]},
         {"refusal": 3},
     ],
 )
@@ -131,11 +128,11 @@ def test_entries_of_a_wrong_form_are_not_believed(
     tmp_path: Path, change: dict[str, object]
 ) -> None:
     path = str(libraries.library("3.0").path)
-    first = targets.plan_file(path)
+    first = plan_file(path)
     [entry] = entries(tmp_path / "cache")
     entry.write_text(json.dumps(json.loads(entry.read_text()) | change))
-    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
-    assert targets.plan_file(path) == first
+    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
+    assert plan_file(path) == first
 
 
 @pytest.mark.parametrize(
@@ -160,28 +157,29 @@ def test_entries_of_a_wrong_form_are_not_believed(
 )
 def test_parts_of_a_wrong_form_are_not_believed(tmp_path: Path, change: dict[str, object]) -> None:
     path = str(libraries.library("3.0").path)
-    first = targets.plan_file(path)
+    first = plan_file(path)
     [file] = entries(tmp_path / "cache")
     entry = json.loads(file.read_text())
     entry["parts"][0] |= change
     file.write_text(json.dumps(entry))
-    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
-    assert targets.plan_file(path) == first
+    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
+    assert plan_file(path) == first
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(data=st.binary(max_size=200))
 def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None:
     path = str(libraries.library("3.0").path)
-    targets.plan_file(path)
+    if not (tmp_path / "cache").exists():
+        plan_file(path)
     [entry] = entries(tmp_path / "cache")
     entry.write_bytes(data)
-    assert plan_cache.load(path, Path(path).stat(), TRAMPOLINE) is None
+    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
-    assert isinstance(targets.plan_file(str(libraries.library("3.0").path)), Attachment)
+    assert isinstance(plan_file(str(libraries.library("3.0").path)), Attachment)
 
 
 def test_the_cache_does_not_grow_without_end(
@@ -192,19 +190,39 @@ def test_the_cache_does_not_grow_without_end(
     for index in range(40):
         os.utime(tmp_path / "file", ns=(index, index))
         status = (tmp_path / "file").stat()
-        plan_cache.store(Refusal("no", True, "a remedy"), status, TRAMPOLINE)
+        plan_cache.store(Refusal("no", True, "a remedy"), status, INSTRUCTIONS)
     assert len(entries(tmp_path / "cache")) <= 8
-    assert plan_cache.load("file", status, TRAMPOLINE) == Refusal("no", True, "a remedy")
+    assert plan_cache.load("file", status, INSTRUCTIONS) == Refusal("no", True, "a remedy")
+
+
+def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
+    path = str(libraries.library("gnutls").path)
+    found = plan_file(path)
+    assert found.unprobed
+    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) == found
+    assert plan_file(path) == found
+
+
+def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are most of those that a process maps: none should need a worker at the next start."""
+    path = tmp_path / "program"
+    command = ["gcc", "-x", "c", "-", "-o", path]
+    subprocess.run(command, input=b"int main(void) { return 0; }", check=True)
+    found = plan_file(str(path))
+    assert found == Refusal("there is no TLS library in it that sslsniff knows")
+    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    assert plan_file(str(path)) == found
 
 
 def test_a_warm_look_is_fast() -> None:
     path = str(libraries.library("3.0").path)
-    targets.plan_file(path)
+    plan_file(path)
     taken = []
-    for _ in range(5):
-        start = time.process_time()  # others may have the CPU, too
-        targets.plan_file(path)
-        taken.append(time.process_time() - start)
+    with Planning() as planning:  # whose fork takes longer in a process as large as this one
+        for _ in range(5):
+            start = time.process_time()  # others may have the CPU, too
+            targets.plan_all([path], planning)
+            taken.append(time.process_time() - start)
     assert min(taken) < 0.02
 
 
@@ -215,12 +233,12 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
     probe = Probe("rustls_encrypt_enter", 16, False, Cost.EMULATED)
     parts = [make_part(version, tls_version, [probe]) for version in ((0, 22), (0, 99))]
     found = Attachment(str(file), None, tuple(parts), ("a reason",))
-    plan_cache.store(found, file.stat(), TRAMPOLINE)
-    assert plan_cache.load(str(file), file.stat(), TRAMPOLINE) == found
+    plan_cache.store(found, file.stat(), INSTRUCTIONS)
+    assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) == found
     [entry] = entries(tmp_path / "cache")
     for change in ({"version": "new"}, {"tls_version": "1.3"}, {"library": "openssl"}):
         told = json.loads(entry.read_text())
         told["parts"][0] |= change
         entry.write_text(json.dumps(told))
-        assert plan_cache.load(str(file), file.stat(), TRAMPOLINE) is None
-        plan_cache.store(found, file.stat(), TRAMPOLINE)
+        assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) is None
+        plan_cache.store(found, file.stat(), INSTRUCTIONS)

@@ -1,34 +1,75 @@
-"""Which files are opened to be probed, and how."""
+"""Which files are looked at to be probed, and when again."""
 
-import contextlib
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from sslsniff.probes import Planner
+import pytest
+
+from sslsniff import plan_cache
+from sslsniff.planning.planning import Planning
+from sslsniff.probes import Planned, Planner
+from tests import libraries
+from tests.unit.planning.waiting import PATIENCE_S
 
 
-def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
-    """A process may put one in the place of a library that it has mapped."""
+@pytest.fixture
+def planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planning]:
+    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    with Planning() as planning:
+        yield planning
+
+
+def planned(planner: Planner, planning: Planning) -> list[Planned]:
+    """Wait until nothing waits any more; return what is to be probed."""
+    found = []
+    deadline_s = time.monotonic() + PATIENCE_S
+    while planning.is_busy:
+        assert time.monotonic() < deadline_s
+        planning.wait(1)
+        for each in planner.decided():
+            if each.planned is not None:
+                assert os.fstat(each.planned.file)  # open, by now
+                found.append(each.planned)
+    return found
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path, planning: Planning) -> None:
+    """A process may put a FIFO in the place of a library that it has mapped."""
     path = tmp_path / "libssl.so.3"
     os.mkfifo(path)
-    planner = Planner(None)
-    with contextlib.ExitStack() as opened:
-        assert planner.plan(str(path), opened) is None
+    planner = Planner(planning)
+    assert not planner.add(str(path))
     assert planner.refusal is not None
     assert planner.refusal.fact == f"{path} is not a file"
 
 
-def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path) -> None:
+def test_a_library_is_planned_once(planning: Planning) -> None:
+    path = str(libraries.library("3.0").path)
+    planner = Planner(planning)
+    assert planner.add(path)
+    assert not planner.add(path)
+    [found] = planned(planner, planning)
+    assert found.path == path
+    assert len(found.plan.probes) > 5
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(found.file)
+    status = Path(path).stat()
+    assert planner.has_seen(status.st_dev, status.st_ino, path)
+
+
+def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path, planning: Planning) -> None:
     path = tmp_path / "program"
     path.write_bytes(b"of another form")
-    planner = Planner(None)
+    planner = Planner(planning)
     inode = path.stat().st_ino
     device = path.stat().st_dev
 
     def looked_at() -> bool:
         planner.refusal = None
-        with contextlib.ExitStack() as opened:
-            assert planner.plan(str(path), opened) is None
+        planner.add(str(path))
+        assert planned(planner, planning) == []
         assert planner.has_seen(device, inode, str(path))
         return planner.refusal is not None
 
@@ -42,3 +83,21 @@ def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path) -> None:
     assert looked_at()
     path.unlink()
     assert planner.has_seen(device, inode, str(path))
+
+
+def test_what_comes_when_too_many_wait_is_counted_and_taken_later(
+    tmp_path: Path, planning: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sslsniff.planning.planning._MOST_WAITING", 1)
+    paths = [tmp_path / "first", tmp_path / "second"]
+    for path in paths:
+        path.write_bytes(b"no program")
+    planner = Planner(planning)
+    assert [planner.add(str(path)) for path in paths] == [True, False]
+    assert planner.left_out == 1
+    assert planned(planner, planning) == []
+    status = paths[1].stat()
+    assert not planner.has_seen(status.st_dev, status.st_ino, str(paths[1]))
+    assert planner.add(str(paths[1]))
+    assert planner.left_out == 1
+    assert planned(planner, planning) == []

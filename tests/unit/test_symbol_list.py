@@ -11,6 +11,7 @@ import pytest
 
 from sslsniff.elf import Elf
 from sslsniff.inlined import Inlinings, find_inlined
+from tests import hostile_files
 from tests.unit import rust_files
 from tests.unit.rust_files import assembled, function
 
@@ -107,12 +108,13 @@ def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> N
     subprocess.run(["strip", "-g", program, "-o", bare], check=True)
     done = symbols(bare, "^counted$")
     assert done.returncode == 1
-    assert done.stderr == (
-        f"sslsniff: {bare}: a function that matches may have been inlined into its callers:"
-        " there is no debug info that would tell\n"
-    )
+    told = "a function that matches may have been inlined into its callers: there is no debug info"
+    assert done.stderr == f"sslsniff: {bare}: nothing in it matches; {told} that would tell\n"
+    assert done.stdout == ""
+    done = symbols(bare, "^called$")
+    assert done.stderr == f"sslsniff: {bare}: {told} that would tell\n"
     done = symbols(program, "^no such$")
-    assert done.returncode == 1
+    assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("callers: the debug info that there is tells of none\n")
 
 
@@ -122,10 +124,18 @@ def test_debug_info_is_read_from_its_own_file(program: Path, tmp_path: Path) -> 
     link = f"--add-gnu-debuglink={debug}"
     subprocess.run(["objcopy", "--strip-all", link, program, stripped], check=True)
     assert objects(stripped, "counted|called") == objects(program, "counted|called")
-    debug.unlink()
-    done = symbols(stripped)
-    assert done.returncode == 1
-    assert "it has no symbols: build it with symbols, or install its debug file" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("main",), ("--json",)])
+def test_a_stripped_file_is_one_line(
+    arguments: tuple[str, ...], program: Path, tmp_path: Path
+) -> None:
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "--strip-all", program, "-o", stripped], check=True)
+    done = symbols(stripped, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    remedy = "it has no symbols: build it with symbols, or install its debug file"
+    assert done.stderr == f"sslsniff: {stripped}: {remedy}\n"
 
 
 def test_reading_debug_info_ends_in_time(program: Path) -> None:
@@ -188,3 +198,12 @@ def test_what_is_wrong_is_told(arguments: list[str], code: int, told: str) -> No
     assert done.returncode == code
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_takes_too_much_memory_is_one_line(tmp_path: Path) -> None:
+    path = hostile_files.names(tmp_path / "hostile", size=5 << 30)
+    done = symbols(path, "SSL")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sslsniff: {path} takes more than 2 GB of memory: see readelf or objdump\n"
+    )

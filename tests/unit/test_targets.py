@@ -14,6 +14,7 @@ from sslsniff import plan_cache, procfs, targets
 from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import TargetError
 from sslsniff.targets import Scope
+from tests.planned import plan_file
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +25,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     for name, reason in [("text", "is not an ELF file"), ("missing", "cannot read")]:
-        found = targets.plan_file(str(tmp_path / name))
+        found = plan_file(str(tmp_path / name))
         assert isinstance(found, Refusal)
         assert reason in found.reason
         assert not found.is_tls

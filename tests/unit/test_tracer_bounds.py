@@ -8,7 +8,7 @@ import pytest
 from sslsniff.conversation import MOST_OPEN
 from sslsniff.decoders.messages import Headers
 from sslsniff.model import Direction
-from sslsniff.open_exchange import list_bytes
+from sslsniff.open_exchange import MOST_EXTRA_BYTES, list_bytes
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire
@@ -39,10 +39,8 @@ CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     [
         (WRITE, b"GET / HTTP/1.1\r\n" + LONG_FIELD + b"\r\n", 100),
         (WRITE, CHUNKED + LONG_FIELD + b"\r\n", 100),
-        (READ, b"HTTP/1.1 103 Early Hints\r\n" + LONG_FIELD + b"\r\n", 100),
-        (READ, b"HTTP/1.1 103\r\n\r\n" * 1000, 50),
     ],
-    ids=["requests", "trailers", "responses", "empty responses"],
+    ids=["requests", "trailers"],
 )
 def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, count: int) -> None:
     wire = Wire()
@@ -56,6 +54,49 @@ def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, 
     tracemalloc.stop()
     assert wire.sink.exchanges[0].error == "over 16 MiB of heads of open exchanges"
     assert held < 24 << 20
+
+
+@pytest.mark.parametrize(
+    ("head", "count"),
+    [
+        (b"HTTP/1.1 103 Early Hints\r\n" + LONG_FIELD + b"\r\n", 100),
+        (b"HTTP/1.1 103\r\n\r\n" * 1000, 50),
+    ],
+    ids=["long", "many"],
+)
+def test_informational_responses_are_bounded(head: bytes, count: int) -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, b"GET / HTTP/1.1\r\n\r\n")
+    tracemalloc.start()
+    for _ in range(count):
+        wire.pass_bytes(READ, head)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 8 << 20
+    wire.pass_bytes(READ, RESPONSE)
+    [exchange] = wire.sink.exchanges
+    kept, omitted = exchange.informational, exchange.omitted
+    assert omitted is not None
+    assert len(kept) + omitted.responses == count * head.count(b"103")
+    assert sum(len(each.headers) for each in kept) + omitted.fields == count * head.count(b"x:")
+    assert exchange.error is None
+
+
+def test_trailers_in_a_body_are_bounded() -> None:
+    """As gRPC-Web has them, which may repeat them."""
+    wire = Wire()
+    lines = b"x: " + b"y" * 100 + b"\r\n"
+    trailers = b"\x80" + (1000 * len(lines)).to_bytes(4, "big") + 1000 * lines
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc-web\r\nContent-Length: %d\r\n\r\n"
+    wire.pass_bytes(WRITE, b"POST /a/b HTTP/1.1\r\n\r\n")
+    wire.pass_bytes(READ, head % (50 * len(trailers)))
+    for _ in range(50):
+        wire.pass_bytes(READ, trailers)
+    [exchange] = wire.sink.exchanges
+    assert exchange.response is not None
+    assert exchange.omitted is not None
+    assert exchange.omitted.fields == 50_000 - len(exchange.response.trailers)
+    assert list_bytes(exchange.response.trailers) < MOST_EXTRA_BYTES
 
 
 def test_bodies_are_kept_up_to_a_limit() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -138,7 +139,7 @@ def shown(make: Callable[[io.TextIOWrapper], Sink]) -> list[str]:
 
 
 def test_lines() -> None:
-    lines = [line.split("  ", 3)[3] for line in shown(FrameSink)]
+    lines = [re.split("  +", line, maxsplit=3)[3] for line in shown(FrameSink)]
     assert [line for line in lines if "wait" in line] == [
         "-> #1 has waited 1.00 s: its window is 0",
         "-> #1 waited 1.40 s: its window was 0",

@@ -98,9 +98,9 @@ def test_numbers_are_those_of_the_source() -> None:
         both = [f"COUNTER_{cause.name}_EVENTS", f"COUNTER_{cause.name}_BYTES"]
         assert counters[2 * index : 2 * index + 2] == both
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
-    for name in (*names, "LOST_ENDS", "UNFOLLOWED"):
+    for name in (*names, "LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS"):
         assert counters[getattr(tables, f"_{name}")] == f"COUNTER_{name}"
-    assert counters.index("COUNTERS") == tables._UNFOLLOWED + 1
+    assert counters.index("COUNTERS") == tables._UNMATCHED_CALLS + 1
     kinds = numbers("event.h", "event_kind")
     for number, parser in wire._PARSERS.items():
         assert parser.__name__.removeprefix("_parse_") == kinds[number - 1].lower()[6:]

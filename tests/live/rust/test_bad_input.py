@@ -48,13 +48,12 @@ CASES = [
     (without_rustls, "there is no TLS library in it that sslsniff knows", "name a TLS library .*"),
     (
         of_no_known_release,
-        rf"rustls 0\.77\.\d+ is left out: {NO_SYMBOLS} only those of 0.22, 0.23, 0.24 are found"
-        " without",
+        rf"rustls 0\.77\.\d+: {NO_SYMBOLS} only those of 0.22, 0.23, 0.24 are found without",
         BUILD,
     ),
     (
         without_source_paths,
-        f"rustls is left out: {NO_SYMBOLS} no source paths tell its release",
+        f"rustls: {NO_SYMBOLS} no source paths tell its release",
         BUILD,
     ),
     (truncated, "program is cut off or damaged", "install it again"),
@@ -92,7 +91,7 @@ def test_refused(fixture: Fixture, record_property: Callable[[str, object], None
     why = f"its ciphers have no symbols, and {WHY[fixture.tls]}"
     done = sslsniff("--lib", fixture.path)
     [line] = done.stderr.splitlines()
-    assert re.fullmatch(rf"sslsniff: .* rustls 0\.\d+\.\d+ is left out: {why}: {BUILD}", line), line
+    assert re.fullmatch(rf"sslsniff: .* rustls 0\.\d+\.\d+: {why}: {BUILD}", line), line
     assert done.returncode == 1
     record_property("why", why)
 
@@ -128,6 +127,9 @@ def test_running(
     ):
         captured = sniffer.stop()
         done = sslsniff("list", "--pid", str(process.pid))
-    assert re.match(f"sslsniff: .*program is not probed, {fact}: {remedy}\n", captured.stderr)
-    assert re.search(rf" none: {fact} \({remedy}\) ", done.stdout)
+    library, reason = fact.split(": ")
+    [line] = captured.not_probed
+    where = rf"in program\[{process.pid}\] \({program}\)"
+    assert re.fullmatch(f"sslsniff: not probed: {library} {where}: {reason}; {remedy}", line)
+    assert re.search(rf" {library} +none: {reason} \({remedy}\) ", done.stdout)
     assert (done.returncode, done.stderr) == (1, "")

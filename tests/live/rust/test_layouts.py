@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff import targets, wire
+from sslsniff import plan_cache, targets, wire
 from sslsniff.attachments import Attachment
 from sslsniff.capture import LiveCapture
 from sslsniff.kernel.libbpf import LibbpfLoader
@@ -11,6 +11,7 @@ from sslsniff.plans.rustls import LAYOUTS
 from sslsniff.rustls import Version
 from tests.live.checks import run
 from tests.live.rust.fixtures import fixtures
+from tests.planned import plan_file
 from tests.servers import Certificate, Server
 
 RING_BYTES = 64 << 20  # room for all that passes: it is read at the end
@@ -31,10 +32,10 @@ def test_what_does_not_hold_is_dropped(
     version: Version, server: Server, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program is of 0.23; read as any other version nothing of it makes sense."""
-    plan = targets.plan_file(str(PROGRAM))
+    plan = plan_file(str(PROGRAM))
     assert isinstance(plan, Attachment)
     parts = tuple(as_of(part, version) for part in plan.parts)
-    monkeypatch.setattr(targets, "plan_file", lambda *_: plan._replace(parts=parts))
+    monkeypatch.setattr(plan_cache, "load", lambda *_: plan._replace(parts=parts))
     notes: list[str] = []
     capture = LiveCapture(
         targets.Scope(libraries=(str(PROGRAM),)),

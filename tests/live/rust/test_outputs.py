@@ -13,8 +13,8 @@ from tests.servers import Certificate, Server
     each for each in fixtures("reqwest-client") if each[1:] == ("rustls-0-23-ring", "release")
 ]
 LINE = re.compile(
-    r"[\d:.]{12}  reqwest-client-\[\d+]  127\.0\.0\.1:\d+  http/1\.1  (?P<method>[A-Z]+)"
-    r"  https://localhost:\d+(?P<target>\S+)  (?P<status>\d+)  [\d.]+ \w+  [\d.]+ \w+"
+    r"[\d:.]{12}  reqwest-client-\[\d+] +127\.0\.0\.1:\d+ +http/1\.1 +(?P<method>[A-Z]+)"
+    r" +(?P<status>\d+) +[\d.]+ \w+ +[\d.]+ \w+  https://localhost:\d+(?P<target>\S+)"
 )
 
 

@@ -35,7 +35,7 @@ def test_everything(certificate: Certificate, tmp_path: Path) -> None:
     later_file = tmp_path / "later"
     with enclosure(tmp_path) as inside, contextlib.ExitStack() as ending:
         before = ending.enter_context(server_inside(inside, tmp_path / "before", certificate))
-        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--json", "-o", output))
+        sniffer = ending.enter_context(inside.started(SSLSNIFF, "--all", "--json", "-o", output))
         assert sniffer.stderr is not None
         assert sniffer.stderr.readline().startswith(READY)
         later = ending.enter_context(server_inside(inside, later_file, certificate))

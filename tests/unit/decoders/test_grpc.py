@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.decoders.growth import RATIO
 from sslsniff.decoders.grpc import (
     GrpcReader,
     MediaType,
@@ -19,7 +20,7 @@ from sslsniff.decoders.grpc import (
     split_path,
     status,
 )
-from sslsniff.decoders.held import MESSAGE_BYTES, Room
+from sslsniff.decoders.held import MESSAGE_BYTES, START_BYTES, Room
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,
@@ -71,11 +72,12 @@ CODERS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("size", [1 << 30, 1])
 def test_compressed(coding: str, size: int) -> None:
     data = b"said again and again and again"
-    body = prefixed(CODERS[coding](data), 1) + prefixed(data) + prefixed(CODERS[coding](b""), 1)
+    coded, empty = CODERS[coding](data), CODERS[coding](b"")
+    body = prefixed(coded, 1) + prefixed(data) + prefixed(empty, 1)
     assert read([body], coding=coding, size=size) == [
-        plain(data, compressed=True),
+        plain(data, compressed=True, sent=len(coded)),
         plain(data),
-        plain(b"", compressed=True),
+        plain(b"", compressed=True, sent=len(empty)),
     ]
 
 
@@ -90,7 +92,7 @@ def test_compressed(coding: str, size: int) -> None:
 )
 def test_what_cannot_be_decompressed_is_passed_on(coding: str | None, error: str) -> None:
     assert read([prefixed(b"abc", 1) + prefixed(b"ok")], coding=coding) == [
-        plain(b"abc", compressed=True, error=error),
+        plain(b"abc", compressed=True, error=error, sent=3),
         plain(b"ok"),
     ]
 
@@ -101,6 +103,12 @@ def test_bombs_are_cut() -> None:
     assert isinstance(cut, GrpcMessage)
     assert len(cut.data) == MESSAGE_BYTES
     assert cut.error == f"gzip: decodes to over {MESSAGE_BYTES} bytes"
+    first, second, after = read([prefixed(bomb[:4000], 1) * 2 + prefixed(b"ok")], coding="gzip")
+    assert isinstance(first, GrpcMessage)
+    assert isinstance(second, GrpcMessage)
+    most_bytes = START_BYTES + RATIO * (4000 + 5)
+    assert first.error == f"gzip: decodes to over {most_bytes} bytes"
+    assert (len(first.data), len(second.data)) == (most_bytes, RATIO * (4000 + 5))
     assert after == plain(b"ok")
 
 

@@ -47,6 +47,45 @@ def test_a_header_bomb_is_cut() -> None:
     assert len(head.headers) < 400
 
 
+def test_the_table_is_right_behind_what_was_left_out() -> None:
+    """Fields that are not told are added to the table, and evict others, all the same."""
+    encoder = Encoder()
+    long, short = ("x-long", "a" * 1000), ("x-short", "b" * 50)
+    first = bytes(encoder.encode([*ASK, long, short]))
+    wire = frame(HEADERS, 5, 1, first)
+    # Two indices name long, each some hundred times, then new fields follow that are left out.
+    added = [(f"x-{n}", f"value {n}") for n in range(20)]
+    bomb = bytes(encoder.encode([*ASK, long])) + b"\xbf" * 5000 + bytes(encoder.encode(added))
+    wire += frame(HEADERS, 5, 3, bomb)
+    later = [*ASK, *added[::3], short, ("x-new", "c")]
+    wire += frame(HEADERS, 5, 5, bytes(encoder.encode(later)))
+    cut, last = [
+        each for each in run(Http2(), [*START, (C, wire)]) if isinstance(each, RequestHead)
+    ][1:]
+    assert cut.headers.omitted is not None
+    assert cut.headers.omitted.fields + len(cut.headers) == 1 + 5000 + len(added)
+    assert last.headers == later[len(ASK) :]
+    assert last.headers.omitted is None
+
+
+@pytest.mark.parametrize("table", [4096, 65536])
+def test_usual_header_lists_are_never_cut(table: int) -> None:
+    """A connection that is busy for long, all of whose fields are entries of the table."""
+    encoder = Encoder()
+    encoder.header_table_size = table
+    allow = b"\0\x01" + table.to_bytes(4, "big")
+    wire: list[Step] = [
+        (C, PREFACE + frame(SETTINGS, 0, 0, allow)),
+        (S, frame(SETTINGS, 0, 0, allow)),
+    ]
+    fields = [*ASK, ("cookie", "c" * 2900), ("user-agent", "u" * 200), ("x-a", "a"), ("x-b", "b")]
+    for stream in range(1, 20_001, 2):
+        wire.append((C, frame(HEADERS, 5, stream, bytes(encoder.encode(fields)))))
+    heads = [each for each in run(Http2(), wire) if isinstance(each, RequestHead)]
+    assert len(heads) == 10_000
+    assert all(each.headers == fields[len(ASK) :] for each in heads)
+
+
 @pytest.mark.parametrize("end", [frame(CONTINUATION, 4, 1, b"end"), b""])
 def test_an_endless_block_is_given_up(end: bytes) -> None:
     decoder = Http2()

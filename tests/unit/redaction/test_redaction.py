@@ -30,6 +30,7 @@ from tests.unit.redaction.traffic import (
     http1,
     http2,
     http2_frames,
+    websocket,
 )
 
 _huffman = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH)
@@ -155,11 +156,12 @@ def test_lengths_stay_and_no_secret_passes_in_any_pieces(name: str) -> None:
 
 
 def test_what_is_no_secret_stays() -> None:
-    for steps in (http1(), http2()):
+    for steps in (http1(), http2(), websocket()):
         told, _ = redact(steps)
         for direction in Direction:
             before, after = joined(steps, direction), told.plaintext(direction)
             assert after.count(SEEN) == before.count(SEEN)
+            assert before.count(SEEN) or direction is READ
     steps = http1_steps("plain")
     told, rules = redact(steps)
     assert all(told.plaintext(each) == joined(steps, each) for each in Direction)

@@ -27,22 +27,28 @@ SECRETS = tuple(
         "multi-Wn0Sr4Ue5k",
         "nested-Ci6Yo3Gv9b",
         "deep-Pd2Xk7Mq1f",
+        "xauth-Lb6Tw9Rs3h",
+        "user%3Ainfo-Jx8Ev2Nz5p",
+        "unquoted-Gy4Mc7Kf0d",
     )
 )
-(BEARER, COOKIE, SET_COOKIE, PROXY, KEY, FORM, JSON, QUERY, FOLDED, NUMBER, PART, NESTED, DEEP) = (
-    SECRETS
-)
+(BEARER, COOKIE, SET_COOKIE, PROXY, KEY, FORM, JSON, QUERY, FOLDED, NUMBER, PART, NESTED) = SECRETS[
+    :12
+]
+(DEEP, X_AUTH, USERINFO, UNQUOTED) = SECRETS[12:]
 PATTERN = r"pattern-\d{8}"
 SEEN = b"not-secret-at-all"
 
 _JSON = (
     b'{"user": "' + SEEN + b'", "Password": "' + JSON + b'\\"' + JSON + b'", "n": "' + NUMBER
-    + b'", "clientSecret": ["' + NESTED + b'"], "q": "{\\"pwd\\":\\"' + DEEP + b'\\"}"}'
+    + b'", "at": "https:\\/\\/' + USERINFO + b'@h\\/", "clientSecret": ["' + NESTED
+    + b'"], "q": "{\\"pwd\\":\\"' + DEEP + b'\\"}"}'
 )  # fmt: skip
 _FORM = b"user=" + SEEN + b"&password=" + FORM + b"&last=" + NUMBER
 _MULTIPART = (
     b'--b\r\nContent-Disposition: form-data; name="user"\r\n\r\n' + SEEN + b"\r\n"
-    b'--b\r\nContent-Disposition: form-data; name="new_password"\r\n\r\n' + PART + b"\r\n--b--\r\n"
+    b'--b\r\nContent-Disposition: form-data; name="new_password"\r\n\r\n' + PART + b"\r\n"
+    b"--b\r\nContent-Disposition: form-data; name=api_key\r\n\r\n" + UNQUOTED + b"\r\n--b--\r\n"
 )
 
 
@@ -74,6 +80,8 @@ def http1() -> list[Step]:
                 b"Authorization: Bearer " + BEARER,
                 b"COOKIE: a=" + COOKIE,
                 b"Proxy-Authorization: Basic x\r\n  " + FOLDED,
+                b"X-Auth-Token: " + X_AUTH,
+                b"Referer: https://" + USERINFO + b"@example.org/",
                 b"X-Seen: " + SEEN,
             ),
         ),
@@ -81,8 +89,15 @@ def http1() -> list[Step]:
         (WRITE, _post(b"/parts", _MULTIPART, b"Content-Type: multipart/form-data; boundary=b")),
         (READ, answer + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)),
         (READ, packed),
-        (WRITE, _post(b"/json", _JSON, b"proxy-authorization: " + PROXY)),
-        (READ, answer + b"Content-Length: 4\r\n\r\nlast"),
+        (
+            WRITE,
+            _post(
+                b"http://" + USERINFO + b"@example.org/json",
+                _JSON,
+                b"proxy-authorization: " + PROXY,
+            ),
+        ),
+        (READ, answer + b"Location: ftp://" + USERINFO + b"@h\r\nContent-Length: 4\r\n\r\nlast"),
     ]
 
 
@@ -114,6 +129,8 @@ def http2(requests: int = 4) -> list[Step]:
                 ("authorization", f"Bearer {BEARER.decode()}"),
                 ("cookie", f"a={COOKIE.decode()}"),
                 ("x-api-key", KEY.decode()),
+                ("x-auth-token", X_AUTH.decode()),
+                ("referer", f"https://{USERINFO.decode()}@example.org/{number}"),
                 ("x-number", f"{SEEN.decode()} {NUMBER.decode()}"),
                 ("x-seen", f"{SEEN.decode()} {number}"),
             ],
@@ -160,7 +177,8 @@ def continued() -> list[Step]:
 
 
 def websocket() -> list[Step]:
-    wish = b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    wish = b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    wish += b"Authorization: Bearer " + BEARER + b"\r\nX-Seen: " + SEEN + b"\r\n\r\n"
     mask = b"\x11\x9a\x3c\xf0"
     sent = bytes((0x81, 0x80 | 126)) + len(_JSON).to_bytes(2, "big") + mask + unmask(_JSON, mask, 0)
     parts = bytes((1, 20)) + _FORM[:20] + bytes((0x80, len(_FORM) - 20)) + _FORM[20:]

@@ -11,6 +11,7 @@ import pytest
 
 from sslsniff import plan_cache, targets
 from sslsniff.attachments import Attachment
+from sslsniff.planning.planning import Planning
 from tests.unit.rust_files import source_path
 from tests.unit.rustls.shape import Shape
 
@@ -101,10 +102,12 @@ def test_a_second_look_is_no_search(
     path = tmp_path / "program"
     subprocess.run(["strip", "-s" if is_stripped else "-g", large, "-o", path], check=True)
     taken = []
-    for _ in range(4):
-        start = time.process_time()
-        assert isinstance(targets.plan_file(str(path)), Attachment)
-        taken.append(time.process_time() - start)
+    with Planning() as planning:  # whose fork takes longer in a process as large as this one
+        for _ in range(4):
+            start = time.process_time()
+            plans = targets.plan_all([str(path)], planning)
+            taken.append(time.process_time() - start)
+            assert isinstance(plans[str(path)], Attachment)
     first, then = taken[0], min(taken[1:])
     print(f"{path.stat().st_size >> 20} MiB: {first:.2f} s, then {then * 1000:.1f} ms")
     assert then < 0.02

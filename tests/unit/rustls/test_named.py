@@ -25,7 +25,7 @@ def test_the_methods_are_found_by_their_symbols(tmp_path: Path) -> None:
     path = made(tmp_path / "program", ALL_NEW, [NEW])
     found = search(path)
     assert found.versions == ("0.23.45",)
-    assert not found.refusals
+    assert found.refused == found.doubts == ()
     assert {(each.method, each.tls_version) for each in found.found} == {
         (Method.ENCRYPT, 0x0304),
         (Method.DECRYPT, 0x0304),
@@ -66,7 +66,7 @@ def test_a_cipher_is_what_implements_the_trait(
 ) -> None:
     found = search(made(tmp_path / "program", [mangled], [NEW]))
     assert [each.name for each in found.found] == ([name] if name else [])
-    assert bool(found.refusals) is (name is None)
+    assert bool(found.refused) is (name is None)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_received_plaintext_is_that_of_0_23_only(tmp_path: Path) -> None:
 def test_a_decrypter_with_other_ways_out_is_refused(tmp_path: Path) -> None:
     path = made(tmp_path / "program", ALL_NEW, [NEW], body=rust_files.LEAVES_BY_JUMP)
     with Elf(str(path)) as elf:
-        parts, left_out = fit_rustls(elf)
+        parts, left_out, _ = fit_rustls(elf)
     assert {each.program for part in parts for each in part.probes} == {
         "rustls_encrypt_enter",
         "rustls_received_enter",

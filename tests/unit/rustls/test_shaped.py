@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff.elf import Elf
 from sslsniff.errors import ElfError
-from sslsniff.rustls import Method, Proof, Search, find_rustls
+from sslsniff.rustls import Method, Proof, Refused, Search, find_rustls
 from sslsniff.rustls_fitting import fit_rustls
 from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
 from tests.unit.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
@@ -54,7 +54,7 @@ def test_a_cipher_is_known_by_its_vtables(
     shape: Shape, tls_version: int, relocations: str, tmp_path: Path
 ) -> None:
     found, addresses = search(shape.made(tmp_path / "program", [NEW], f"-Wl,-z,{relocations}"))
-    assert not found.refusals
+    assert found.refused == found.doubts == ()
     assert {each.method: each.address for each in found.found} == {
         Method.ENCRYPT: addresses["encrypt"],
         Method.DECRYPT: addresses["decrypt"],
@@ -87,9 +87,11 @@ def test_what_is_not_quite_like_it_is_left_out(shape: Shape, tmp_path: Path) -> 
     found, _ = search(shape.made(tmp_path / "program", [NEW]))
     assert found == Search(
         versions=("0.23.45",),
-        refusals=(
-            "rustls 0.23.45 is left out: its ciphers have no symbols,"
-            " and nothing in the file looks like them",
+        refused=(
+            Refused(
+                "0.23.45",
+                "its ciphers have no symbols, and nothing in the file looks like them",
+            ),
         ),
     )
 
@@ -99,7 +101,8 @@ def test_a_decrypter_with_other_ways_out_is_refused(tmp_path: Path) -> None:
     path = shape.made(tmp_path / "program", [NEW])
     subprocess.run(["strip", "-s", path], check=True)
     with Elf(str(path)) as elf:
-        [part], left_out = fit_rustls(elf)
+        [part], left_out, unprobed = fit_rustls(elf)
+    assert unprobed == []
     assert {each.program for each in part.probes} == {"rustls_encrypt_enter"}
     assert left_out == [
         "decrypt of a cipher for TLS 1.3, known by its vtable"
@@ -108,7 +111,7 @@ def test_a_decrypter_with_other_ways_out_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("releases", "count", "refusals"),
+    ("releases", "count", "refused"),
     [
         (["0.22.4"], 2, 0),
         (["0.21.12"], 0, 1),
@@ -119,11 +122,11 @@ def test_a_decrypter_with_other_ways_out_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_only_a_known_release_is_found(
-    releases: list[str], count: int, refusals: int, tmp_path: Path
+    releases: list[str], count: int, refused: int, tmp_path: Path
 ) -> None:
     found, _ = search(Shape().made(tmp_path / "program", list(map(source_path, releases))))
     assert len(found.found) == count
-    assert len(found.refusals) == refusals
+    assert len(found.refused) == refused
     assert found.versions == tuple(releases)
 
 
@@ -149,8 +152,8 @@ def test_other_paths_tell_the_version_by_their_files(
 def test_without_paths_it_is_left_out(tmp_path: Path) -> None:
     found, _ = search(Shape().made(tmp_path / "program", [MANUAL]))
     assert found == Search(
-        refusals=(
-            "rustls is left out: its ciphers have no symbols, and no source paths tell its release",
+        refused=(
+            Refused(None, "its ciphers have no symbols, and no source paths tell its release"),
         )
     )
     found, _ = search(Shape().made(tmp_path / "program", ["nothing of the kind"]))

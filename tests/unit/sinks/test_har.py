@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.messages import Headers
+from sslsniff.decoders.messages import Header, Headers
 from sslsniff.model import Address, Body, Request, Response
 from sslsniff.sinks.har import HarSink
 from sslsniff.sinks.har_entry import entry
@@ -79,6 +79,22 @@ def spans(sent_ms: int | None, first_byte_ms: int | None) -> tuple[float, float,
     timed.first_byte_ns = None if first_byte_ms is None else START_NS + first_byte_ms * 1_000_000
     timings = entry(timed)["timings"]
     return timings["send"], timings["wait"], timings["receive"]
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Mon, 01 Jan 99999999999999999999 10:00:00 GMT",
+        "Mon, 01 Jan 2020 10:00:00 +99999999999999999999",
+        "Mon, 01 Jan 2020 10:00:00 +9999",
+        "Mon, 99 Jan 2020 10:00:00 GMT",
+    ],
+)
+def test_a_cookie_that_expires_never_ends_no_capture(date: str, tmp_path: Path) -> None:
+    headers: list[Header] = [("Set-Cookie", f"a=b; Expires={date}; Path=/")]
+    [made] = written(tmp_path / "a.har", exchange(request(), response(headers=headers)))
+    [cookie] = made["response"]["cookies"]
+    assert cookie == {"name": "a", "value": "b", "path": "/", "httpOnly": False, "secure": False}
 
 
 def test_times_add_up() -> None:

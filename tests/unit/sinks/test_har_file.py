@@ -14,6 +14,7 @@ import pytest
 
 from sslsniff.errors import OutputError
 from sslsniff.sinks.har import HarSink
+from tests.mounts import apart
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.sinks.archives import POST, assert_archive
 
@@ -69,9 +70,7 @@ sys.stdout.buffer.write(path.read_bytes())
     full = tmp_path / "full"
     full.mkdir()
     mount = f"mount -t tmpfs -o size=64k none {full} && exec {sys.executable} -"
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", mount], input=program.encode(), capture_output=True
-    )
+    done = subprocess.run(apart("sh", "-c", mount), input=program.encode(), capture_output=True)
     assert done.returncode == 0, done.stderr
     assert b"No space left" in done.stderr
     assert 20 < len(assert_archive(done.stdout)) < 100

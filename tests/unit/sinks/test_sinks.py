@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
+from sslsniff.escaping import escape
 from sslsniff.model import (
     Address,
     Body,
@@ -18,6 +19,7 @@ from sslsniff.model import (
     Exchange,
     Loss,
     LossCause,
+    NotProbed,
     Process,
     Request,
     Response,
@@ -85,8 +87,10 @@ def test_terminal_lines(verbosity: int) -> None:
     text = shown(lambda out: TerminalSink(out, verbosity), lambda sink: sink.exchange(exchange()))
     assert harmless(text)
     first, *rest = text.splitlines()
-    assert first.split("  ")[1:4] == ["demo\\x1b[31m[7]", "127.0.0.1:443", "http/2#3"]
-    assert first.endswith("200  2.5 ms  8 B")
+    assert first.split()[1:] == [
+        *("demo\\x1b[31m[7]", "127.0.0.1:443", "http/2#3", "GET", "200", "2.5", "ms", "8", "B"),
+        "https://h/p" + escape(HOSTILE),
+    ]
     assert ("  > unknown: ?" in rest) == (verbosity >= 1)
     assert ('  <   "a": 1' in rest) == (verbosity >= 2)
 
@@ -131,16 +135,20 @@ def test_terminal_sums_up_what_is_not_decoded() -> None:
     assert lines[-2].endswith("5 B from the client not decoded: the end")
 
 
-def test_terminal_cuts_long_urls() -> None:
+def test_long_urls_are_cut_without_headers() -> None:
     long = exchange()
     assert long.request is not None
-    long.request.target = "/" + "x" * 10_000
-    line, *headers = shown(
-        lambda out: TerminalSink(out, 1), lambda sink: sink.exchange(long)
-    ).splitlines()
-    assert len(line) < 700
-    assert "xxx... (10010)  200  " in line
-    assert headers[0] == f"  > GET {long.request.target}"
+    long.request.target = "/" + 5_000 * "x" + 5_000 * "y"
+    [line] = shown(TerminalSink, lambda sink: sink.exchange(long)).splitlines()
+    assert len(line) < 600
+    assert line.endswith("xxx…" + 166 * "y")
+    for verbosity in (1, 2):
+        line, *headers = shown(
+            lambda out, verbosity=verbosity: TerminalSink(out, verbosity),  # type: ignore[misc]
+            lambda sink: sink.exchange(long),
+        ).splitlines()
+        assert line.endswith("  https://h" + long.request.target)
+        assert headers[0] == f"  > GET {long.request.target}"
 
 
 def test_json_exchange_is_as_documented() -> None:
@@ -283,6 +291,63 @@ def test_summary_lists_lossy_connections() -> None:
         "lost for ring full: 2 times, 5 bytes",
         "  7-1  demo\\x1b[31m[7]  127.0.0.1:443  bytes lost: 5 (ring full)",
     ]
+
+
+GNUTLS = NotProbed(
+    *("gnutls", "GnuTLS", "3.7.9", "no probes", "log keys", "/lib/\x1b[2J.so", 2, 3),
+    Process(7, "demo\x1b[31m"),
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (
+            GNUTLS,
+            "not probed: GnuTLS 3.7.9 in demo\\x1b[31m[7] and 2 more processes"
+            " (/lib/\\x1b[2J.so and 1 more file): no probes; log keys",
+        ),
+        (
+            GNUTLS._replace(version=None, remedy="", files=1, processes=2),
+            "not probed: GnuTLS in demo\\x1b[31m[7] and 1 more process"
+            " (/lib/\\x1b[2J.so): no probes",
+        ),
+        (
+            GNUTLS._replace(files=1, processes=0, first=None),
+            "not probed: GnuTLS 3.7.9 (/lib/\\x1b[2J.so): no probes; log keys",
+        ),
+    ],
+)
+def test_summary_names_what_was_not_seen(found: NotProbed, line: str) -> None:
+    text = shown(SummarySink, lambda sink: sink.summary(Summary(not_probed=[found])))
+    assert text.splitlines()[1:] == [line]
+
+
+def test_json_summary_has_what_was_not_seen() -> None:
+    unused = GNUTLS._replace(remedy="", processes=0, first=None)
+    rows = _json_summary(Summary(not_probed=[GNUTLS, unused]))["not_probed"]
+    assert rows == [
+        {
+            "library": "gnutls",
+            "version": "3.7.9",
+            "file": "/lib/\x1b[2J.so",
+            "files": 2,
+            "pid": 7,
+            "comm": "demo\x1b[31m",
+            "processes": 3,
+            "reason": "no probes",
+            "remedy": "log keys",
+        },
+        {**rows[0], "remedy": None, "processes": 0, "pid": None, "comm": None},
+    ]
+    assert _json_summary(Summary(not_probed=[]))["not_probed"] == []
+    assert "not_probed" not in _json_summary(Summary())
+
+
+def _json_summary(summary: Summary) -> dict[str, Any]:
+    stream = io.BytesIO()
+    JsonSink(stream).summary(summary)
+    return json.loads(stream.getvalue())
 
 
 def test_summary_tells_what_sampling_left_out() -> None:

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * TLS calls that have begun and not ended. A call is found again by its process and its stack pointer: threads may
+ * have many open calls at once (coroutines that switch inside of a call), and end those of others.
+ */
+
+/* USER_CS of x86-64, arch/x86/include/asm/segment.h: the task entered the kernel from 64-bit user code. */
+#define USER_CODE_SEGMENT 0x33
+
+/* The task's user stack pointer as it was when it entered the kernel; 0: unknown, or there is none. */
+static __always_inline u64 user_stack(void)
+{
+	const struct pt_regs *regs = task_registers();
+	u64 segment = 0;
+	u64 stack = 0;
+	if (!regs)
+		return 0;
+	bpf_probe_read_kernel(&segment, sizeof(segment), &regs->cs);
+	bpf_probe_read_kernel(&stack, sizeof(stack), &regs->sp);
+	return (segment & 0xffff) == USER_CODE_SEGMENT ? stack : 0;
+}
+
+/* Remember a new block, and so forget an older one, which then stays in the table until it is the least used. */
+static __always_inline void remember_block(struct thread *thread, u64 block)
+{
+	thread->blocks[thread->next_block++ & (THREAD_BLOCKS - 1)] = block;
+}
+
+/* Take the blocks of a thread that ends out of the table. */
+static __always_inline void forget_blocks(const struct thread *thread, u64 tgid)
+{
+	for (int i = 0; i < THREAD_BLOCKS; i++) {
+		struct call_block_key key = {.block = thread->blocks[i], .tgid = tgid};
+		if (key.block)
+			map_delete(call_blocks, &key);
+	}
+}
+
+static __always_inline struct call_block_key block_of(u64 stack)
+{
+	struct call_block_key key = {
+	    .block = stack >> BLOCK_BITS,
+	    .tgid = bpf_get_current_pid_tgid() >> 32,
+	};
+	return key;
+}
+
+static __always_inline struct call_block *find_block(u64 stack)
+{
+	struct call_block_key key = block_of(stack);
+	return map_lookup(call_blocks, &key);
+}
+
+static __always_inline struct call_block *get_block(struct thread *thread, u64 stack)
+{
+	struct call_block_key key = block_of(stack);
+	struct call_block *block = map_lookup(call_blocks, &key);
+	if (block)
+		return block;
+	u32 zero = 0;
+	const struct call_block *blank = map_lookup(blank_blocks, &zero);
+	if (!blank)
+		return 0;
+	map_update(call_blocks, &key, blank);
+	remember_block(thread, key.block);
+	return map_lookup(call_blocks, &key);
+}
+
+/* Return the slot for a call that begins; 0 where there is no room, which is counted. A call with this stack pointer that
+ * is still there never returned (longjmp, a coroutine that was dropped): the new one replaces it. */
+static __always_inline struct call *open_call(struct thread *thread, u64 stack)
+{
+	struct call_block *block = get_block(thread, stack);
+	int slot = -1;
+	if (block) {
+		for (int i = BLOCK_CALLS - 1; i >= 0; i--)
+			if (!block->calls[i].stack)
+				slot = i;
+		for (int i = 0; i < BLOCK_CALLS; i++)
+			if (block->calls[i].stack == stack)
+				slot = i;
+	}
+	if (slot < 0) {
+		count(COUNTER_UNTRACKED_CALLS, 1);
+		return 0;
+	}
+	struct call *call = &block->calls[slot & (BLOCK_CALLS - 1)];
+	call->is_replaced = call->stack != 0;
+	call->stack = stack;
+	call->tid = bpf_get_current_pid_tgid();
+	call->received = thread->received;
+	call->has_no_io = 0;
+	return call;
+}
+
+static __always_inline int take_call(struct call_block *block, u64 stack, struct call *call)
+{
+	for (int i = 0; block && i < BLOCK_CALLS; i++) {
+		struct call *open = &block->calls[i];
+		if (open->stack && (open->stack == stack || open->stack == stack - 8)) {
+			*call = *open;
+			open->stack = 0;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Move the call that ends out of its slot into `call`; 0 where its entry was not seen. The stack pointer is that of the
+ * entry, or, in a return probe, 8 above it: the return address is gone by then. */
+static __always_inline int leave_call(u64 stack, struct call *call)
+{
+	if (take_call(find_block(stack - 8), stack, call))
+		return 1;
+	return !(stack & ((1 << BLOCK_BITS) - 1)) && take_call(find_block(stack), stack, call);
+}
+
+/* Copy the open call around `stack` into `call`: the nearest one above it, for stacks grow down and those of coroutines do
+ * not overlap. One more than a block away does not count: there, another coroutine's stack may lie between. Returns 0
+ * where there is none. */
+static __always_inline int enclosing_call(u64 stack, struct call *call)
+{
+	call->stack = 0;
+	for (u64 offset = 0; offset < 2; offset++) {
+		struct call_block *block = find_block(stack + (offset << BLOCK_BITS));
+		for (int i = 0; block && i < BLOCK_CALLS; i++) {
+			const struct call *open = &block->calls[i];
+			if (open->stack > stack && !open->has_no_io && (!call->stack || open->stack < call->stack))
+				*call = *open;
+		}
+		if (call->stack)
+			return 1;
+	}
+	return 0;
+}

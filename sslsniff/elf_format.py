@@ -1,0 +1,61 @@
+"""The form of ELF files: headers, sections, notes (System V ABI; elf(5))."""
+
+import os
+import struct
+from collections.abc import Iterator
+
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+RELOCATION = struct.Struct("<QQq")
+PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+PF_X, PF_W = 1, 2
+SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_DYNSYM, SHT_RELR = 2, 4, 7, 11, 19
+SHT_GNU_HASH = 0x6FFFFFF6
+MOST_SEGMENTS_BYTES = 1 << 16
+"""The kernel loads no file with more of them (load_elf_phdrs in fs/binfmt_elf.c)."""
+
+_NOTE = struct.Struct("<III")
+_NT_GNU_BUILD_ID = 3
+
+
+def code_spans(file: int) -> list[tuple[int, int]]:
+    """Return the file offset and size of each segment of code in an open ELF64 file.
+
+    Of any file this reads 64 KB at most; nothing is found in one that is damaged.
+    """
+    header = os.pread(file, HEADER.size, 0)
+    if len(header) < HEADER.size:
+        return []
+    _, _, _, _, _, table_at, _, _, _, _, count, *_ = HEADER.unpack(header)
+    if table_at > os.fstat(file).st_size:
+        return []
+    table = os.pread(file, min(count * SEGMENT.size, MOST_SEGMENTS_BYTES), table_at)
+    whole = table[: len(table) // SEGMENT.size * SEGMENT.size]
+    return [
+        (offset, size)
+        for kind, flags, offset, _, _, size, _, _ in SEGMENT.iter_unpack(whole)
+        if kind == PT_LOAD and flags & PF_X
+    ]
+
+
+def notes(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yield the notes of a section or segment: owner, kind, content; nothing from damage on."""
+    at = 0
+    while at + _NOTE.size <= len(data):
+        name_size, size, kind = _NOTE.unpack_from(data, at)
+        name_at = at + _NOTE.size
+        content = name_at + (name_size + 3 & ~3)
+        at = content + (size + 3 & ~3)
+        if content + size <= len(data):
+            yield (
+                data[name_at : name_at + name_size].rstrip(b"\0"),
+                kind,
+                data[content : content + size],
+            )
+
+
+def build_id(data: bytes) -> str | None:
+    """Return the build id in the notes of a section or segment; None: it has none."""
+    found = (each for each in notes(data) if each[:2] == (b"GNU", _NT_GNU_BUILD_ID))
+    return next((content.hex() for _, _, content in found), None)

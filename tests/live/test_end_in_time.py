@@ -1,0 +1,241 @@
+"""Ctrl-C and SIGTERM end sslsniff within two seconds, whatever it is doing."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import hostile_files
+from tests.live import checks
+from tests.live.checks import Sniff, started
+from tests.live.clients import Process, ask, loading, next_line, python_client, say
+from tests.live.load import Load, held, told
+from tests.live.sniffer import LOADER, PATIENCE_S, READY, SSLSNIFF
+from tests.live.test_bars import assert_accounted
+from tests.live.test_hostile_files import mapping
+from tests.servers import PROGRAMS, Certificate, Server
+
+MOST_S = 2.0
+IN_TIME = ("--end-within", "2")  # as without it, where nothing else is said
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+LONG_CALL_BYTES = 16 << 20
+MANY_CALLS = 200_000
+PIPE_BYTES = 64 << 10
+INCOMPLETE = "--end-within SECONDS"
+
+
+def end(process: Process, number: signal.Signals = signal.SIGINT) -> float:
+    """Ask for the end; return the seconds until it came."""
+    began_s = time.monotonic()
+    process.send_signal(number)
+    process.wait(PATIENCE_S)
+    return time.monotonic() - began_s
+
+
+@pytest.fixture
+def client(server: Server, certificate: Certificate, own_library: Path) -> Iterator[Process]:
+    with python_client(server, certificate, **loading(own_library)) as process:
+        ask(process, 0)
+        yield process
+
+
+@pytest.fixture
+def long_call(certificate: Certificate, own_library: Path) -> Iterator[Process]:
+    """Yield a program that writes so much with one call that it takes long to decode."""
+    program = (sys.executable, PROGRAMS / "long_call.py", certificate.certificate, certificate.key)
+    with started(*program, env={**os.environ, **loading(own_library)}) as process:
+        next_line(process)
+        yield process
+
+
+@contextlib.contextmanager
+def sniffing(*arguments: str | Path) -> Iterator[Process]:
+    """Run sslsniff with pipes that nobody reads from here on; ready means its probes stand."""
+    with started(SSLSNIFF, "--loader", LOADER, *arguments, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(READY)
+        yield process
+
+
+def test_while_nobody_reads_its_output(client: Process, tmp_path: Path) -> None:
+    """It is let go of, and the other output has what could be decoded in time."""
+    capture = tmp_path / "capture.pcapng"
+    outputs = ("--json", "--chunks", "--pcap", capture)
+    with sniffing("--pid", str(client.pid), *outputs) as process:
+        passed = ask(client, 60)
+        time.sleep(1)
+        assert end(process, signal.SIGTERM) < MOST_S
+        assert process.returncode == 0
+        assert process.stderr is not None
+        assert "nobody read an output" in process.stderr.read()
+        assert process.stdout is not None
+        assert len(process.stdout.read()) > PIPE_BYTES // 2
+    exchanges = checks.read(capture).exchanges
+    whole = [each for each in exchanges if not each["error"] and not each["missing_bytes"]]
+    assert [checks.seen(each) for each in whole] == passed[: len(whole)]
+    assert len(whole) > 10
+
+
+def test_while_nobody_reads_a_capture_from_a_pipe(client: Process, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pcapng"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with sniffing("--pid", str(client.pid), "--pcap", pipe) as process:
+        for _ in range(5):
+            ask(client, 20)
+        assert end(process) < MOST_S
+        assert process.returncode == 0
+    os.close(reader)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_it_decodes(number: signal.Signals, long_call: Process, sniff: Sniff) -> None:
+    """What takes long is left, and that is said; the summary is there."""
+    with sniff("--pid", str(long_call.pid), "--ring-size", "64M", *IN_TIME) as sniffer:
+        for _ in range(3):  # of which the first may be decoded by then
+            say(long_call, str(LONG_CALL_BYTES))
+            next_line(long_call)
+        assert end(sniffer.process, number) < MOST_S
+        captured = sniffer.wait()
+    assert captured.code == 0
+    assert INCOMPLETE in captured.stderr
+    assert captured.summary["lost_bytes"] > LONG_CALL_BYTES // 2
+    assert captured.summary["connections"] > 0
+
+
+def test_more_time_can_be_allowed(long_call: Process, sniff: Sniff) -> None:
+    with sniff("--pid", str(long_call.pid), "--end-within", "600") as sniffer:
+        say(long_call, str(LONG_CALL_BYTES // 4))
+        next_line(long_call)
+        captured = sniffer.stop()
+    assert (captured.code, captured.stderr.count("\n")) == (0, 1)
+    assert captured.summary["bytes"] > LONG_CALL_BYTES // 5
+    assert captured.summary["lost_bytes"] == 0
+
+
+def test_what_waits_is_counted_to_the_byte(
+    load: Load, certificate: Certificate, sniff: Sniff
+) -> None:
+    """200,000 calls are too many to decode in time: how many bytes they had is still known."""
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        sender = held(load.sender(receiver.port, 1, (MANY_CALLS, 50)))
+        with sniff("--chunks", "--pid", str(sender.pid), "--end-within", "5") as sniffer:
+            sniffer.process.send_signal(signal.SIGSTOP)
+            sent = told(sender.communicate("go\n", 4 * PATIENCE_S)[0])
+            sniffer.process.send_signal(signal.SIGCONT)
+            assert end(sniffer.process) < 5
+            captured = sniffer.wait()
+    _, lost = assert_accounted(captured, sent)
+    assert "no time" in lost
+    assert captured.summary["lost_bytes"] == sum(lost.values())
+
+
+def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sniff: Sniff) -> None:
+    capture = tmp_path / "long.pcapng"
+    with sniff("--pid", str(long_call.pid), "--pcap", str(capture)) as sniffer:
+        say(long_call, str(LONG_CALL_BYTES))
+        next_line(long_call)
+        while capture.stat().st_size < LONG_CALL_BYTES:
+            time.sleep(0.1)
+        sniffer.process.kill()
+        sniffer.wait()
+    output = tmp_path / "read.jsonl"
+    with started(SSLSNIFF, "read", capture, "--json", "-o", output) as process:
+        while not output.exists():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        assert process.poll() is None
+        assert end(process) < MOST_S
+        assert process.returncode == 0
+    assert json.loads(output.read_text().splitlines()[-1])["type"] == "summary"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_it_waits_for_a_capture(number: signal.Signals, tmp_path: Path) -> None:
+    """From a pipe in which nothing comes, behind a beginning that can be read."""
+    header = b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(8) + b"\xff\xff\0\0\x65\0\0\0"
+    command = [SSLSNIFF, "read", "-", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(header)
+        process.stdin.flush()
+        time.sleep(1)
+        began_s = time.monotonic()
+        process.send_signal(number)
+        process.wait(PATIENCE_S)
+        assert time.monotonic() - began_s < MOST_S
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("delay_s", [0.05, 0.1, 0.2, 0.4])
+def test_while_it_starts(delay_s: float, number: signal.Signals, own_library: Path) -> None:
+    """Importing, loading and planning: by the signal itself where it is not yet awaited."""
+    with started(SSLSNIFF, "--lib", own_library, stderr=subprocess.PIPE) as process:
+        time.sleep(delay_s)
+        assert end(process, number) < MOST_S
+        assert process.returncode in (0, -number)
+
+
+def test_while_it_plans_the_file_that_was_named(own_library: Path) -> None:
+    """It waits for the plan as there is nothing else to do."""
+    path = hostile_files.symbol_tables(own_library.with_name("hostile"))
+    try:
+        with started(SSLSNIFF, "--lib", path, stderr=subprocess.PIPE) as process:
+            time.sleep(2)
+            assert process.poll() is None
+            assert end(process) < MOST_S
+            assert process.returncode == 0
+    finally:
+        path.unlink()
+
+
+def test_while_it_lists_a_hostile_file(own_library: Path) -> None:
+    """It ends as other programs do that print a list."""
+    path = hostile_files.symbol_tables(own_library.with_name("hostile"))
+    try:
+        with (
+            mapping(path) as mapper,
+            started(SSLSNIFF, "list", "--pid", str(mapper.pid), stderr=subprocess.PIPE) as process,
+        ):
+            time.sleep(2)
+            assert process.poll() is None
+            assert end(process) < MOST_S
+            assert process.returncode == -signal.SIGINT
+            assert process.stderr is not None
+            assert process.stderr.read() == ""
+    finally:
+        path.unlink()
+
+
+def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
+    path = hostile_files.symbol_tables(tmp_path / "hostile")
+    with started(SSLSNIFF, "symbols", path, "SSL", stderr=subprocess.PIPE) as process:
+        time.sleep(1)
+        assert process.poll() is None
+        assert end(process) < MOST_S
+        assert process.returncode == -signal.SIGINT
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_command_goes_on(tmp_path: Path) -> None:
+    """SIGTERM is for sslsniff alone: what it started is not ended, and not waited for."""
+    script = "echo $$; exec sleep 60"
+    command = [SSLSNIFF, "--json", "-o", tmp_path / "out", "--", "sh", "-c", script]
+    with started(*command, stderr=subprocess.PIPE) as process:
+        pid = int(next_line(process))
+        assert end(process, signal.SIGTERM) < MOST_S
+        assert process.returncode == 0
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            f"sslsniff: process {pid} goes on, and is not watched any more\n"
+        )
+        os.kill(pid, signal.SIGKILL)

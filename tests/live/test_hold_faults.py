@@ -1,0 +1,153 @@
+"""Whatever happens to sslsniff while a thread waits for it, the thread goes on."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sslsniff import procfs
+from sslsniff.holder import LONGEST_HOLD_S
+from tests.live.checks import started
+from tests.live.clients import Process, next_line, say
+from tests.live.late import Late, child, patiently, until_held, until_state
+from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+
+
+@dataclass
+class Holding:
+    """A sslsniff that is stopped, while the thread of its command waits for it."""
+
+    sniffer: Process
+    holder: int
+    command: int
+    errors: Path
+
+
+@contextlib.contextmanager
+def holding(command: list[str], folder: Path, *options: str) -> Iterator[Holding]:
+    errors = folder / "errors.txt"
+    with errors.open("w") as stderr:
+        arguments = [SSLSNIFF, "-o", folder / "lines.txt", *options, "--", *command]
+        with started(*arguments, stderr=stderr) as sniffer:
+            pid = child(sniffer.pid, "late_client")
+            assert next_line(sniffer) == "ready"
+            holder = procfs.tracer(pid)
+            assert holder != 0
+            sniffer.send_signal(signal.SIGSTOP)
+            until_state(sniffer.pid, "T")
+            say(sniffer, "go")
+            until_held(pid)
+            yield Holding(sniffer, holder, pid, errors)
+            for each in (sniffer.pid, holder, pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+
+
+def kill_sslsniff(holding: Holding) -> None:
+    holding.sniffer.kill()
+
+
+def kill_holder(holding: Holding) -> None:
+    os.kill(holding.holder, signal.SIGKILL)
+
+
+def kill_both(holding: Holding) -> None:
+    kill_holder(holding)
+    kill_sslsniff(holding)
+
+
+def end_sslsniff(holding: Holding) -> None:
+    holding.sniffer.terminate()
+    holding.sniffer.send_signal(signal.SIGCONT)
+
+
+def end_holder(holding: Holding) -> None:
+    os.kill(holding.holder, signal.SIGTERM)
+
+
+FAULTS = (kill_sslsniff, kill_holder, kill_both, end_sslsniff, end_holder)
+WAYS = {"": ["wait"], "thread": ["wait", "thread"], "block": ["block", "wait"]}
+
+
+@pytest.mark.reliability("fault", "sslsniff ends or is killed while a process waits for it")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_thread_that_waits_goes_on(
+    fault: Callable[[Holding], None], way: str, late: Late, tmp_path: Path
+) -> None:
+    with holding(late(*WAYS[way]), tmp_path) as held:
+        fault(held)
+        assert next_line(held.sniffer) == "200"
+        assert any(not procfs.exists(held.holder) for _ in patiently())
+
+
+def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path) -> None:
+    """A line says so; a library that is loaded later is probed a little later."""
+    errors, command = tmp_path / "errors.txt", late("wait", "pause")
+    arguments = [SSLSNIFF, "--json", "-o", tmp_path / "captured.jsonl", "--", *command]
+    with errors.open("w") as stderr, started(*arguments, stderr=stderr) as sniffer:
+        assert next_line(sniffer) == "ready"
+        os.kill(procfs.tracer(child(sniffer.pid, "late_client")), signal.SIGKILL)
+        line = (
+            "sslsniff: the process that holds the others ended: what passes before a library that"
+            " is loaded later is probed will be missed\n"
+        )
+        assert any(line in errors.read_text() for _ in patiently())
+        say(sniffer, "go")
+        assert next_line(sniffer) == "open"
+        assert any(f"{command[2]} came into use" in errors.read_text() for _ in patiently())
+        say(sniffer, "go")
+        assert next_line(sniffer) == "200"
+        assert sniffer.wait(PATIENCE_S) == 0
+    assert (tmp_path / "captured.jsonl").read_text().count('{"type":"exchange"') == 1
+
+
+def test_a_thread_waits_for_some_time_only(late: Late, tmp_path: Path) -> None:
+    """Once, not for each file: then a line says what may be missing."""
+    began_s = time.monotonic()
+    script = f"{' '.join(late('wait'))}; {' '.join(late(nonce='second'))}"
+    with holding(["sh", "-c", script], tmp_path) as held:
+        assert next_line(held.sniffer) == "200"
+        first_s = time.monotonic()
+        assert next_line(held.sniffer) == "200"
+        assert time.monotonic() - first_s < LONGEST_HOLD_S - 1
+        assert first_s - began_s >= LONGEST_HOLD_S
+        held.sniffer.send_signal(signal.SIGCONT)
+        assert held.sniffer.wait(PATIENCE_S) == 0
+    line = (
+        f"sslsniff: process {held.command} went on after 5 s, before a file that it mapped was"
+        " probed: what it sent and received until then may be missing\n"
+    )
+    assert line in held.errors.read_text()
+
+
+def test_a_file_that_is_probed_too_late_is_named(late: Late, tmp_path: Path) -> None:
+    command = late("wait")
+    with holding([*command, "linger"], tmp_path) as held:
+        assert next_line(held.sniffer) == "200"
+        held.sniffer.send_signal(signal.SIGCONT)
+        line = (
+            f"process {held.command} went on after 5 s, before {command[2]} was probed: what it"
+            " sent and received until then may be missing\n"
+        )
+        assert any(line in held.errors.read_text() for _ in patiently())
+
+
+@pytest.mark.parametrize("target", ["file", "pcap"])
+def test_a_full_disk(target: str, late: Late, tmp_path: Path) -> None:
+    """sslsniff ends by the first request, and the second is made all the same."""
+    script = f"{' '.join(late())}; read line; {' '.join(late(nonce='second'))}"
+    options = ["--json", "-o", "full"] if target == "file" else ["--pcap", "full.pcap"]
+    limited = ["prlimit", "--fsize=100", SSLSNIFF, *options, "--", "sh", "-c", script]
+    errors = tmp_path / "errors.txt"
+    with errors.open("w") as stderr, started(*limited, stderr=stderr, cwd=tmp_path) as sniffer:
+        assert next_line(sniffer) == "200"
+        assert any("cannot write" in errors.read_text() for _ in patiently())
+        say(sniffer, "go")
+        assert next_line(sniffer) == "200"
+        assert sniffer.wait(PATIENCE_S) == 1

@@ -1,0 +1,263 @@
+"""What sslsniff cannot see it names: each TLS library in a watched process, and why."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests import libraries
+from tests.libraries import CACHE
+from tests.live.checks import Sniff, run_under, started
+from tests.live.enclosure import enclosure, outer_pid
+from tests.live.refusals import as_nobody, assert_told
+from tests.live.refusals import sniff as sniff_once
+from tests.live.rust.fixtures import REFUSED, fixtures
+from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
+from tests.servers import Certificate, Server
+
+WHEELS = CACHE / "wheels/bin/python"
+BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"
+LOADS = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); input()"
+NO_PROBES = "sslsniff cannot probe it yet"
+NO_SYMBOLS = "it is linked in without symbols"
+NOT_FOUND = r"its ciphers have no symbols, and only those of .* are found without"
+JIT = "its TLS runs in JIT-compiled code"
+
+
+class Program(NamedTuple):
+    """A program that waits, the ``file`` that it maps with a TLS library, and how that is shown."""
+
+    command: tuple[str | Path, ...]
+    file: str
+    library: str
+    shown: str
+    reason: str = NO_PROBES
+
+
+def loads(series: str, file: str, shown: str) -> Program:
+    """Return a program that loads a library of Debian's."""
+    library = libraries.library(series)
+    command = (*library.loader, sys.executable, "-c", LOADS, library.path)
+    return Program(command, file, series, shown)
+
+
+def imports(module: str, file: str, library: str, shown: str, reason: str) -> Program:
+    return Program((WHEELS, "-c", f"import {module}; input()"), file, library, shown, reason)
+
+
+def go(name: str) -> Program:
+    return Program((CACHE / "go" / name,), name, "go", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?")
+
+
+def program(kind: str, certificate: Certificate) -> Program:
+    """Return the program to watch; here what takes long to get is got."""
+    if kind == "gnutls":
+        return loads("gnutls", "libgnutls.so", r"GnuTLS 3\.\d+\.\d+")
+    if kind == "nss":
+        return loads("nss", "libssl3.so", r"NSS 3\.[\d.]+")
+    if kind == "wolfssl":
+        return loads("wolfssl", "libwolfssl.so", r"wolfSSL 5\.\d+\.\d+")
+    if kind == "mbedtls":
+        return loads("mbedtls", "libmbedtls.so", "Mbed TLS")
+    if kind == "s2n":
+        return imports("_awscrt", "_awscrt", "s2n", "s2n-tls", NO_PROBES)
+    if kind == "grpc":
+        return imports("grpc", "cygrpc", "boringssl", "BoringSSL", NO_SYMBOLS)
+    if kind == "bun":
+        waits = ("-e", "setTimeout(() => {}, 60000)")
+        return Program((BUN, *waits), "/bun", "boringssl", "BoringSSL", NO_SYMBOLS)
+    if kind == "java":
+        return Program(("rmiregistry", "0"), "libjvm.so", "jsse", r"Java \(JSSE\) \d[\d.+]*", JIT)
+    if kind == "rustls":
+        [server] = fixtures("server", builds=REFUSED[1:2])
+        files = (certificate.certificate, certificate.key)
+        shown = r"rustls 0\.21\.\d+"
+        return Program((server.path, *files), server.path.name, "rustls", shown, NOT_FOUND)
+    return go(kind)
+
+
+@contextlib.contextmanager
+def waiting(*command: str | Path, file: str) -> Iterator[int]:
+    """Run a program; yield its number when it has mapped a file with ``file`` in its name."""
+    with started(*command) as process:
+        maps = Path(f"/proc/{process.pid}/maps")
+        deadline = time.monotonic() + PATIENCE_S
+        while not re.search(rf"r-xp .*{re.escape(file)}", maps.read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process.pid
+
+
+def only(captured: Captured) -> dict[str, Any]:
+    """Return the one library that a capture names; its line was shown once."""
+    [line] = captured.not_probed
+    [found] = captured.summary["not_probed"]
+    assert found["reason"] in line
+    assert found["file"] in line
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("gnutls", "nss", "wolfssl", "mbedtls", "s2n", "grpc", "bun", "java", "rustls"),
+        *("tls", "tls-stripped"),
+    ],
+)
+def test_a_library_is_named(kind: str, certificate: Certificate, sniff: Sniff) -> None:
+    """At the start, in the summary and in the list, with its file, the process and the reason."""
+    watched = program(kind, certificate)
+    with waiting(*watched.command, file=watched.file) as pid:
+        with sniff("--pid", str(pid)) as sniffer:
+            captured = sniffer.stop()
+        listed = sniff_once("list", "--pid", str(pid))
+    assert (captured.code, captured.exchanges) == (0, [])
+    found = only(captured)
+    assert (found["library"], found["pid"], found["processes"]) == (watched.library, pid, 1)
+    assert watched.file in found["file"]
+    assert re.fullmatch(watched.reason, found["reason"])
+    [line] = captured.not_probed
+    path = re.escape(found["file"])
+    expected = rf"sslsniff: not probed: {watched.shown} in .+\[{pid}\] \({path}\): {watched.reason}"
+    assert re.match(expected, line), line
+    row = rf"^{pid} +\S+ +{watched.shown} +none: {watched.reason} .* {path}$"
+    assert re.search(row, unfolded(listed.stdout), re.MULTILINE), listed.stdout
+    assert "no TLS library" not in listed.stdout
+
+
+def unfolded(table: str) -> str:
+    """Return a table with no more than one space between words."""
+    return re.sub(" +", " ", table)
+
+
+def test_two_in_one_process(sniff: Sniff) -> None:
+    """Python's own OpenSSL is probed; the other in an extension is a row of its own."""
+    with waiting(WHEELS, "-c", "import ssl, grpc; input()", file="cygrpc") as pid:
+        with sniff("--pid", str(pid)) as sniffer:
+            captured = sniffer.stop()
+        rows = sniff_once("list", "--pid", str(pid)).stdout.splitlines()[1:]
+    assert only(captured)["library"] == "boringssl"
+    assert "watching 1 file" in captured.stderr
+    assert sorted(row.split()[2] for row in rows) == ["BoringSSL", "openssl"]
+
+
+def wget(server: Server) -> list[str]:
+    return ["wget", "-q", "-O", "/dev/null", "--no-check-certificate", f"{server.url}/bytes/1000"]
+
+
+def test_a_command(server: Server, tmp_path: Path) -> None:
+    """As soon as it loads the library, and at the end: a zero has its reason beside it."""
+    captured = run_under(tmp_path, *wget(server)).captured
+    assert (captured.code, captured.exchanges, captured.stderr) == (0, [], "")
+    found = only(captured)
+    assert (found["library"], found["comm"], found["files"]) == ("gnutls", "wget", 1)
+
+    shown = sniff_once("--", *wget(server)).stderr.splitlines()
+    told, zero, again = shown
+    assert re.match(r"sslsniff: not probed: GnuTLS \S+ in wget\[\d+\] \(/usr/lib/.*libgnutls", told)
+    assert zero.startswith("0 exchanges")
+    assert f"sslsniff: {again}" == told
+
+
+def test_a_child_of_a_command(server: Server, tmp_path: Path) -> None:
+    """Git starts a program that has curl's library, which has GnuTLS."""
+    command = ("git", "-c", "http.sslVerify=false", "ls-remote", f"{server.url}/bytes/1000")
+    captured = run_under(tmp_path, *command, code=128).captured
+    assert captured.exchanges == []
+    assert (only(captured)["library"], only(captured)["comm"]) == ("gnutls", "git-remote-http")
+
+
+def test_one_that_comes_later(server: Server, sniff: Sniff) -> None:
+    """It is told once, and both processes count."""
+    script = 'read word; for each in 1 2; do "$@"; done; echo done; read word'
+    with started("sh", "-c", script, "sh", *wget(server)) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        with sniff("--pid", str(shell.pid)) as sniffer:
+            assert "not probed" not in sniffer.errors.read_text()
+            shell.stdin.write("go\n")
+            shell.stdin.flush()
+            assert shell.stdout.readline() == "done\n"
+            sniffer.until_told("not probed: GnuTLS")
+            captured = sniffer.stop()
+    assert only(captured)["processes"] == 2
+
+
+def test_a_library_that_was_asked_for() -> None:
+    path = libraries.library("gnutls").path
+    assert_told(sniff_once("--lib", path), rf"nothing to probe in {path}, GnuTLS 3\S+: {NO_PROBES}")
+
+
+def inside(folder: Path, *arguments: str, server: Server) -> Captured:
+    """Watch a process with GnuTLS from before and two from later, in namespaces of their own."""
+    output = folder / "captured.jsonl"
+    gnutls = libraries.library("gnutls").path
+    with enclosure(folder) as made, contextlib.ExitStack() as ending:
+        code = LOADS.replace("input()", "print(flush=True); input()")
+        before = ending.enter_context(made.started(sys.executable, "-c", code, gnutls))
+        assert before.stdout is not None
+        before.stdout.readline()
+        command = (SSLSNIFF, *arguments, "--json", "-o", output)
+        sniffer = ending.enter_context(made.started(*command))
+        assert sniffer.stderr is not None
+        said = ""
+        while READY not in said:
+            line = sniffer.stderr.readline()
+            assert line, said
+            said += line
+        for _ in range(2):
+            assert made.run(*wget(server)).returncode == 0
+        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        _, rest = sniffer.communicate(timeout=PATIENCE_S)
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    return Captured(lines, said + rest, sniffer.returncode)
+
+
+def test_the_whole_host(server: Server, tmp_path: Path) -> None:
+    """A line for a library, with how many use it; the same one in two files counts as one."""
+    captured = inside(tmp_path, "--all", server=server)
+    found = captured.summary["not_probed"]
+    gnutls = [each for each in found if each["library"] == "gnutls"]
+    assert sum(each["processes"] for each in gnutls) == 3
+    assert len(captured.not_probed) == len(found)
+    # What the system has installed may be another release than what Debian has now.
+    assert [(each["files"], each["processes"]) for each in gnutls] in ([(2, 3)], [(1, 1), (1, 2)])
+    assert len({each["version"] for each in gnutls}) == len(gnutls)
+
+
+def test_only_processes_that_were_asked_for(server: Server, tmp_path: Path) -> None:
+    captured = inside(tmp_path, "--comm", "wget", server=server)
+    found = only(captured)
+    assert (found["library"], found["comm"], found["processes"]) == ("gnutls", "wget", 2)
+
+
+def test_nothing_typed_shows_what_can_be() -> None:
+    """The whole host is watched only by who types that. Run without the rights to do it."""
+    done = as_nobody()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: sslsniff [FILTER] WHAT [OUTPUT]\n")
+    assert "\n  sslsniff --all  " in done.stderr
+    assert max(map(len, done.stderr.splitlines())) <= 80
+    for arguments in (["-v"], ["~c 500"], ["--json"], ["--sample", "1/10"]):
+        done = as_nobody(*arguments)
+        assert done.returncode == 2
+        assert "what to watch is missing: --pid, " in done.stderr.splitlines()[-1]
+
+
+def test_the_whole_host_stands_alone() -> None:
+    """Run without the rights to watch anything."""
+    others = (["--pid", "1"], ["--comm", "none"], ["--uid", "1"], ["--lib", "x"], ["--", "true"])
+    for each in others:
+        done = as_nobody("--all", *each)
+        assert done.returncode == 2
+        assert "error: --all watches every process" in done.stderr.splitlines()[-1]

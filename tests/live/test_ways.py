@@ -1,0 +1,65 @@
+"""All ways by which bytes pass through OpenSSL, tests/programs/ways.c: each byte counts once."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import libraries
+from tests.live.checks import Sniff, content, run
+from tests.live.sniffer import Captured
+from tests.servers import PROGRAMS, Certificate
+
+WAYS = ("plain", "ex", "bio", "peek", "async", "again", "dtls")
+NEWER = ("3.5", "3.6", "4.0")
+SIZES = (1, 100, 5000, 16384, 40000)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("ways") / "ways"
+    options = ("-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", built)
+    run("gcc", *options, PROGRAMS / "ways.c", "-ldl")
+    return built
+
+
+def message(way: str, end: str, number: int, size: int) -> str:
+    words = f"{way} {end} {number} "
+    return (words * (size // len(words) + 1))[:size]
+
+
+def written(way: str, end: str) -> str:
+    """Return what an end writes on its connection."""
+    sizes = {"dtls": SIZES[:2], "again": (*SIZES, 100)}.get(way, SIZES)
+    return "".join(message(way, end, number, size) for number, size in enumerate(sizes))
+
+
+def passed(ways: tuple[str, ...]) -> Counter[tuple[str, str]]:
+    """Return what is written and read by each end of each connection."""
+    ends = [("client", "server"), ("server", "client")]
+    return Counter((written(way, own), written(way, other)) for way in ways for own, other in ends)
+
+
+def seen(captured: Captured) -> Counter[tuple[str, str]]:
+    streams: dict[int, dict[str, str]] = {}
+    for chunk in captured.of("chunk"):
+        stream = streams.setdefault(chunk["connection"], {"write": "", "read": ""})
+        stream[chunk["direction"]] += content(chunk["data"]).decode()
+    return Counter((each["write"], each["read"]) for each in streams.values())
+
+
+@pytest.mark.parametrize("returns", ["instructions", "trampoline"])
+@pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
+def test_each_byte_counts_once(
+    series: str, returns: str, program: Path, certificate: Certificate, sniff: Sniff
+) -> None:
+    library = libraries.library(series)
+    ways = (*WAYS, "ex2", "quic") if series in NEWER else WAYS
+    ways = ("plain", "peek") if series == "boringssl" else ways
+    ends = (library.path, certificate.certificate, certificate.key)
+    with sniff("--chunks", "--returns", returns, "--lib", str(library.path)) as sniffer:
+        run(*library.loader, program, *ends, *ways)
+        captured = sniffer.stop()
+    assert seen(captured) == passed(ways)
+    assert captured.summary["lost_bytes"] == 0
+    assert "in progress" not in captured.stderr

@@ -1,0 +1,187 @@
+"""What counts as a secret: header fields, parts of forms, and URLs."""
+
+import time
+
+import pytest
+from hpack import Decoder, Encoder
+
+from sslsniff.redaction.patterns import is_secret_header
+from sslsniff.redaction.rules import Rules
+from tests.unit.captures import WRITE
+from tests.unit.redaction.test_redaction import redact
+from tests.unit.redaction.traffic import http2_frames
+
+CREDENTIALS = """
+    Authorization Proxy-Authorization X-Authorization X-Original-Authorization
+    X-MS-Authorization-Auxiliary Cookie Set-Cookie Cookie2 Set-Cookie2
+    X-Auth-Token X-Access-Token X-Amz-Security-Token X-Vault-Token X-CSRF-Token X-CSRFToken
+    X-XSRF-TOKEN PRIVATE-TOKEN JOB-TOKEN Deploy-Token X-Gitlab-Token X-Shopify-Access-Token
+    X-Figma-Token
+    X-Goog-IAM-Authorization-Token X-Forwarded-Access-Token X-aws-ec2-metadata-token X-Plex-Token
+    X-Telegram-Bot-Api-Secret-Token X-Amzn-Oidc-Accesstoken X-Ms-Token-Aad-Id-Token Token
+    X-Api-Key Api-Key apikey X-ApiKey X-Goog-Api-Key DD-API-KEY DD-APPLICATION-KEY X-RapidAPI-Key
+    Ocp-Apim-Subscription-Key X-Functions-Key X-Auth-Key X-Access-Key X-Master-Key
+    X-Amz-Server-Side-Encryption-Customer-Key X-MS-Encryption-Key
+    X-Client-Secret CF-Access-Client-Secret X-Webhook-Secret X-Password X-Auth X-Credentials
+    X-Goog-IAP-JWT-Assertion Cf-Access-Jwt-Assertion X-Amzn-Oidc-Data X-JWT
+    My.App.Token odd!#$%&'*+^`|~secret
+"""
+NO_CREDENTIALS = """
+    Host Accept WWW-Authenticate Proxy-Authenticate Authentication-Info Sec-WebSocket-Key
+    Idempotency-Key Surrogate-Key X-RateLimit-Remaining-Tokens Anthropic-RateLimit-Tokens-Limit
+    X-Amz-Server-Side-Encryption-Customer-Key-MD5 Authority Author X-Author Content-Type ETag
+    :path :authority X-Auth-Request-User X-Secretary Passenger X-Token-Count
+"""
+
+URLS = [
+    "https://{user:pass}@host/p?q=1#f",
+    "https://{ghp_0123456789}@host",
+    "https://{user:p@ss:w@rd}@host:8443/p",
+    "redis://{:pass}@[::1]:6379/0",
+    "svn+ssh://{us%40er:pa!$&'()*+,;=ss}@host",
+    r"https:\/\/{user:pass}@host\/",
+    r"https:\\/\\/{user:pass}@host\\/",
+    "https%3A%2F%2F{user%3Apa%40ss}%40host%2Fp",
+    "https%3a%2f%2f{user:pass}@host",
+    "https://host/@user",
+    "https://host/a:b@c",
+    "https://host?a=b@c",
+    "https://host#b@c",
+    "https%3A%2F%2Fhost%2F%40user%40",
+    '"https://host","a@b"',
+    "https://host a@b",
+    "mailto:user@host // user@host :/user@host",
+]
+
+PARTS = [
+    'form-data; name="password"',
+    "form-data; name=password",
+    "form-data; name=password; filename=x",
+    "form-data;name=password",
+    "form-data; NAME = Password",
+    'form-data; name\t=\r\n "user[new_password]"',
+    "form-data;\r\n\tname=client-secret;x=y",
+    "form-data; name*=UTF-8''password",
+    "form-data; name*=utf-8'en'pass%20word_token; name=auth_token",
+    "form-data; name*=\"UTF-8''api_key\"",
+    'form-data; name*0="pass"; name*1="word"',
+    "form-data; name*0*=UTF-8''pa; name*1*=ss",
+    "form-data; name='passwd'",
+    'form-data; filename="' + 300 * "x" + '"; name=pwd',
+    'form-data; name=token; filename="' + 300 * "x" + '"',
+]
+
+
+def blanked(sent: bytes) -> bytes:
+    """Return what becomes of what a client sends."""
+    told, _ = redact([(WRITE, sent)])
+    return told.plaintext(WRITE)
+
+
+def post(body: bytes, fields: bytes = b"") -> bytes:
+    return b"POST / HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (fields, len(body), body)
+
+
+def over_http2(name: str, value: str, *, huffman: bool) -> str:
+    """Return what becomes of a header field's value."""
+    fields = [(":method", "GET"), (name, value)]
+    told, _ = redact([(WRITE, http2_frames(Encoder().encode(fields, huffman=huffman)))])
+    [*_, (_, found)] = Decoder().decode(told.plaintext(WRITE)[24 + 9 + 9 :])
+    assert len(found) == len(value)
+    return found
+
+
+@pytest.mark.parametrize("name", CREDENTIALS.split())
+def test_headers_that_are_credentials(name: str) -> None:
+    assert is_secret_header(name)
+    head = f"GET / HTTP/1.1\r\n{name}: one two\r\n{name.swapcase()}:three\r\nX: four\r\n\r\n"
+    told = blanked(head.encode()).decode()
+    assert told == head.replace("one two", "*******").replace("three", "*****")
+    assert over_http2(name.lower(), "one two", huffman=False) == "*******"
+    assert set(over_http2(name.lower(), "one two", huffman=True)) <= set("*x-0")
+
+
+@pytest.mark.parametrize("name", NO_CREDENTIALS.split())
+def test_headers_that_are_none(name: str) -> None:
+    assert not is_secret_header(name)
+    assert over_http2(name.lower(), "one two", huffman=False) == "one two"
+    if name[0] != ":":
+        head = f"GET / HTTP/1.1\r\n{name}: one two\r\n\r\n".encode()
+        assert blanked(head) == head
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_userinfo_in_urls(url: str) -> None:
+    """It is between braces here; without, nothing is secret."""
+    before, brace, rest = url.partition("{")
+    secret, _, behind = rest.partition("}")
+    sent = before + secret + behind
+    expected = before + "*" * len(secret) + behind
+    for form in (
+        "GET /there?to={} HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nReferer: {}\r\nX: y\r\n\r\n",
+        'GET / HTTP/1.1\r\nLink: <{}>; rel="next"\r\n\r\n',
+    ):
+        assert blanked(form.format(sent).encode()).decode() == form.format(expected)
+    for form in ("{}", '{{"url": "{}", "n": 1}}', "<a href='{}'> x@y", "a\n{}\nb@c", "x={}&y=z"):
+        body, told = form.format(sent), form.format(expected)
+        assert blanked(post(body.encode())) == post(told.encode())
+    if " " not in sent:
+        head = f"GET {sent} HTTP/1.1\r\nHost: h\r\n\r\n"
+        assert blanked(head.encode()).decode() == head.replace(sent, expected)
+    assert over_http2("location", sent, huffman=False) == expected
+    assert bool(brace) == (over_http2("location", sent, huffman=True) != sent)
+
+
+def test_userinfo_of_an_authority() -> None:
+    """Without a scheme it is known in its places only."""
+    head = b"CONNECT user:pass@host:443 HTTP/1.1\r\nHost: user:pass@host:443\r\nX: a@b\r\n\r\n"
+    assert blanked(head) == head.replace(b"user:pass", b"*********")
+    assert over_http2(":authority", "user:pass@host", huffman=False) == "*********@host"
+    assert over_http2("host", "user:pass@host", huffman=False) == "*********@host"
+    assert over_http2("from", "user@host", huffman=False) == "user@host"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+@pytest.mark.parametrize("disposition", PARTS)
+def test_parts_of_forms(disposition: str, end: str) -> None:
+    lines = (
+        *("--b", 'Content-Disposition: form-data; name="user"', "", "shown"),
+        *("--b", f"content-disposition : {disposition}", "Content-Type: text/plain", ""),
+        *("s3cr3t", "s3cr3t", "--b", "Content-Disposition: form-data; name=note", "", "shown", ""),
+    )
+    body = end.join(lines).encode()
+    told = blanked(post(body))
+    shown = body.replace(f"s3cr3t{end}s3cr3t".encode(), b"*" * (12 + len(end)))
+    assert told == post(shown)
+
+
+@pytest.mark.parametrize("name", ["user", "passenger", "tokens", "note"])
+def test_parts_that_are_no_secrets(name: str) -> None:
+    for form in (f"name={name}", f'name="{name}"', f"name*=UTF-8''{name}"):
+        lines = ("--b", f"Content-Disposition: form-data; {form}", "", "shown", "--b--", "")
+        sent = post("\r\n".join(lines).encode())
+        assert blanked(sent) == sent
+
+
+def test_text_is_searched_in_linear_time() -> None:
+    """What begins like a secret, again and again, and never is one."""
+    for piece in (
+        b"://a",
+        b"name=",
+        b"%3A%2F%2F",
+        b":\\/\\/",
+        b"a-",
+        b"token ",
+        b"\ntoken",
+        b"@://",
+    ):
+        times = []
+        for size in (1 << 14, 1 << 16):
+            text = bytearray(piece * (size // len(piece)) + b"token@")
+            begun = time.process_time()
+            for _ in range(3):
+                Rules(defaults=True).find(text)
+                Rules(defaults=True).find_so_far(text, 0)
+            times.append(time.process_time() - begun)
+        assert times[1] < 8 * times[0] + 0.05, piece
