@@ -79,7 +79,8 @@ class Carried:
     @property
     def held_bytes(self) -> int:
         """See ``Decoder``."""
-        kept = self._room.used_bytes + self._windows.filled_bytes
+        # Buffers that grow take an eighth more (CPython, bytearray_resize).
+        kept = self._room.used_bytes * 9 // 8 + self._windows.filled_bytes
         readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
         return self._decoder.held_bytes + kept + readers + _WISH_BYTES * len(self._wishes)
 

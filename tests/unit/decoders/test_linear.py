@@ -162,14 +162,16 @@ WEBSOCKETS = {"fragments of a message", "frames of WebSocket everywhere"}
 
 
 def passes(make: Callable[[], Decoder], size: int) -> Callable[[list[Step]], object]:
-    def run(wire: list[Step]) -> None:
+    def run(wire: list[Step]) -> object:
         decoder = make()
+        messages = []
         for side, step in wire:
             if isinstance(step, bytes):
                 for at in range(0, len(step), size):
-                    decoder.feed(side, step[at : at + size])
+                    messages += decoder.feed(side, step[at : at + size])
             elif isinstance(step, int):
-                decoder.gap(side, step)
+                messages += decoder.gap(side, step)
+        return messages
 
     return run
 
