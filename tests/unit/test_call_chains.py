@@ -199,8 +199,8 @@ def test_a_function_that_does_not_hand_all_on(old: str, new: str, tmp_path: Path
           "int SSL_read_ex(S *s, void *b, z n, z *d) { int r = work(s, d, n, 0, b); return r; }//"},
          "several ways"),
         # What it calls in turn may be another such function, which would see the same bytes.
-        ({"    *d = n;": "    extern int far(S *, char *, z, int, z *);"
-          " if (n == 9) { int r = far(s, b, n, kind, d); s->error = 0; return r; }    *d = n;"},
+        ({"    for (": "    extern int far(S *, char *, z, int, z *);"
+          " if (n == 9) { int r = far(s, b, n, kind, d); s->error = 0; return r; }    for ("},
          "no function"),
         # Calls that peek come to it in the same way.
         ({"work(s, b, n, 1, d)": "work(s, b, n, 0, d)"}, "not all of one kind"),
