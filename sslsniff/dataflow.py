@@ -175,7 +175,7 @@ def _use_stack(operation: Operation, before: State, state: State) -> None:
 def _chosen(operation: Operation, state: State, following: int) -> State:
     """Return what is known on one of the ways on from an operation: it may be a choice."""
     condition = operation.condition
-    if condition is None or state.compared is None or operation.leads_to == operation.following:
+    if condition is None or state.compared is None:
         return state
     if following != operation.leads_to:
         condition ^= 1

@@ -6,12 +6,14 @@ registers and which memory it changes.
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 import capstone
 
 from sslsniff.instructions import (
     disassemble,
+    instruction_lines,
     is_jump,
     is_return,
     register_name,
@@ -58,6 +60,7 @@ class Memory(NamedTuple):
 
 
 Operand = Register | Memory | int
+_AnOperand = TypeVar("_AnOperand", bound=Operand | None)
 
 
 class Comparison(NamedTuple):
@@ -121,13 +124,19 @@ class Code:
     """A function's operations by address, and which of the functions it calls do not return."""
 
     def __init__(self, code: bytes, address: int) -> None:
-        instructions = disassemble(code, address)
         self.address = address
-        self.is_whole = 0 < len(code) == sum(each.size for each in instructions) and not any(
-            each.mnemonic in _INTO_THE_KERNEL for each in instructions
-        )
-        self.operations = {each.address: _operation(each) for each in instructions}
-        self._fatal = set(_fatal_calls(instructions, self.operations))
+        self.operations: dict[int, Operation] = {}
+        self.is_whole = bool(code)
+        shapes = []
+        at = 0
+        for start, size, mnemonic, _ in instruction_lines(code, address):
+            shape = _shape(code[at : at + size])
+            at += size
+            shapes.append(shape)
+            self.operations[start] = shape.at(start)
+            self.is_whole &= mnemonic not in _INTO_THE_KERNEL
+        self.is_whole &= at == len(code)
+        self._fatal = set(_fatal_calls(shapes, self.operations))
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
         """Yield where an operation leads within the function."""
@@ -155,15 +164,72 @@ class Code:
         )
 
 
-def _fatal_calls(
-    instructions: list[capstone.CsInsn], operations: dict[int, Operation]
-) -> Iterator[int]:
+class _Shape(NamedTuple):
+    """What an instruction's bytes mean wherever they stand: most stand in many places.
+
+    ``operation`` is as it would be at ``_ANYWHERE``; ``is_relative``: it names addresses by their
+    distance. The last two are about a stack protector's value: whether it is read, and whether a
+    comparison could be with it.
+    """
+
+    operation: Operation
+    is_relative: bool
+    reads_protector: bool
+    is_check: bool
+
+    def at(self, address: int) -> Operation:
+        """Return the operation that the instruction is at an address."""
+        operation = Operation._make((address, *self.operation[1:]))
+        if not self.is_relative:
+            return operation
+        by = address - _ANYWHERE
+        if operation.leads_to is not None:
+            there = operation.leads_to + by
+            return operation._replace(source=there, leads_to=there)
+        return operation._replace(
+            target=_moved(operation.target, by),
+            source=_moved(operation.source, by),
+            stores=tuple(_moved(each, by) for each in operation.stores),
+        )
+
+
+_ANYWHERE = 1 << 40
+
+
+@lru_cache(1 << 14)
+def _shape(encoded: bytes) -> _Shape:
+    [instruction] = disassemble(encoded, _ANYWHERE)
+    operation = _operation(instruction)
+    return _Shape(
+        operation,
+        is_relative=operation.leads_to is not None or _is_relative_to_itself(instruction),
+        reads_protector=_reads_protector(instruction),
+        is_check=instruction.mnemonic in _CHECKS,
+    )
+
+
+def _moved(operand: _AnOperand, by: int) -> _AnOperand:
+    """Return what an operand of a relative instruction is where that stands ``by`` bytes later."""
+    if isinstance(operand, Memory) and operand.base is None:
+        return operand._replace(offset=operand.offset + by)
+    return operand
+
+
+def _is_relative_to_itself(instruction: capstone.CsInsn) -> bool:
+    """Say whether an instruction names memory by its distance from the instruction's end."""
+    return any(
+        each.type == capstone.CS_OP_MEM and register_name(each.mem.base) == "rip"
+        for each in instruction.operands
+    )
+
+
+def _fatal_calls(shapes: list[_Shape], operations: dict[int, Operation]) -> Iterator[int]:
     """Yield the functions that are called where a stack protector's check fails."""
-    for load, check, jump in zip(instructions, instructions[1:], instructions[2:], strict=False):
-        branch = operations[jump.address]
-        if branch.condition not in (_EQUAL, _NOT_EQUAL) or check.mnemonic not in _CHECKS:
+    branches = list(operations.values())[2:]
+    for load, check, branch in zip(shapes, shapes[1:], branches, strict=False):
+        if branch.condition not in (_EQUAL, _NOT_EQUAL) or not check.is_check:
             continue
-        if not (_reads_protector(load) or _reads_protector(check)):
+        if not (load.reads_protector or check.reads_protector):
             continue
         failed = branch.leads_to if branch.condition == _NOT_EQUAL else branch.following
         at = operations.get(failed or 0)
@@ -184,6 +250,8 @@ def _reads_protector(instruction: capstone.CsInsn) -> bool:
 
 def _operation(instruction: capstone.CsInsn) -> Operation:
     kind, target, source = _meaning(instruction)
+    if kind in (Kind.JUMP, Kind.BRANCH) and source == instruction.address + instruction.size:
+        kind, source = Kind.OTHER, None  # on every way the next instruction follows
     registers = registers_written(instruction)
     if kind is Kind.CALL:
         registers |= _CALL_CHANGES

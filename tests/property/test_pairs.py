@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import unicorn
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from unicorn import x86_const
 
@@ -236,7 +236,13 @@ def needs(wanted: Mapping[str, str]) -> Needs:
     return Needs(values, Argument(wanted["object"]))
 
 
+JUMP_TO_NEXT = bytes.fromhex(
+    "f30f1efa554154 4883ec18 89c3 e800100000 7400 7407 e800100000 74f9 4883c418 415c5d c3"
+)
+
+
 @given(code=made_up(), seed=st.integers(0, 1 << 32))
+@example(code=JUMP_TO_NEXT, seed=0)
 def test_made_up_functions(code: bytes, seed: int) -> None:
     pair = find_pair(Flow(Code(code, AT)), needs(COUNTED))
     if pair is not None:

@@ -1,0 +1,25 @@
+"""An instruction is looked at once, wherever it stands; what it means depends on where."""
+
+import itertools
+
+import pytest
+
+from sslsniff.elf import Elf
+from sslsniff.instructions import disassemble
+from sslsniff.operations import Code, _operation
+from tests import libraries
+
+FUNCTIONS = 200
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "3.0"])
+def test_operations_are_those_of_the_place(version: str) -> None:
+    relative = 0
+    with Elf(str(libraries.library(version).path)) as elf:
+        for _, function in itertools.islice(elf.functions(), FUNCTIONS):
+            code = elf.code(function)
+            found = Code(code, function.address).operations
+            expected = [_operation(each) for each in disassemble(code, function.address)]
+            assert list(found.values()) == expected
+            relative += sum(each.leads_to is not None for each in expected)
+    assert relative > FUNCTIONS
