@@ -46,7 +46,7 @@ with Planning() as planning:
     start = now(); plans = targets.plan_all(files, planning)
     step("plan probes, remembered (meanwhile)", start)
 capture = sslsniff.capture.LiveCapture(
-    scope, load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
+    sslsniff.capture.EarlyFiles(scope), load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
 )
 attach = loader.attach_uprobes
 spent = 0.0

@@ -9,18 +9,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff import procfs, targets, wire
+from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import NO_TIME, TargetError
 from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
-from sslsniff.kernel.mappings import Mappings
 from sslsniff.kernel.ring import Ring
 from sslsniff.lanes import Lanes
 from sslsniff.late_files import LateFiles
 from sslsniff.model import Loss, NotProbed
-from sslsniff.parts import ReturnStyle
-from sslsniff.planning.planning import Planning
-from sslsniff.planning.process import PlanningProcess
-from sslsniff.probes import Planner, Probes, allow_open_files
+from sslsniff.probes import Probes
 from sslsniff.records import Records
 from sslsniff.source import IsOver, never
 from sslsniff.tables import Tables
@@ -43,12 +40,11 @@ _WAIT_S = 0.1
 class LiveCapture:
     """A ``Source`` of what the probes tell, from ``with`` to its end.
 
-    ``load`` is called when the files are planned, and returns the loaded programs. ``note`` takes
-    lines that the user should see though nothing failed. ``style`` is how returns are seen.
-    ``spill_bytes`` is the room beyond the ring's, in a temporary
-    file. ``sample`` is the share of all connections that is captured, each one as a whole.
-    ``holder`` traces the processes whose threads wait where they map a file, until it is probed.
-    ``process`` looks into files; it is started here if it is not given.
+    It begins with ``files``. ``load`` is called when these are found, and returns the loaded
+    programs. ``note`` takes lines that the user should see though nothing failed. ``spill_bytes``
+    is the room beyond the ring's, in a temporary file. ``sample`` is the share of all connections
+    that is captured, each one as a whole. ``holder`` traces the processes whose threads wait where
+    they map a file, until it is probed.
 
     Times are those of the host's clock as it stood at the beginning, and go on evenly from there
     (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
@@ -57,9 +53,6 @@ class LiveCapture:
     opens_perf_events: bool
     """Whether files that come into use later are probed by perf_event_open(2)."""
 
-    _mappings: Mappings
-    _planning: Planning
-    _planner: Planner
     _tables: Tables
     _probes: Probes
     _late_files: LateFiles
@@ -68,7 +61,7 @@ class LiveCapture:
 
     def __init__(
         self,
-        scope: targets.Scope,
+        files: EarlyFiles,
         load: Callable[[], Loader],
         *,
         ring_bytes: int,
@@ -76,21 +69,18 @@ class LiveCapture:
         spill_bytes: int = 0,
         sample: float = 1,
         note: Callable[[str], None],
-        style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
         holder: "Holder | None" = None,
-        process: PlanningProcess | None = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.lanes: Lanes = {}
-        self._scope = scope
+        self._files = files
+        self._scope = files.scope
         self._load = load
         self._ring_bytes = ring_bytes
         self._spill_bytes = spill_bytes
         self._call_limit_bytes = call_limit_bytes
         self._sample = sample
         self._note = note
-        self._style = style
-        self._process = process
         self._holder = holder
         self._closing = contextlib.ExitStack()
         self._halves = Halves(self.lanes)
@@ -105,10 +95,8 @@ class LiveCapture:
 
     def __enter__(self) -> Self:
         """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
-        allow_open_files()
         try:
-            unreachable: list[targets.Unreachable] = []
-            loader = self._plan_and_load(unreachable)
+            loader = self._find_and_load()
             self.opens_perf_events = loader.opens_perf_events
             self._tables = Tables(loader)
             self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
@@ -118,34 +106,25 @@ class LiveCapture:
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
             self._find_processes()
             self._begin(loader)
-            for each in unreachable:
+            for each in self._files.unreachable:
                 self._late_files.tell_unreachable(each)
             if not self._probes.files:
                 self._nothing_yet()
             self._late_files.tell_refused()
             self._late_files.tell_waiting()
-            self._planning.prepare()
+            self._files.planning.prepare()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _plan_and_load(self, unreachable: list[targets.Unreachable]) -> Loader:
-        """Plan while the programs are loaded. Where both fail, the loader's error is the cause."""
-        try:
-            self._planning = self._closing.enter_context(Planning(self._style, self._process))
-            self._planner = Planner(self._planning)
-            # From now on, so that no file is missed that is mapped meanwhile.
-            self._mappings = Mappings()
-            self._closing.callback(self._mappings.close)
-            for path in targets.candidates(self._scope, unreachable):
-                while self._planning.is_full:
-                    self._planning.wait(_WAIT_S)
-                    self._planning.collect()
-                self._planner.add(path)
-        finally:
-            loader = self._load()
-            self._closing.callback(loader.close)
+    def _find_and_load(self) -> Loader:
+        """Find files while the programs are loaded. Where both fail, the loader's error is told."""
+        self._closing.enter_context(self._files)
+        self._files.find()
+        loader = self._load()
+        self._closing.callback(loader.close)
+        self._files.require()
         return loader
 
     def _open_ring(self, loader: Loader) -> None:
@@ -179,10 +158,7 @@ class LiveCapture:
 
     def _begin(self, loader: Loader) -> None:
         """Probe the files that are in use, and from now on those that processes map later."""
-        self._late_files = LateFiles(
-            *(self._scope, self._mappings, self._planning, self._planner),
-            *(self._probes, self._tables, self._note),
-        )
+        self._late_files = LateFiles(self._files, self._probes, self._tables, self._note)
         self._late_files.begin()
         if self._holder is not None:
             self._closing.callback(self._late_files.stop_holding)
@@ -196,7 +172,7 @@ class LiveCapture:
             gone = TargetError(
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
-            raise self._planner.refusal or gone
+            raise self._files.planner.refusal or gone
         self._late_files.tell_refused()
         self._note("no TLS library that can be probed is in use yet; waiting for one")
 
@@ -279,11 +255,9 @@ class LiveCapture:
     def _tell_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
         self._probes.tell_misfits()
-        if self._mappings.lost:
-            self._note(
-                f"news of {self._mappings.lost} mapped files were lost: some may not be watched"
-            )
-        if left_out := self._planner.left_out:
+        if lost := self._files.mappings.lost:
+            self._note(f"news of {lost} mapped files were lost: some may not be watched")
+        if left_out := self._files.planner.left_out:
             self._note(f"{left_out} files are not watched: too many came into use at once")
         if untracked := self._tables.untracked_calls():
             self._note(f"{untracked} calls passed unseen: the kernel's tables were full")

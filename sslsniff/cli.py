@@ -113,14 +113,12 @@ def _live(given: list[str]) -> int:
 
     process = PlanningProcess()  # as those above: before any thread is started
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
-    # The rest is imported while the programs are loaded.
-    from sslsniff.capture import LiveCapture
+    # The rest is imported while the programs are loaded, and what is not known of files is planned.
+    from sslsniff.early_files import EarlyFiles
     from sslsniff.kernel import release
-    from sslsniff.outputs import check_outputs, open_sinks
     from sslsniff.parts import ReturnStyle
     from sslsniff.targets import Scope
 
-    standard = sys.stderr if command else sys.stdout
     style = ReturnStyle(options.returns)
     if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
         _note(
@@ -129,29 +127,33 @@ def _live(given: list[str]) -> int:
         )
     if style is ReturnStyle.INSTRUCTIONS and not has_cookies(options.loader):
         style = ReturnStyle.PLAIN_INSTRUCTIONS
+    scope = Scope(
+        pids=pids,
+        follows_children=options.follows_children,
+        uids=tuple(options.uid),
+        comms=tuple(options.comm),
+        libraries=tuple(options.lib),
+        programs=tuple(command[:1]),
+    )
+    files = EarlyFiles(scope, style, process)
+    files.find()
+    from sslsniff.capture import LiveCapture
+    from sslsniff.outputs import check_outputs, open_sinks
+
+    standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
     with contextlib.ExitStack() as closing:
         if holder is not None:
             closing.callback(holder.close)
-        scope = Scope(
-            pids=pids,
-            follows_children=options.follows_children,
-            uids=tuple(options.uid),
-            comms=tuple(options.comm),
-            libraries=tuple(options.lib),
-            programs=tuple(command[:1]),
-        )
         capture = LiveCapture(
-            scope,
+            files,
             loading.result,
             ring_bytes=options.ring_size,
             spill_bytes=options.spill,
             call_limit_bytes=options.max_call_bytes,
             sample=options.sample,
             note=_note,
-            style=style,
             holder=holder,
-            process=process,
         )
         with capture:
             if held:

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff import procfs, targets
+from sslsniff.early_files import EarlyFiles
 from sslsniff.file_identity import Identity
 from sslsniff.kernel.loader import Loader
-from sslsniff.kernel.mappings import Mapped, Mappings
-from sslsniff.planning.planning import Planning
-from sslsniff.probes import Planned, Planner, Probes
+from sslsniff.kernel.mappings import Mapped
+from sslsniff.planner import Planned
+from sslsniff.probes import Probes
 from sslsniff.procfs import MappedFile
 from sslsniff.tables import Tables
 from sslsniff.unprobed_libraries import UnprobedLibraries
@@ -44,29 +45,27 @@ class _Use(NamedTuple):
 
 
 class LateFiles:
-    """What to do with files that processes of ``scope`` map; ``note`` takes lines for the user.
+    """What to do with files that processes map after the ``early`` ones, and with these.
 
-    ``unprobed`` are the TLS libraries that they use and that have no probes.
+    ``note`` takes lines for the user. ``unprobed`` are the TLS libraries that the processes use and
+    that have no probes.
     """
 
     def __init__(
         self,
-        scope: targets.Scope,
-        mappings: Mappings,
-        planning: Planning,
-        planner: Planner,
+        early: EarlyFiles,
         probes: Probes,
         tables: Tables,
         note: Callable[[str], None],
     ) -> None:
-        self._scope = scope
-        self._mappings = mappings
-        self._planning = planning
-        self._planner = planner
+        self._scope = early.scope
+        self._mappings = early.mappings
+        self._planning = early.planning
+        self._planner = early.planner
         self._probes = probes
         self._tables = tables
         self._note = note
-        self.unprobed = UnprobedLibraries(scope)
+        self.unprobed = UnprobedLibraries(early.scope)
         self._holds: Holds | None = None
         self._held_for: set[tuple[str, int, int]] = set()
         """Files that a process had mapped for which a thread waited."""

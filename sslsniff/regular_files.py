@@ -23,6 +23,11 @@ def open_regular(path: str) -> int:
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
             raise NotRegularError(errno.EINVAL, "is not a file", path)
-        return os.open(f"/proc/self/fd/{found}", _READ)
+        return os.open(descriptor_path(found), _READ)
     finally:
         os.close(found)
+
+
+def descriptor_path(file: int) -> str:
+    """Return a path by which this process and the kernel find an open file, whatever its name."""
+    return f"/proc/self/fd/{file}"

@@ -16,6 +16,7 @@ import pytest
 from sslsniff import targets
 from sslsniff.attachments import Attachment
 from sslsniff.capture import LiveCapture
+from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import KernelError
 from sslsniff.kernel import uprobe_multi
 from sslsniff.kernel.libbpf import LibbpfLoader
@@ -53,7 +54,8 @@ def capturing(
     load: Callable[[], Loader] = lambda: LibbpfLoader(RING_BYTES),
 ) -> LiveCapture:
     scope = targets.Scope(libraries=tuple(map(str, libraries)))
-    return LiveCapture(scope, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=note)
+    files = EarlyFiles(scope)
+    return LiveCapture(files, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=note)
 
 
 @pytest.mark.parametrize("by_multi_links", [True, False])

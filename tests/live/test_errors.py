@@ -11,6 +11,7 @@ import pytest
 
 from sslsniff import targets
 from sslsniff.capture import LiveCapture
+from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import KernelError
 from sslsniff.kernel.loading import Loading
 from sslsniff.kernel.mappings import Mappings
@@ -111,7 +112,7 @@ def test_gone_before_the_probes_stand(by_library: bool, own_library: Path) -> No
     scope = targets.Scope(pids=(process.pid,), libraries=libraries)
     load = Loading("auto", RING_BYTES).result
     capture = LiveCapture(
-        scope, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=lambda _: None
+        EarlyFiles(scope), load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=lambda _: None
     )
     process.kill()
     process.wait()

@@ -14,6 +14,7 @@ import pytest
 
 from sslsniff import procfs, targets
 from sslsniff.capture import LiveCapture
+from sslsniff.early_files import EarlyFiles
 from sslsniff.kernel.libbpf import LibbpfLoader
 from tests.live import checks
 from tests.live.checks import (
@@ -376,7 +377,7 @@ def test_more_children_than_are_known(own_library: Path) -> None:
         loader = LibbpfLoader(RING_BYTES)
         notes: list[str] = []
         capture = LiveCapture(
-            targets.Scope(pids=(shell.pid,), libraries=(str(own_library),)),
+            EarlyFiles(targets.Scope(pids=(shell.pid,), libraries=(str(own_library),))),
             lambda: loader,
             ring_bytes=RING_BYTES,
             call_limit_bytes=1,

@@ -11,6 +11,7 @@ import pytest
 
 from sslsniff import wire
 from sslsniff.capture import LiveCapture
+from sslsniff.early_files import EarlyFiles
 from sslsniff.kernel.ring import LARGEST_RECORD_BYTES, Ring
 from sslsniff.targets import Scope
 from tests.unit.ring import laid_out
@@ -43,7 +44,7 @@ def records_of(count: int) -> list[bytes]:
 @contextlib.contextmanager
 def capturing(ring: Ring) -> Iterator[LiveCapture]:
     capture = LiveCapture(
-        Scope(), unloaded, ring_bytes=RING_BYTES, call_limit_bytes=1000, note=print
+        EarlyFiles(Scope()), unloaded, ring_bytes=RING_BYTES, call_limit_bytes=1000, note=print
     )
     capture._records = ring
     yield capture

@@ -5,6 +5,7 @@ import pytest
 from sslsniff import plan_cache, targets, wire
 from sslsniff.attachments import Attachment
 from sslsniff.capture import LiveCapture
+from sslsniff.early_files import EarlyFiles
 from sslsniff.kernel.libbpf import LibbpfLoader
 from sslsniff.parts import Part
 from sslsniff.plans.rustls import LAYOUTS
@@ -38,7 +39,7 @@ def test_what_does_not_hold_is_dropped(
     monkeypatch.setattr(plan_cache, "load", lambda *_: plan._replace(parts=parts))
     notes: list[str] = []
     capture = LiveCapture(
-        targets.Scope(libraries=(str(PROGRAM),)),
+        EarlyFiles(targets.Scope(libraries=(str(PROGRAM),))),
         lambda: LibbpfLoader(RING_BYTES),
         ring_bytes=RING_BYTES,
         call_limit_bytes=1 << 20,

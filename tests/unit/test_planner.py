@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff import plan_cache
+from sslsniff.planner import Planned, Planner
 from sslsniff.planning.planning import Planning
-from sslsniff.probes import Planned, Planner
 from tests import libraries
 from tests.unit.planning.waiting import PATIENCE_S
 

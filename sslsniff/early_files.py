@@ -1,0 +1,89 @@
+"""Files that are in use when a capture begins: found, and planned while the programs are loaded."""
+
+import contextlib
+import resource
+from types import TracebackType
+from typing import Self
+
+from sslsniff import targets
+from sslsniff.errors import SslsniffError
+from sslsniff.kernel.mappings import Mappings
+from sslsniff.parts import ReturnStyle
+from sslsniff.planner import Planner
+from sslsniff.planning.planning import Planning
+from sslsniff.planning.process import PlanningProcess
+
+_WAIT_S = 0.1
+
+
+class EarlyFiles:
+    """The files that a capture of ``scope`` begins with; a context manager.
+
+    ``style`` is how returns are seen. ``process`` looks into files; it is started if it is not
+    given. After ``find`` there are ``planning``, ``planner`` and ``mappings``, which has news of
+    the files that are mapped from then on; ``unreachable`` are those that cannot be opened.
+    """
+
+    planning: Planning
+    planner: Planner
+    mappings: Mappings
+
+    def __init__(
+        self,
+        scope: targets.Scope,
+        style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
+        process: PlanningProcess | None = None,
+    ) -> None:
+        self.scope = scope
+        self.unreachable: list[targets.Unreachable] = []
+        self._style = style
+        self._process = process
+        self._error: SslsniffError | None = None
+        self._has_looked = False
+        self._closing = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closing.close()
+
+    def find(self) -> None:
+        """Look for them and begin to plan them, once; what fails is raised by ``require``."""
+        if self._has_looked:
+            return
+        self._has_looked = True
+        _allow_open_files()
+        try:
+            self.planning = self._closing.enter_context(Planning(self._style, self._process))
+            self.planner = Planner(self.planning)
+            # From now on, so that no file is missed that is mapped meanwhile.
+            self.mappings = Mappings()
+            self._closing.callback(self.mappings.close)
+            for path in targets.candidates(self.scope, self.unreachable):
+                while self.planning.is_full:
+                    self.planning.wait(_WAIT_S)
+                    self.planning.collect()
+                self.planner.add(path)
+        except SslsniffError as error:
+            self._error = error
+
+    def require(self) -> None:
+        """Raise what ``find`` met, if anything: ``TargetError`` or ``KernelError``."""
+        if self._error is not None:
+            raise self._error
+
+
+def _allow_open_files() -> None:
+    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+
+    Each file with probes takes a descriptor for each of its programs, and a host with containers
+    has many copies of a library.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
