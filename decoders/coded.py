@@ -1,4 +1,4 @@
-"""Bodies in a content coding, read on in as they come."""
+"""Bodies with a content coding: decompressed and read while they are received."""
 
 from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.content import ContentDecoder, codings, window_bytes
@@ -7,24 +7,24 @@ from sslsniff.decoders.held import Room
 from sslsniff.decoders.messages import Headers, Message
 
 WINDOWS_BYTES = 48 << 20
-"""What undoing the codings of bodies that are under way may take on a connection."""
-_CODER_BYTES = 128 << 10  # memory of a decompressor whose window is empty
-_TOLD_AT_ONCE = 4096
-"""So many bytes of content are read between two looks at what may still be told."""
+"""The memory that all decompressors of a connection may use."""
+_CODER_BYTES = 128 << 10  # memory of a decompressor with an empty window
+_STEP_BYTES = 4096  # of content, after which the limit on output is checked again
 
 
 def undone(inside: BodyReader, headers: Headers, room: Room) -> BodyReader:
-    """Return a reader of a body as it was sent, whose content ``inside`` reads.
+    """Return a reader of a body as it was sent; it feeds the decompressed content to ``inside``.
 
-    Without a content coding that is ``inside``. ``room`` is what all such readers may take.
+    Returns ``inside`` if ``headers`` name no content coding. ``room`` is shared by all such readers
+    of the connection.
     """
     return CodedReader(inside, headers, room) if codings(headers) else inside
 
 
 class CodedReader:
-    """Undoes a body's codings for the reader ``inside``; behind a loss nothing can be had of it.
+    """Decompresses a body and feeds its content to ``inside``; stops at the first lost byte.
 
-    Memory: the windows of its codings, out of ``room``, whose growth limits what it gives.
+    Memory: the windows of the codings, out of ``room``. Its ``growth`` limits the output.
     """
 
     def __init__(self, inside: BodyReader, headers: Headers, room: Room) -> None:
@@ -41,7 +41,7 @@ class CodedReader:
             self._fault = None
 
     def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; messages that are complete go to ``out``."""
+        """Decompress more of the body; complete messages are appended to ``out``."""
         if self._decoder is not None:
             self._fault = self._undo(self._decoder, data, out) or self._decoder.error
         if self._fault is not None:
@@ -49,20 +49,20 @@ class CodedReader:
 
     def _undo(self, decoder: ContentDecoder, data: bytes, out: list[Message]) -> str | None:
         growth = self._room.growth
-        growth.came(len(data))
+        growth.received(len(data))
         for piece in decoder.feed(data):
             self._fill(len(piece))
-            for start in range(0, len(piece), _TOLD_AT_ONCE):
+            for start in range(0, len(piece), _STEP_BYTES):
                 before = len(out)
-                part = piece[start : start + _TOLD_AT_ONCE]
+                part = piece[start : start + _STEP_BYTES]
                 self._inside.feed(part, out)
-                growth.told(len(part), len(out) - before)
+                growth.reported(len(part), len(out) - before)
                 if not growth.left:
-                    return f"over {RATIO} times as much to tell as came"
+                    return f"the output is more than {RATIO} times the input"
         return None
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Stop: what follows lost bytes cannot be undone."""
+        """Stop: what follows lost bytes cannot be decompressed."""
         self._inside.gap(missing, out)
         self.stop("bytes lost inside a content coding", out)
 
@@ -72,7 +72,7 @@ class CodedReader:
         self.stop("bytes lost inside a content coding", out)
 
     def end(self, out: list[Message]) -> None:
-        """Take the end of the body."""
+        """End the body."""
         self._inside.end(out)
         self._release()
 
@@ -82,7 +82,7 @@ class CodedReader:
         self._release()
 
     def _fill(self, size: int) -> None:
-        """Count what is in use of the windows: they fill as content comes out."""
+        """Count the used part of the windows: they fill up with the content."""
         size = min(size, self._bytes - self._filled_bytes)
         self._filled_bytes += size
         self._room.filled_bytes += size

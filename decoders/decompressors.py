@@ -1,8 +1,7 @@
-"""Undo one content coding as a body comes: gzip, deflate, br, zstd (RFC 9110 section 8.4.1).
+"""Decompress a body while it is received: gzip, deflate, br, zstd (RFC 9110 section 8.4.1).
 
-Time grows with input and output, however both are cut and whatever stands in them: no library gets
-more input at once than it may copy each time that it stops, and none gives more output at once than
-some pieces.
+Time is linear in input and output, for any content and any chunks. A library copies the rest of its
+input each time it stops, so it gets small pieces; and it returns output in small pieces.
 """
 
 import zlib
@@ -12,7 +11,7 @@ from typing import NamedTuple, Protocol
 import brotli
 import zstandard
 
-# The libraries copy the input that one call leaves over: pieces keep the time linear.
+# Bytes of input per call: a library copies what a call leaves over, small pieces keep time linear.
 _IN_PIECE = 4096
 # A zstd block of 4 bytes gives up to 128 KiB, so this input gives 8 MiB at most before the
 # limits are looked at again; zstd's window is bounded as browsers bound it (RFC 9659).
@@ -27,19 +26,19 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class Decompressor(Protocol):
-    """Undoes one coding of a body, as it comes; ``complete`` says whether it came to its end."""
+    """Decompresses one coding of a body; ``complete``: the compressed data came to its end."""
 
     complete: bool
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes give. Raises one of ``ERRORS``."""
+        """Yield the decompressed form of the next bytes. Raises one of ``ERRORS``."""
 
 
 class _ZlibStream:
     """A gzip member, a zlib stream or raw deflate.
 
-    zlib gives nothing of an input that it finds damaged. What stands before the damage should not
-    depend on chunks: a saved state and the input since then give it once more.
+    zlib returns nothing of an input in which it finds damage. The output up to the damage must not
+    depend on how the input was cut: so it is made again, from a saved state and the input since.
     """
 
     def __init__(self, bits: int) -> None:
@@ -54,7 +53,7 @@ class _ZlibStream:
 
     @property
     def unused(self) -> bytes:
-        """What stood behind its end in the last input."""
+        """The bytes after its end in the last input."""
         return self._inflater.unused_data
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
@@ -81,7 +80,7 @@ class _ZlibStream:
             self._output_bytes = 0
 
     def _before_damage(self, data: bytes) -> bytes:
-        """Return what ``data`` gives before its damage, whose place halving finds."""
+        """Return the output of ``data`` up to its damage, which is found by bisection."""
         data = bytes(self._input) + data
         out = bytearray()
         good, bad = 0, len(data)  # so many bytes inflate, so many do not
@@ -119,7 +118,7 @@ class _Zlib:
                 if len(data) < 2:
                     self._held = data
                     return
-                # Only a further gzip member goes on; padding behind the last one is legal.
+                # Only another gzip member may follow; padding after the last one is legal.
                 if self.complete and not (self._gzip and data[:2] == _GZIP_MARK):
                     self._over = True
                     return
@@ -140,8 +139,8 @@ class _Brotli:
         for given in _cut(data, _IN_PIECE):
             if self.complete:
                 return
-            # The limit of one call is soft: the output may be a few times larger. Where it was
-            # reached, more may wait though all input was taken.
+            # The limit of one call is soft: the output may be a few times larger. If it was
+            # reached, there may be more output although all input was read.
             piece = self._inflater.process(given, output_buffer_limit=_OUT_PIECE)
             yield piece
             while len(piece) >= _OUT_PIECE or not self._inflater.can_accept_more_data():
@@ -179,7 +178,7 @@ def _deflate_bits(start: bytes) -> int:
 
 
 class Coding(NamedTuple):
-    """How a coding is undone, and the memory that this takes at most."""
+    """A coding: what makes a decompressor of it, and its largest memory in bytes."""
 
     begin: Callable[[], Decompressor]
     bytes: int
@@ -195,4 +194,4 @@ CODINGS = {
 }
 
 ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ValueError, MemoryError)
-"""What decompressors raise on input that they cannot read."""
+"""What decompressors raise for damaged input."""

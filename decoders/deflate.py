@@ -55,14 +55,14 @@ class Inflater:
             context = self._context = zlib.decompressobj(-zlib.MAX_WBITS)
             self._room.left -= _CONTEXT_BYTES
         growth = self._room.growth
-        growth.came(_LEAST_FRAME + len(data))
+        growth.received(_LEAST_FRAME + len(data))
         most_bytes = min(MESSAGE_BYTES, growth.left)
         try:
             content = context.decompress(data if fault else data + _TAIL, most_bytes + 1)
         except zlib.error:
             self.forget()
             return data, fault or "compressed, and what it refers to was not seen"
-        growth.told(len(content))
+        growth.reported(len(content))
         if len(content) > most_bytes:
             fault = f"decompresses to over {most_bytes} bytes"
         if fault or context.eof or not self._takes_over:

@@ -9,7 +9,7 @@ _MARK = b"\xef\xbb\xbf"
 _MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
 _EOL = re.compile(rb"\r\n?|\n")
 _NAME_BYTES = 1024
-"""What is kept of a type or an id: each event, of 6 bytes at least, tells the last id again."""
+"""What is kept of a type or an id: each event repeats the last id, and may have only 6 bytes."""
 
 
 def is_event_stream(headers: Headers) -> bool:
@@ -45,10 +45,10 @@ class _Name:
 
 
 class EventStreamReader:
-    """Reads a response's body; an event is told at the empty line that ends it.
+    """Reads a response's body; an event is reported at the empty line that ends it.
 
-    As a browser does, it tells no event without data, and none that was not ended. Behind a loss
-    it goes on at the next empty line. Memory: an event's data, its type, the last id and a line,
+    As in a browser, an event without data or without its end is not reported. After a loss it
+    resumes at the next empty line. Memory: an event's data, its type, the last id and a line,
     out of ``room``.
     """
 
@@ -57,7 +57,7 @@ class EventStreamReader:
         self._line = Held(room)
         self._first = True
         self._after_return = False
-        self._skips = 0  # lines and events to skip behind a loss: 2, then 1
+        self._skips = 0  # lines and events to skip after a loss: 2, then 1
         self._missing = 0
         self._id = _Name("id", room)
         self._data = Held(room)

@@ -1,31 +1,32 @@
-"""How far what is told of a connection may outgrow the bytes that came.
+"""The limit on output per byte of input: a peer must not fill a disk with a few kilobytes.
 
-HPACK names a field of kilobytes by one octet, and a content coding gives a thousand bytes for one:
-by a few kilobytes a peer could fill a disk. Beyond a start, which no usual message needs, at most
-``RATIO`` bytes are told for each one that came. What is left out is counted, or a fault says so.
+HPACK names a field of kilobytes by one octet, and a content coding may give a thousand bytes for
+one. A connection starts with an allowance that no usual message uses up. Beyond it, at most
+``RATIO`` bytes are reported for each byte received. What is left out is counted, or reported as a
+fault.
 """
 
 RATIO = 256
-"""A header block of 16 bytes, with its frame's header, may name all of a table of the default 4 KiB
-(RFC 7541 section 4.2). The smallest message that a peer can send, a WebSocket's of 2 bytes, is a
-line of some 500, too."""
+"""Bytes reported per byte received. A header block of 16 bytes, with its frame's header, may name
+all of a table of the default 4 KiB (RFC 7541 section 4.2). And the smallest message that a peer can
+send, 2 bytes of WebSocket, is reported as a line of about 500."""
 
 LINE_BYTES = 512
-"""What a message counts beside its content: it is a line of its own."""
+"""What each message counts in addition to its content: it is reported in a line of its own."""
 
 
 class Growth:
-    """What may still be told: ``start_bytes``, and more with what comes."""
+    """The allowance of a connection: ``left`` bytes may be reported, at first ``start_bytes``."""
 
     __slots__ = ("left",)
 
     def __init__(self, start_bytes: int) -> None:
         self.left = start_bytes
 
-    def came(self, count: int) -> None:
-        """Take note of bytes that came."""
+    def received(self, count: int) -> None:
+        """Allow more output, for ``count`` bytes of input."""
         self.left += RATIO * count
 
-    def told(self, count: int, messages: int = 0) -> None:
-        """Take note of bytes that are told, in so many messages."""
+    def reported(self, count: int, messages: int = 0) -> None:
+        """Deduct ``count`` bytes of output, in so many ``messages``."""
         self.left = max(0, self.left - count - LINE_BYTES * messages)

@@ -242,10 +242,10 @@ class GrpcReader:
             return data, "compressed, and no grpc-encoding says how"
         coding = Headers([("content-encoding", self._coding)])
         growth = self._room.growth
-        growth.came(_PREFIX + len(data))
+        growth.received(_PREFIX + len(data))
         most_bytes = min(MESSAGE_BYTES, growth.left)
         decoded = content.decode(data, coding, max_bytes=most_bytes, max_ratio=None)
-        growth.told(len(decoded.data))
+        growth.reported(len(decoded.data))
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
         return data if fault and not decoded.data else decoded.data, fault
 

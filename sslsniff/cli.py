@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sslsniff.flows import Flows
     from sslsniff.holder import Holder
     from sslsniff.model import Exchange
+    from sslsniff.parts import ReturnStyle
     from sslsniff.redaction.rules import Rules
     from sslsniff.sinks.base import Sink
     from sslsniff.source import Source
@@ -108,25 +109,15 @@ def _live(given: list[str]) -> int:
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
-    from sslsniff.kernel.loading import Loading, has_cookies
+    from sslsniff.kernel.loading import Loading
     from sslsniff.planning.process import PlanningProcess
 
     process = PlanningProcess()  # as those above: before any thread is started
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
-    # The rest is imported while the programs are loaded, and what is not known of files is planned.
+    # While the programs are loaded, new files are planned, and the rest is imported.
     from sslsniff.early_files import EarlyFiles
-    from sslsniff.kernel import release
-    from sslsniff.parts import ReturnStyle
     from sslsniff.targets import Scope
 
-    style = ReturnStyle(options.returns)
-    if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
-        _note(
-            "--returns trampoline: this kernel's return probes kill a process whose seccomp filter"
-            " does not know the system call uretprobe; use --returns instructions"
-        )
-    if style is ReturnStyle.INSTRUCTIONS and not has_cookies(options.loader):
-        style = ReturnStyle.PLAIN_INSTRUCTIONS
     scope = Scope(
         pids=pids,
         follows_children=options.follows_children,
@@ -135,7 +126,7 @@ def _live(given: list[str]) -> int:
         libraries=tuple(options.lib),
         programs=tuple(command[:1]),
     )
-    files = EarlyFiles(scope, style, process)
+    files = EarlyFiles(scope, _return_style(options), process)
     files.find()
     from sslsniff.capture import LiveCapture
     from sslsniff.outputs import check_outputs, open_sinks
@@ -170,6 +161,22 @@ def _live(given: list[str]) -> int:
     if held and code is None:
         _note(f"process {held.pid} goes on, and is not watched any more")
     return code or _EXIT_OK
+
+
+def _return_style(options: argparse.Namespace) -> "ReturnStyle":
+    """Return how returns are seen: as asked for, as far as this kernel and loader can do it."""
+    from sslsniff.kernel import loading, release
+    from sslsniff.parts import ReturnStyle
+
+    style = ReturnStyle(options.returns)
+    if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
+        _note(
+            "--returns trampoline: this kernel's return probes kill a process whose seccomp filter"
+            " does not know the system call uretprobe; use --returns instructions"
+        )
+    if style is ReturnStyle.INSTRUCTIONS and not loading.has_cookies(options.loader):
+        return ReturnStyle.PLAIN_INSTRUCTIONS
+    return style
 
 
 def _hold(command: list[str]) -> "HeldCommand":

@@ -1,4 +1,4 @@
-"""Files that are in use when a capture begins: found, and planned while the programs are loaded."""
+"""The files that are in use when a capture begins; planned while the BPF programs are loaded."""
 
 import contextlib
 import resource
@@ -19,9 +19,9 @@ _WAIT_S = 0.1
 class EarlyFiles:
     """The files that a capture of ``scope`` begins with; a context manager.
 
-    ``style`` is how returns are seen. ``process`` looks into files; it is started if it is not
-    given. After ``find`` there are ``planning``, ``planner`` and ``mappings``, which has news of
-    the files that are mapped from then on; ``unreachable`` are those that cannot be opened.
+    ``style`` is how returns are seen. ``process`` is the process that plans; by default a new one.
+    ``find`` sets ``planning``, ``planner`` and ``mappings``, which reports files that are mapped
+    later; ``unreachable`` are files that cannot be opened.
     """
 
     planning: Planning
@@ -54,7 +54,7 @@ class EarlyFiles:
         self._closing.close()
 
     def find(self) -> None:
-        """Look for them and begin to plan them, once; what fails is raised by ``require``."""
+        """Find the files and start planning them, once. Errors are kept for ``require``."""
         if self._has_looked:
             return
         self._has_looked = True
@@ -62,7 +62,7 @@ class EarlyFiles:
         try:
             self.planning = self._closing.enter_context(Planning(self._style, self._process))
             self.planner = Planner(self.planning)
-            # From now on, so that no file is missed that is mapped meanwhile.
+            # First, so that a file that is mapped during the search is not missed.
             self.mappings = Mappings()
             self._closing.callback(self.mappings.close)
             for path in targets.candidates(self.scope, self.unreachable):
@@ -74,7 +74,7 @@ class EarlyFiles:
             self._error = error
 
     def require(self) -> None:
-        """Raise what ``find`` met, if anything: ``TargetError`` or ``KernelError``."""
+        """Raise the error of ``find``, if there was one: ``TargetError`` or ``KernelError``."""
         if self._error is not None:
             raise self._error
 

@@ -159,7 +159,7 @@ class State:
             self._note_addresses(values)
 
     def store(self, memory: Memory, values: Values | None, *, fills: bool = False) -> None:
-        """Take note that memory changes; ``fills``: more behind it, too."""
+        """Note that memory changes; ``fills``: so may the memory after it."""
         place = self.place(memory)
         if place is None:
             base = self.one(memory.base) if memory.base else None

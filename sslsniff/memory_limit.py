@@ -1,47 +1,47 @@
-"""One limit for what all connections together make the decoders hold.
+"""One memory limit for the decoders of all connections together.
 
-What they hold is not counted for each chunk, but when it may have grown to the limit.
+Memory is not counted for each chunk, only when it may have reached the limit.
 """
 
 import sys
 from typing import Protocol
 
 MOST_BYTES = 256 << 20
-"""What all connections may hold. One alone holds less than half of it, see docs/decoders.md."""
+"""The limit for all connections. One alone uses less than half of it, see docs/decoders.md."""
 
 _AFTER_EVICTION_BYTES = MOST_BYTES * 3 // 4
-"""An eviction goes on until no more than this is in use, so that the next one is not near."""
+"""Evictions stop at this, so that the next one is not due at once."""
 
 
 class Holder(Protocol):
-    """What decodes a connection."""
+    """The decoder of a connection."""
 
     @property
     def held_bytes(self) -> int:
-        """About how much memory it takes beyond what it took at its beginning."""
+        """About how many bytes of memory it uses more than at its start."""
 
     def evict(self, time_ns: int) -> None:
         """Free that memory, and report what can therefore not be decoded."""
 
 
 class MemoryLimit:
-    """Evicts the least recently used holders where all together hold over ``MOST_BYTES``.
+    """Evicts the least recently used holders when all together use more than ``MOST_BYTES``.
 
-    ``room_bytes`` is by how much they may grow until they are counted, ``evictions`` how many
-    there were.
+    ``room_bytes``: how much they may grow before they are counted. ``evictions``: how many there
+    were.
     """
 
     def __init__(self) -> None:
         self.room_bytes = MOST_BYTES
         self.evictions = 0
         self._total_bytes = 0
-        self._sizes: dict[
-            Holder, int
-        ] = {}  # of those that hold anything, least recently used first
-        self._changed: dict[Holder, None] = {}  # since they were counted, likewise
+        self._sizes: dict[Holder, int] = {}
+        """Bytes of each holder that has any, least recently used first."""
+        self._changed: dict[Holder, None] = {}
+        """Those used since they were counted, least recently used first."""
 
     def grow(self, holder: Holder, most_bytes: int, time_ns: int) -> None:
-        """Note that ``holder`` was used, and grew by ``most_bytes`` at most; evict if need be."""
+        """Note that ``holder`` was used and grew by at most ``most_bytes``; evict if necessary."""
         self._changed[holder] = None
         self.room_bytes -= most_bytes
         if self.room_bytes < 0:
@@ -65,7 +65,9 @@ class MemoryLimit:
         self.room_bytes = MOST_BYTES - self._total_bytes
 
     def _evict(self, time_ns: int) -> None:
-        self.room_bytes = sys.maxsize  # who is evicted may be fed before, but is not counted
+        self.room_bytes = (
+            sys.maxsize
+        )  # an evicted holder may be fed again meanwhile; it is not counted then
         while self._total_bytes > _AFTER_EVICTION_BYTES and self._sizes:
             holder = next(iter(self._sizes))
             self.forget(holder)

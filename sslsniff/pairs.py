@@ -5,7 +5,7 @@ instructions at all of them (``sites``). That they belong together is proved by 
 
 - Each call that may succeed passes the way in, once.
 - From there it passes one of the ways out, once, before it returns.
-- At a way out the result is settled. Behind it the function calls nothing, and stores nothing but
+- At a way out the result is settled. After it the function calls nothing, and stores nothing but
   on its stack and in its object.
 """
 
@@ -134,10 +134,10 @@ class _Search:
 
     def leaves(self, enter: int) -> tuple[Leave, ...]:
         """Return the ways out of calls that passed ``enter``; none where calls may miss them."""
-        behind = self._flow.reached(self._flow.ways[enter])
-        if enter in behind or self._misses(enter):
+        after = self._flow.reached(self._flow.ways[enter])
+        if enter in after or self._misses(enter):
             return ()
-        return tuple(each for address in behind for each in self._leaves_at(address))
+        return tuple(each for address in after for each in self._leaves_at(address))
 
     @cached_property
     def _last(self) -> Mapping[tuple[int, int], str | int | None]:
@@ -237,7 +237,7 @@ def _holders(state: State, value: Value, *, in_place: bool) -> Iterator[str]:
 
 
 def _fails(state: State) -> bool:
-    """Say whether a return with this state tells of failure or of an end."""
+    """Say whether a return with this state means failure or an end."""
     values = state.registers.get("rax")
     return values is not None and all(is_failure(each) for each in values)
 

@@ -12,7 +12,7 @@ class Direction:
     """What is known of it: its reader, its HPACK table, the header block that is not complete.
 
     ``head`` and ``end`` are the bits by which a stream's state notes this side's.
-    ``doubted`` are the streams on which nothing came since they were told to be in doubt.
+    ``doubted`` are streams reported as uncertain, on which nothing was received since.
     """
 
     __slots__ = ("block", "doubted", "end", "goaway", "goaways", "head", "hpack", "reader")
@@ -28,7 +28,7 @@ class Direction:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that it takes."""
+        """Bytes of memory in use."""
         block = self.block.held_bytes if self.block is not None else 0
         streams = STREAM_BYTES * len(self.doubted)
         return self.reader.held_bytes + self.hpack.held_bytes + block + streams

@@ -57,7 +57,7 @@ class HpackError(Exception):
 class HpackDecoder:
     """Decodes the header blocks of one direction, in order.
 
-    ``omitted`` is what the last block said beyond what is told; the table is right nevertheless.
+    ``omitted`` counts the fields of the last block that are not reported; the table has them.
     """
 
     __slots__ = ("_entries", "_largest", "_left", "_limit", "_size", "omitted")
@@ -67,7 +67,7 @@ class HpackDecoder:
         self._size = 0
         self._largest = 0  # of all entries so far
         self._limit = DEFAULT_TABLE
-        self._left = MAX_LIST  # as in growth.Growth, but only what a block leaves over counts
+        self._left = MAX_LIST  # as in growth.Growth, but only what a block leaves unused is added
         self.omitted: Omitted | None = None
 
     @property
@@ -108,19 +108,19 @@ class HpackDecoder:
             error = str(fault)
         except IndexError:
             error = "header block cut short"
-        told = RATIO * (_FRAME_HEADER + len(block))
-        if len(fields) > _MANY or len(fields) * self._largest > told:
-            self._cut(fields, told)
+        allowed = RATIO * (_FRAME_HEADER + len(block))
+        if len(fields) > _MANY or len(fields) * self._largest > allowed:
+            self._cut(fields, allowed)
         if error is not None:
             self.forget()
         return fields, error
 
-    def _cut(self, fields: list[Header], told: int) -> None:
-        """Cut a list: one octet can name a field of kilobytes again and again.
+    def _cut(self, fields: list[Header], allowed: int) -> None:
+        """Limit the length of a list: one octet can name a field of kilobytes, any number of times.
 
-        ``told`` is what may be told for the octets of the block alone.
+        ``allowed`` bytes may be reported for the octets of this block.
         """
-        most, listed = min(MAX_LIST, self._left + told), 0
+        most, listed = min(MAX_LIST, self._left + allowed), 0
         for at, entry in enumerate(fields):
             size = _size(entry)
             if listed + size > most:
@@ -129,7 +129,7 @@ class HpackDecoder:
                 del fields[at:]
                 break
             listed += size
-        self._left = min(MAX_LIST, self._left + told - listed)
+        self._left = min(MAX_LIST, self._left + allowed - listed)
 
     def _decode(self, block: bytes, fields: list[Header]) -> None:
         entries = self._entries
@@ -206,7 +206,7 @@ def _characters(entry: Header) -> int:
 
 
 def read_integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
-    """Read the octets behind a full prefix of ``value`` (section 5.1)."""
+    """Read the octets after a full prefix of ``value`` (section 5.1)."""
     shift = 0
     while True:
         octet = block[pos]

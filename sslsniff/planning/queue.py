@@ -194,7 +194,7 @@ class Queue:
 
 def _parsed(answer: bytes) -> dict[str, Any] | None:
     try:
-        told = json.loads(answer)
+        parsed = json.loads(answer)
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) else None
+    return parsed if isinstance(parsed, dict) else None

@@ -104,7 +104,7 @@ class Http1:
         return pos
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes; what stands behind them in the same body is blanked."""
+        """Take note of lost bytes; the rest of the same body is blanked."""
         one = self._sides[side]
         one.give_up()
         if one.body is not None:

@@ -37,7 +37,7 @@ _SEARCHED_BYTES = 256
 hostile ones often lose step."""
 _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
-"""The bytes of a frame that are numbers; what text stands behind them is blanked."""
+"""The bytes of a frame that are numbers; text after them is blanked."""
 _OF_BLOCK = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 

@@ -40,7 +40,7 @@ class Tape:
 
     @property
     def end(self) -> int:
-        """The position behind the last byte."""
+        """The position after the last byte."""
         return self._base + len(self._data)
 
     @property

@@ -50,7 +50,7 @@ class WebSocket:
                 self._frame_done(one)
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes: all behind them is blanked."""
+        """Take note of lost bytes: everything after them is blanked."""
         one = self._sides[side]
         one.is_lost = True
         for run in (one.message, one.run):

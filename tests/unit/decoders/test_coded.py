@@ -109,7 +109,11 @@ def test_behind_a_loss_nothing_can_be_had() -> None:
     [
         ("rot13", b"qngn: 1\n\n", "unknown content coding: rot13"),
         ("gzip", b"data: 1\n\n", "gzip: .*incorrect header check"),
-        ("br", brotli.compress(b"data: " + bytes(30_000_000)), "over 256 times as much to tell .*"),
+        (
+            "br",
+            brotli.compress(b"data: " + bytes(30_000_000)),
+            "the output is more than 256 times the input",
+        ),
     ],
 )
 def test_what_cannot_be_undone_is_told_once(coding: str, body: bytes, fault: str) -> None:
