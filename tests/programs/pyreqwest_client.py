@@ -20,6 +20,8 @@ from server import pattern
 
 SIZES = (0, 1 << 10, 1 << 20)
 PROTOCOLS = {"HTTP/1.1": "http/1.1", "HTTP/2.0": "http/2"}
+UNTIL_POOLED_S = 0.02
+"""A connection returns to the pool in a task of its own; a request before that opens another."""
 
 
 def sha256(data: bytes) -> str:
@@ -73,6 +75,7 @@ async def ask_all(certificate: bytes, url: str, protocol: str, count: int) -> No
         else:
             for number in range(count):
                 await ask(connection, url, number)
+                await asyncio.sleep(UNTIL_POOLED_S)
 
 
 async def main() -> None:

@@ -6,11 +6,16 @@
 //! over HTTP/2 (2) all at once, and tells of them.
 
 use std::env;
+use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpInfo;
 use reqwest::Client;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use told::Request;
+
+/// A connection returns to the pool in a task of its own; a request before that opens another.
+const UNTIL_POOLED: Duration = Duration::from_millis(20);
 
 #[tokio::main]
 async fn main() {
@@ -28,6 +33,7 @@ async fn main() {
             asking.spawn(async move {
                 for _ in 0..count {
                     ask(client.clone(), url.clone()).await;
+                    sleep(UNTIL_POOLED).await;
                 }
             });
         }
