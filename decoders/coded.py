@@ -58,7 +58,7 @@ class CodedReader:
                 self._inside.feed(part, out)
                 growth.reported(len(part), len(out) - before)
                 if not growth.left:
-                    return f"the output is more than {RATIO} times the input"
+                    return f"output of over {RATIO} times the input"
         return None
 
     def gap(self, missing: int, out: list[Message]) -> None:
