@@ -25,7 +25,9 @@ def measure() -> Iterator[Row]:
             _, lost = captures.stop_whole()
             yield _row("1 KB captured to pcap", spent_s, events, seconds, lost, 3)
         with Exchanges(folder, certificate) as exchanges:
-            decodes = Decoding(folder / "decoded.jsonl", "--pid", str(exchanges.pid))
+            decodes = Decoding(
+                folder / "decoded.jsonl", "--no-children", "--pid", str(exchanges.pid)
+            )
             before_s = decodes.cpu_s()
             each = _EXCHANGES // _CONNECTIONS
             seconds = exchanges.make(_CONNECTIONS, each, _CONNECTIONS, _EXCHANGES_S)

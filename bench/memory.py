@@ -20,7 +20,7 @@ def measure(share: float) -> Iterator[Row]:
     seconds = share * _MINUTES * 60
     total = connections * _EXCHANGES
     with own_folder() as (folder, certificate), Exchanges(folder, certificate) as exchanges:
-        sniffer = Decoding(folder / "decoded.jsonl", "--pid", str(exchanges.pid))
+        sniffer = Decoding(folder / "decoded.jsonl", "--no-children", "--pid", str(exchanges.pid))
         with Course(sniffer, seconds / _SAMPLES) as course:
             took_s = exchanges.make(connections, _EXCHANGES, _AT_A_TIME, total / seconds)
         most_mb = sniffer.memory_mb("VmHWM")
