@@ -44,16 +44,12 @@ static __always_inline void end_call(struct thread *thread, const struct call *c
 }
 
 /* `size` bytes passed. User space gets `limit` of them at most and learns why the rest is missing. */
-static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread, const struct call *call, u64 size,
-				      u64 limit)
+static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
+				      struct connection *connection, const struct call *call, u64 size, u64 limit)
 {
-	struct connection_key key = {.object = call->object, .pid = thread->pid};
-	struct connection *connection = get_connection(&key);
-	if (!connection)
-		return;
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
-		bind_received(thread, call->received, &key, connection);
+		bind_received(thread, call->received, key, connection);
 	else if (keeps_order(thread))
 		thread->written = call->object;
 	u64 position = connection->positions[direction];
@@ -70,7 +66,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
-	if (announce(ctx, thread, &key, connection))
+	if (announce(ctx, thread, key, connection))
 		emit_piece(thread);
 	else
 		lose(CUT_NONE, size);
@@ -170,6 +166,8 @@ int c_return(struct pt_regs *ctx)
 	if (!thread || !config)
 		return 0;
 	end_call(thread, &call);
+	struct connection_key key = {.object = call.object, .pid = thread->pid};
+	struct connection *connection = call.socket ? bind_direct(thread, &key, call.socket) : 0;
 	if (call.direction == DIRECTION_NONE)
 		return 0;
 	if (!result)
@@ -178,7 +176,11 @@ int c_return(struct pt_regs *ctx)
 		return 0;
 	u64 size = call.count ? read_pointer(call.count) : (u64)(u32)result;
 	u64 limit = call.cut == CUT_SENDFILE ? 0 : config->call_limit_bytes;
-	if (size)
-		pass_data(ctx, thread, &call, size, limit);
+	if (!size)
+		return 0;
+	if (!connection)
+		connection = get_connection(&key);
+	if (connection)
+		pass_data(ctx, thread, &key, connection, &call, size, limit);
 	return 0;
 }

@@ -231,12 +231,26 @@ static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 #define KERNEL_STACK_BYTES (16 << 10)
 static __always_inline const struct pt_regs *task_registers(void)
 {
-	if (__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0))
-		return bpf_task_pt_regs(bpf_get_current_task_btf());
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
 	void *stack = 0;
 	bpf_probe_read_kernel(&stack, sizeof(stack), &task->stack);
 	return stack ? (const struct pt_regs *)(stack + KERNEL_STACK_BYTES) - 1 : 0;
+}
+
+/* The registers that tell where the user's stack is. Since 5.15 the verifier lets them be read without a helper. */
+static __always_inline void read_user_stack(u16 *segment, u64 *stack)
+{
+	if (__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)) {
+		const struct pt_regs *known = bpf_task_pt_regs(bpf_get_current_task_btf());
+		*segment = *(const u16 *)&known->cs;
+		*stack = known->sp;
+		return;
+	}
+	const struct pt_regs *regs = task_registers();
+	if (!regs)
+		return;
+	bpf_probe_read_kernel(segment, sizeof(*segment), &regs->cs);
+	bpf_probe_read_kernel(stack, sizeof(*stack), &regs->sp);
 }
 
 #define MAP(kind, name, key_type, value_type, entries, flags) \

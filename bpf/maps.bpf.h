@@ -107,6 +107,7 @@ struct call {
 	u64 count; /* where the call stores how many bytes it moved; 0: its return value says so */
 	u64 sequence;
 	u64 received; /* socket of the thread's last receive before the entry */
+	u64 socket;   /* of the last socket call inside */
 	u32 tid;      /* the thread that entered it, as the kernel numbers it */
 	u8 direction;
 	u8 cut;		/* why bytes beyond the limit are not copied */

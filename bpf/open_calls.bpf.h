@@ -10,14 +10,10 @@
 /* The task's user stack pointer as it was when it entered the kernel; 0: unknown, or there is none. */
 static __always_inline u64 user_stack(void)
 {
-	const struct pt_regs *regs = task_registers();
-	u64 segment = 0;
+	u16 segment = 0;
 	u64 stack = 0;
-	if (!regs)
-		return 0;
-	bpf_probe_read_kernel(&segment, sizeof(segment), &regs->cs);
-	bpf_probe_read_kernel(&stack, sizeof(stack), &regs->sp);
-	return (segment & 0xffff) == USER_CODE_SEGMENT ? stack : 0;
+	read_user_stack(&segment, &stack);
+	return segment == USER_CODE_SEGMENT ? stack : 0;
 }
 
 /* Remember a new block, and so forget an older one, which then stays in the table until it is the least used. */
@@ -89,6 +85,7 @@ static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 	call->stack = stack;
 	call->tid = bpf_get_current_pid_tgid();
 	call->received = thread->received;
+	call->socket = 0;
 	call->has_no_io = 0;
 	return call;
 }
@@ -115,21 +112,23 @@ static __always_inline int leave_call(u64 stack, struct call *call)
 	return !(stack & ((1 << BLOCK_BITS) - 1)) && take_call(find_block(stack), stack, call);
 }
 
-/* Copy the open call around `stack` into `call`: the nearest one above it, for stacks grow down and those of coroutines do
- * not overlap. One more than a block away does not count: there, another coroutine's stack may lie between. Returns 0
- * where there is none. */
-static __always_inline int enclosing_call(u64 stack, struct call *call)
+/* Find the open call around `stack`: the nearest one above it, for stacks grow down and those of coroutines do not
+ * overlap. One more than a block away does not count: there, another coroutine's stack may lie between. Returns how many
+ * open calls its block has above `stack`; 0: there is none. */
+static __always_inline int enclosing_calls(u64 stack, struct call **innermost)
 {
-	call->stack = 0;
+	int calls = 0;
 	for (u64 offset = 0; offset < 2; offset++) {
 		struct call_block *block = find_block(stack + (offset << BLOCK_BITS));
 		for (int i = 0; block && i < BLOCK_CALLS; i++) {
-			const struct call *open = &block->calls[i];
-			if (open->stack > stack && !open->has_no_io && (!call->stack || open->stack < call->stack))
-				*call = *open;
+			struct call *open = &block->calls[i];
+			if (open->stack <= stack || open->has_no_io)
+				continue;
+			if (!calls++ || open->stack < (*innermost)->stack)
+				*innermost = open;
 		}
-		if (call->stack)
-			return 1;
+		if (calls)
+			break;
 	}
-	return 0;
+	return calls;
 }

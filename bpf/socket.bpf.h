@@ -2,10 +2,9 @@
  *
  * Which socket a connection uses, and so its addresses.
  *
- * Direct evidence: a socket call inside a TLS call. Indirect, for libraries fed through
- * memory: a receive on the thread just before a TLS read, a send just after a TLS
- * write. A first sight binds; direct evidence corrects at once, indirect when it says the same
- * twice in a row.
+ * Direct evidence: a socket call inside a TLS call; it binds when that call returns. Indirect, for libraries fed
+ * through memory: a receive on the thread just before a TLS read, a send just after a TLS write. A first sight binds;
+ * direct evidence corrects at once, indirect when it says the same twice in a row.
  *
  * A send may be of what another connection had left over, while the socket of the one that wrote has no room: then
  * the program does not even try. Where records are seen, as of halves, a send is evidence if its length is theirs;
@@ -182,14 +181,30 @@ static __always_inline struct thread *socket_thread(void)
 	return config && (config->by_pid || map_lookup(watched, &tgid)) ? get_thread() : 0;
 }
 
-/* A socket call inside a TLS call: that one's connection uses the socket. */
-static __always_inline void bind_direct(const struct thread *thread, const struct call *call, u64 socket)
+/* A call ended: its connection uses the socket of the socket calls inside. Returns the connection, if it is known. */
+static __always_inline struct connection *bind_direct(const struct thread *thread, const struct connection_key *key,
+						      u64 socket)
 {
-	struct connection_key key = {.object = call->object, .pid = thread->pid};
-	struct connection *connection = get_connection(&key);
+	struct connection *connection = map_lookup(connections, key);
+	if (!connection || connection->socket != socket) {
+		if (!has_addresses((const struct sock *)socket))
+			return connection;
+		if (!connection)
+			connection = make_connection(key, 0, HALF_NONE);
+	}
 	if (connection)
-		bind(thread, &key, connection, socket, EVIDENCE_DIRECT);
-	bind_outer(call, socket);
+		bind(thread, key, connection, socket, EVIDENCE_DIRECT);
+	return connection;
+}
+
+/* A socket call inside of a TLS call. What it says counts when the TLS call returns, which looks its connection up; the
+ * addresses are looked at then, too, as that takes long, unless the call uses several sockets. */
+static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock)
+{
+	if (!call->socket || (call->socket != (u64)sock && has_addresses(sock)))
+		call->socket = (u64)sock;
+	if (calls > 1 && has_addresses(sock))
+		bind_outer(call, (u64)sock);
 }
 
 /* A send outside of any TLS call: of what the thread wrote just before, if it did. */
@@ -208,16 +223,19 @@ static __always_inline int socket_call(const struct sock *sock, u64 sent)
 	struct thread *thread = socket_thread();
 	if (!thread)
 		return 0;
-	if (!has_addresses(sock))
+	struct call *call = 0;
+	int calls = enclosing_calls(user_stack(), &call);
+	if (calls)
+		note_socket(call, calls, sock);
+	if ((calls && !thread->shut) || !has_addresses(sock))
 		return 0;
 	if (sent && thread->shut) {
 		check_ends(thread, thread->shut);
 		thread->shut = 0;
 	}
-	struct call call;
-	if (enclosing_call(user_stack(), &call))
-		bind_direct(thread, &call, (u64)sock);
-	else if (sent)
+	if (calls)
+		return 0;
+	if (sent)
 		bind_sent(thread, (u64)sock, sent);
 	else
 		thread->received = keeps_order(thread) ? (u64)sock : 0;
