@@ -18,13 +18,18 @@
 #define SUBPROGRAM static __always_inline
 #define KEEP_TYPE(name)
 
-/* Where the task's user registers are: at the top of its kernel stack (asm/processor.h, task_pt_regs). */
-static __always_inline const struct pt_regs *task_registers(void)
+/* Read the registers that tell where the user's stack is: at the top of the task's kernel stack (asm/processor.h,
+ * task_pt_regs). */
+static __always_inline void read_user_stack(u16 *segment, u64 *stack)
 {
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-	void *stack = 0;
-	bpf_probe_read_kernel(&stack, sizeof(stack), &task->stack);
-	return stack ? (const struct pt_regs *)(stack + THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING) - 1 : 0;
+	void *bottom = 0;
+	bpf_probe_read_kernel(&bottom, sizeof(bottom), &task->stack);
+	if (!bottom)
+		return;
+	const struct pt_regs *regs = (const struct pt_regs *)(bottom + THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING) - 1;
+	bpf_probe_read_kernel(segment, sizeof(*segment), &regs->cs);
+	bpf_probe_read_kernel(stack, sizeof(*stack), &regs->sp);
 }
 
 #define PT_REGS_FLAGS(ctx) ((ctx)->flags)

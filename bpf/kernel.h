@@ -226,18 +226,10 @@ static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 	     ? bpf_get_attach_cookie(ctx)                                                  \
 	     : 0)
 
-/* Where the task's user registers are. Kernels before 5.15 do not tell: they are at the top of its stack
- * (arch/x86/include/asm/processor.h, task_pt_regs; THREAD_SIZE is 16 KB but in kernels that check for memory errors). */
+/* Read the registers that tell where the user's stack is. Since 5.15 the verifier knows where they are, and lets them be
+ * read without a helper. Before, they are at the top of the task's kernel stack (arch/x86/include/asm/processor.h,
+ * task_pt_regs; THREAD_SIZE is 16 KB but in kernels that check for memory errors). */
 #define KERNEL_STACK_BYTES (16 << 10)
-static __always_inline const struct pt_regs *task_registers(void)
-{
-	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-	void *stack = 0;
-	bpf_probe_read_kernel(&stack, sizeof(stack), &task->stack);
-	return stack ? (const struct pt_regs *)(stack + KERNEL_STACK_BYTES) - 1 : 0;
-}
-
-/* The registers that tell where the user's stack is. Since 5.15 the verifier lets them be read without a helper. */
 static __always_inline void read_user_stack(u16 *segment, u64 *stack)
 {
 	if (__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)) {
@@ -246,9 +238,12 @@ static __always_inline void read_user_stack(u16 *segment, u64 *stack)
 		*stack = known->sp;
 		return;
 	}
-	const struct pt_regs *regs = task_registers();
-	if (!regs)
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	void *bottom = 0;
+	bpf_probe_read_kernel(&bottom, sizeof(bottom), &task->stack);
+	if (!bottom)
 		return;
+	const struct pt_regs *regs = (const struct pt_regs *)(bottom + KERNEL_STACK_BYTES) - 1;
 	bpf_probe_read_kernel(segment, sizeof(*segment), &regs->cs);
 	bpf_probe_read_kernel(stack, sizeof(*stack), &regs->sp);
 }
