@@ -73,6 +73,19 @@ def test_peek(program: Path, server: Server, tmp_path: Path) -> None:
     assert connections(ran.captured) == 1
 
 
+def test_other_sockets_inside_of_calls(program: Path, server: Server, tmp_path: Path) -> None:
+    """The addresses are those of the TCP socket, and of each connection its own."""
+    nonces = [new_nonce() for _ in range(4)]
+    ran = run_under(tmp_path, program, "log", str(server.port), *nonces)
+    rows = told(ran.stdout)
+    assert len({row.port for row in rows}) == 4
+    passed = [got(server, nonce, row) for nonce, row in zip(nonces, rows, strict=True)]
+
+    assert_passed(ran.captured, passed, role="client")
+    assert_whole(ran.captured)
+    assert connections(ran.captured) == 4
+
+
 @pytest.mark.parametrize("case", ["partial", "whole"])
 def test_repeated_writes(case: str, program: Path, server: Server, tmp_path: Path) -> None:
     """Calls that had to be repeated: their bytes count once."""

@@ -9,6 +9,8 @@
  * again    makes a connection for each NONCE with an object of its own, freed before the next
  * other    calls SSL_write and SSL_read_ex, where the other cases call SSL_write_ex and SSL_read
  * bio      writes and reads through a BIO of BIO_f_ssl
+ * log      opens a connection for each NONCE before it uses the first; inside of TLS calls it logs to a Unix socket
+ *          before and after each use of a TCP socket
  *
  * Prints for each request its connection's local port, the object's address and how often SSL_write
  * had to be repeated.
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define BODY_BYTES 1000000
@@ -46,9 +49,22 @@ static int open_socket(int port, int small)
 	return fd;
 }
 
+static int log_ends[2];
+
+static long log_use(BIO *bio, int operation, const char *data, size_t size, int argument, long number, int result,
+		    size_t *done)
+{
+	char line = 'x';
+	if (send(log_ends[0], &line, 1, 0) != 1 || recv(log_ends[1], &line, 1, 0) != 1)
+		fail("log");
+	return result;
+}
+
 static void handshake(SSL *ssl, int fd)
 {
 	SSL_set_fd(ssl, fd);
+	if (log_ends[0])
+		BIO_set_callback_ex(SSL_get_wbio(ssl), log_use);
 	SSL_set_tlsext_host_name(ssl, "localhost");
 	if (SSL_connect(ssl) != 1)
 		fail("SSL_connect");
@@ -165,6 +181,17 @@ static void post(SSL *ssl, const char *nonce)
 	told(ssl, repeats);
 }
 
+static void use_all(SSL_CTX *context, int port, char **nonces, int count)
+{
+	SSL *opened[count];
+	for (int i = 0; i < count; i++) {
+		opened[i] = SSL_new(context);
+		handshake(opened[i], open_socket(port, 0));
+	}
+	for (int i = 0; i < count; i++)
+		get(opened[i], nonces[i], 0);
+}
+
 int main(int count, char **arguments)
 {
 	const char *kind = arguments[1];
@@ -174,6 +201,12 @@ int main(int count, char **arguments)
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 	if (partial)
 		SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE);
+	if (!strcmp(kind, "log")) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, log_ends))
+			fail("socketpair");
+		use_all(context, port, arguments + 3, count - 3);
+		return 0;
+	}
 	SSL *ssl = SSL_new(context);
 	other = !strcmp(kind, "other");
 	if (!strcmp(kind, "bio")) {
