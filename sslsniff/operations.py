@@ -118,6 +118,8 @@ _LONG_BRANCH = 0x0F
 _PROTECTOR_AT = 0x28
 _CHECKS = frozenset({"sub", "xor", "cmp"})
 _EQUAL, _NOT_EQUAL = 4, 5
+_ANYWHERE = 1 << 40
+"""An address with room for jumps in both directions."""
 
 
 class Code:
@@ -191,9 +193,6 @@ class _Shape(NamedTuple):
             source=_moved(operation.source, by),
             stores=tuple(_moved(each, by) for each in operation.stores),
         )
-
-
-_ANYWHERE = 1 << 40
 
 
 @lru_cache(1 << 14)
