@@ -119,8 +119,8 @@ class LiveCapture:
         return self
 
     def _find_and_load(self) -> Loader:
-        """Find files while the programs are loaded. Where both fail, the loader's error is told."""
-        self._closing.enter_context(self._files)
+        """Find files while the programs are loaded. If both fail, the loader's error is raised."""
+        self._closing.callback(self._files.close)
         self._files.find()
         loader = self._load()
         self._closing.callback(loader.close)

@@ -2,8 +2,6 @@
 
 import contextlib
 import resource
-from types import TracebackType
-from typing import Self
 
 from sslsniff import targets
 from sslsniff.errors import SslsniffError
@@ -17,7 +15,7 @@ _WAIT_S = 0.1
 
 
 class EarlyFiles:
-    """The files that a capture of ``scope`` begins with; a context manager.
+    """The files that a capture of ``scope`` begins with, from ``find`` to ``close``.
 
     ``style`` is how returns are seen. ``process`` is the process that plans; by default a new one.
     ``find`` sets ``planning``, ``planner`` and ``mappings``, which reports files that are mapped
@@ -41,17 +39,6 @@ class EarlyFiles:
         self._error: SslsniffError | None = None
         self._has_looked = False
         self._closing = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._closing.close()
 
     def find(self) -> None:
         """Find the files and start planning them, once. Errors are kept for ``require``."""
@@ -77,6 +64,10 @@ class EarlyFiles:
         """Raise the error of ``find``, if there was one: ``TargetError`` or ``KernelError``."""
         if self._error is not None:
             raise self._error
+
+    def close(self) -> None:
+        """End planning, and the news of mapped files. Safe to call again."""
+        self._closing.close()
 
 
 def _allow_open_files() -> None:
