@@ -14,7 +14,7 @@
 
 #define SIGCONT 18
 #define SIGURG 23
-#define CHANGED_NS_MASK 0x7fffffff /* the other bit says whether somebody read it (I_CTIME_QUERIED) */
+#define CHANGED_NS_MASK 0x7fffffff /* the other bit: it was read since (I_CTIME_QUERIED) */
 
 /* A file as it is now: what is written into it, and another that gets its number, has another time of change. */
 struct file_identity {

@@ -63,7 +63,7 @@ int openssl_clear_enter(struct pt_regs *ctx)
 }
 
 /* SSL_shutdown sets a flag in the object before it sends the close_notify. So the thread's next send tells that it did;
- * a call that sends nothing (SSL_set_quiet_shutdown, or a second one, which only reads) is told of by what follows. */
+ * a call that sends nothing (SSL_set_quiet_shutdown, or a second one, which only reads) is noticed by what follows. */
 SEC("uprobe")
 int openssl_shutdown_enter(struct pt_regs *ctx)
 {

@@ -129,7 +129,7 @@ _CHAIN = ChainRule(re.compile(rb"(?=[\x00\x01]\x00[\x00-\xff]{3})"), _unit, 3, 6
 class GrpcReader:
     """Reads the body of one half, whose headers name how it compresses.
 
-    Behind a loss that is not inside one message, it goes on where some messages follow one
+    After a loss that is not inside one message, it resumes where some messages follow one
     another; base64 it cannot find its way back into. Memory: a message, out of ``room``.
     """
 
@@ -281,7 +281,7 @@ class GrpcReader:
         if found is None:
             sync.drop(count)
             if not self._search.resize(sync.held_bytes + self._lost.held_bytes):
-                self.stop("no room to find its messages behind a loss", out)
+                self.stop("no room to find its messages after a loss", out)
             return b""
         self._lost.flush(out)
         self._sync = None

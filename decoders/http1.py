@@ -133,11 +133,11 @@ class Http1:
     # What the readers ask.
 
     def _switch_asked(self, stream: int) -> State:
-        """Hold what a client sends behind its wish to switch until the response decides."""
+        """Hold what a client sends after its wish to switch, until the response decides."""
         # Where responses are lost, that one may be lost, too.
         if self._responses_lost:
             return _HEAD
-        # The reader stops behind it, so that it is the last one, if it waits.
+        # The reader stops after this request: if it waits for its response, it is the last one.
         waits = any(waiting.stream == stream for waiting in reversed(self._waiting))
         return _WAIT if waits else _HEAD
 

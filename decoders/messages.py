@@ -35,7 +35,7 @@ Header = tuple[str | None, str | None]
 
 
 class Omitted(NamedTuple):
-    """Header fields that are not told: how many, and the length of their names and values.
+    """Header fields that are not reported: how many, and the length of their names and values.
 
     ``responses`` counts the informational ones that they are of, where it is all of them.
     """

@@ -1,6 +1,6 @@
 """WebSocket (RFC 6455), also over HTTP/2 (RFC 8441): frames of each side to messages.
 
-Nothing is enforced beyond what keeps step. Joined in the middle, or behind a loss, the next
+Nothing is enforced beyond what keeps step. Joined in the middle, or after a loss, the next
 frame is where some follow one another.
 """
 

@@ -143,7 +143,7 @@ WIRES: dict[str, Make] = {
     "gRPC messages that are empty": client(
         frame(DATA, 0, 1, bytes(5) * 100), [*START, (C, frame(HEADERS, 4, 1, GRPC))]
     ),
-    "gRPC behind a loss": client(
+    "gRPC after a loss": client(
         frame(DATA, 0, 1, b"\0\0\1\0\0" * 100),
         [*START, (C, frame(HEADERS, 4, 1, GRPC) + frame(DATA, 0, 1, b"\0\0\0\0\5a")), (C, 5)],
     ),
