@@ -199,8 +199,9 @@ MAP_ARRAY(counters, u64, COUNTERS);
 MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
 MAP_ARRAY(rustls_layouts, struct rustls_layout, MOST_LAYOUTS);
 MAP_HASH(pids, u32, u32, 65536);
-/* Processes that were in `pids`: news of the files that they mapped may come later than their end. */
-MAP_LRU_HASH(ended, u32, u32, 4096);
+/* What watched processes were called when they last began a program, or ended: news of the files that they mapped may come
+ * later than their end. */
+MAP_LRU_HASH(names, u32, struct comm, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
 /* A thread of which nothing is known yet: it is too large for the stack. */

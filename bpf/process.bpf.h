@@ -123,6 +123,13 @@ SUBPROGRAM int is_watched(u32 pid)
 	return !config->by_comm || has_name();
 }
 
+static __always_inline void keep_name(u32 pid)
+{
+	struct comm name = {};
+	get_process_comm(&name);
+	map_update(names, &pid, &name);
+}
+
 /* The caller's state; made on its first TLS call. 0 where the process is not watched. */
 static __always_inline struct thread *get_thread(void)
 {
@@ -218,6 +225,14 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	u64 old_id = id >> 32 << 32 | (u32)ctx->args[1];
 	forget_thread(old_id);
 	forget_process(id >> 32);
+	const struct config *config = get_config();
+	if (!config)
+		return 0;
+	u32 pid = current_pid_tgid(config) >> 32;
+	if (is_watched(pid))
+		keep_name(pid);
+	else
+		map_delete(names, &pid);
 	return 0;
 }
 
@@ -243,9 +258,8 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	forget_process(id >> 32);
 	u32 pid = current_pid_tgid(config) >> 32;
-	u32 zero = 0;
 	if (map_lookup(pids, &pid)) {
-		map_update(ended, &pid, &zero);
+		keep_name(pid);
 		map_delete(pids, &pid);
 	}
 	return 0;

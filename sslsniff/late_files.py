@@ -65,7 +65,7 @@ class LateFiles:
         self._probes = probes
         self._tables = tables
         self._note = note
-        self.unprobed = UnprobedLibraries(early.scope)
+        self.unprobed = UnprobedLibraries(early.scope, tables.name)
         self._holds: Holds | None = None
         self._held_for: set[tuple[str, int, int]] = set()
         """Files that a process had mapped for which a thread waited."""

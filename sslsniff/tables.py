@@ -130,10 +130,16 @@ class Tables:
 
     def is_watched(self, pid: int) -> bool:
         """Say whether the process is, or was, one that was asked for, or a child of one."""
-        key = _U32.pack(pid)
-        return any(
-            self._loader.lookup(name, key, _U32.size) is not None for name in ("pids", "ended")
-        )
+        asked = self._loader.lookup("pids", _U32.pack(pid), _U32.size)
+        return asked is not None or self.name(pid) is not None
+
+    def name(self, pid: int) -> str | None:
+        """Return what a watched process was called when it last began a program, or ended.
+
+        None where it has not done so since the capture began, or is not watched.
+        """
+        value = self._loader.lookup("names", _U32.pack(pid), _COMM_BYTES)
+        return None if value is None else os.fsdecode(value.split(b"\0", 1)[0])
 
     def has_processes(self) -> bool:
         """Say whether any of the processes that were asked for, or their children, lives."""

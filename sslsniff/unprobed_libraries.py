@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from sslsniff import procfs, targets
@@ -24,11 +24,13 @@ _TOO_MANY = "there are more of them than sslsniff tells apart"
 class UnprobedLibraries:
     """What of the processes in ``scope`` cannot be shown.
 
+    ``name`` returns what a process in ``scope`` was called that is gone, None where nobody knows.
     What is kept is bounded: some kilobytes for each of 512 libraries, and little for each file.
     """
 
-    def __init__(self, scope: targets.Scope) -> None:
+    def __init__(self, scope: targets.Scope, name: Callable[[int], str | None]) -> None:
         self._scope = scope
+        self._name = name
         self._is_whole_host = not (scope.pids or scope.uids or scope.comms or scope.libraries)
         self._files: dict[Identity, list[_Use]] = {}
         self._uses: dict[tuple[Unprobed, str | None], _Use] = {}
@@ -82,11 +84,16 @@ class UnprobedLibraries:
         if not uses or pid == os.getpid():
             return
         process = process or procfs.process(pid)
-        if process is None and (self._scope.uids or self._scope.comms):
-            return  # it is gone: nobody knows whether it was one of those
-        if process is None or targets.is_member(self._scope, process):
-            for use in uses:
-                use.add_process(Process(pid, process.comm if process else "?"))
+        if process is None:
+            name = self._name(pid)
+            if name is None and (self._scope.uids or self._scope.comms):
+                return  # nobody knows whether it was one of those
+        elif targets.is_member(self._scope, process):
+            name = process.comm
+        else:
+            return
+        for use in uses:
+            use.add_process(Process(pid, name or "?"))
 
     def untold(self) -> Iterator[str]:
         """Yield a line for each library that has come into use since this was last asked."""

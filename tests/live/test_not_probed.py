@@ -199,7 +199,10 @@ def test_a_library_that_was_asked_for() -> None:
 
 
 def inside(folder: Path, *arguments: str, server: Server) -> Captured:
-    """Watch a process with GnuTLS from before and two from later, in namespaces of their own."""
+    """Watch a process with GnuTLS from before and two from later, in namespaces of their own.
+
+    The later ones have ended before sslsniff gets a CPU to look at them.
+    """
     output = folder / "captured.jsonl"
     gnutls = libraries.library("gnutls").path
     with enclosure(folder) as made, contextlib.ExitStack() as ending:
@@ -215,9 +218,13 @@ def inside(folder: Path, *arguments: str, server: Server) -> Captured:
             line = sniffer.stderr.readline()
             assert line, said
             said += line
+        pid = outer_pid(sniffer.pid)
+        os.kill(pid, signal.SIGSTOP)
         for _ in range(2):
             assert made.run(*wget(server)).returncode == 0
-        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        for each in (sniffer.pid, pid):  # nsenter(1) stops where its child does
+            os.kill(each, signal.SIGCONT)
+        os.kill(pid, signal.SIGINT)
         _, rest = sniffer.communicate(timeout=PATIENCE_S)
     lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     return Captured(lines, said + rest, sniffer.returncode)
@@ -235,10 +242,16 @@ def test_the_whole_host(server: Server, tmp_path: Path) -> None:
     assert len({each["version"] for each in gnutls}) == len(gnutls)
 
 
-def test_only_processes_that_were_asked_for(server: Server, tmp_path: Path) -> None:
-    captured = inside(tmp_path, "--comm", "wget", server=server)
-    found = only(captured)
+def test_only_processes_with_a_name(server: Server, tmp_path: Path) -> None:
+    found = only(inside(tmp_path, "--comm", "wget", server=server))
     assert (found["library"], found["comm"], found["processes"]) == ("gnutls", "wget", 2)
+
+
+@pytest.mark.parametrize(("uid", "count"), [("0", 3), ("1", 0)])
+def test_only_processes_of_a_user(server: Server, tmp_path: Path, uid: str, count: int) -> None:
+    captured = inside(tmp_path, "--uid", uid, server=server)
+    found = [each for each in captured.summary["not_probed"] if each["library"] == "gnutls"]
+    assert sum(each["processes"] for each in found) == count
 
 
 def test_nothing_typed_shows_what_can_be() -> None:

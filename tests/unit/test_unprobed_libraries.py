@@ -10,10 +10,12 @@ import pytest
 
 from sslsniff import procfs
 from sslsniff.file_identity import identify
+from sslsniff.model import Process
 from sslsniff.parts import Unprobed
 from sslsniff.targets import Scope
 from sslsniff.unprobed_libraries import UnprobedLibraries
 
+NAMES = {4_194_305: "wget"}  # of processes that are gone
 ROW = Unprobed("gnutls", "GnuTLS", "3.7.9", "no probes", "")
 CAT = next(str(path) for path in map(Path, ("/usr/bin/cat", "/bin/cat")) if path.exists())
 
@@ -32,7 +34,7 @@ def cat() -> Iterator[int]:
 
 
 def known(scope: Scope, *rows: Unprobed, path: str = CAT) -> UnprobedLibraries:
-    made = UnprobedLibraries(scope)
+    made = UnprobedLibraries(scope, NAMES.get)
     made.add(identify(path)[0], path, rows or (ROW,))
     return made
 
@@ -85,10 +87,13 @@ def test_processes_count_once(cat: int) -> None:
     assert found.processes == 2
 
 
-def test_one_that_is_gone_is_not_known_to_have_been_asked_for() -> None:
-    unprobed = known(Scope(comms=("cat",)))
+def test_one_that_is_gone_counts_if_it_was_watched() -> None:
+    unprobed = known(Scope(comms=("wget",)))
     unprobed.mapped(4_194_304, CAT)
     assert unprobed.sums() == []
+    unprobed.mapped(4_194_305, CAT)
+    [found] = unprobed.sums()
+    assert found.first == Process(4_194_305, "wget")
 
 
 def test_a_library_that_was_asked_for_needs_no_process() -> None:
@@ -127,7 +132,7 @@ def test_a_file_that_changed_has_what_it_has_now(cat: int) -> None:
 
 def test_made_up_libraries_are_bounded(tmp_path: Path) -> None:
     """Somebody maps thousands of files that tell thousands of versions and reasons."""
-    unprobed = UnprobedLibraries(Scope(pids=(1,)))
+    unprobed = UnprobedLibraries(Scope(pids=(1,)), NAMES.get)
     file = tmp_path / "file"
     for number in range(5000):
         file.unlink(missing_ok=True)
