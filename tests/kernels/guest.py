@@ -32,7 +32,7 @@ for module in /modules/*; do /bin/busybox insmod $module; done
 on() {{ /bin/busybox mount "$@" || echo "cannot mount $*"; }}
 files() {{ on -t 9p -o trans=virtio,version=9p2000.L,msize=512000,$1 $2 /root/$3; }}
 files ro,cache=loose root
-for folder in tmp run root var/tmp; do on -t tmpfs tmpfs /root/$folder; done
+for folder in tmp run root var/cache var/tmp; do on -t tmpfs tmpfs /root/$folder; done
 on -t proc proc /root/proc
 on -t sysfs sysfs /root/sys
 on -t tracefs tracefs /root/sys/kernel/tracing

@@ -13,10 +13,16 @@ from tests.kernels.matrix import Case
 _GUEST_S = 1800
 _COMMAND = """
 .venv/bin/sslsniff doctor > /mnt/doctor
+{plan}
 env PYTHONDONTWRITEBYTECODE=1 BCC_KERNEL_SOURCE={headers} \
     SSLSNIFF_PATIENCE_S={patience_s} SSLSNIFF_LOADER={loader} \
     .venv/bin/pytest -p no:cacheprovider -p no:hypothesispytest --junitxml=/mnt/junit.xml {tests}
 """
+# To plan probes for OpenSSL takes 5 s in a guest: longer than a start waits. Plans are kept.
+_PLAN = """.venv/bin/python -c '
+import os, ssl, subprocess
+subprocess.run([".venv/bin/sslsniff", "list", "--pid", str(os.getpid())], check=True)
+' > /mnt/list"""
 # What a kernel logs when something is wrong with it, or was done to it.
 _ALARM = re.compile(r"^.*\b(?:WARNING|BUG|Oops|Call Trace|detected stalls)\b.*", re.MULTILINE)
 
@@ -53,7 +59,11 @@ def outcome(case: Case) -> Outcome:
     headers = guest.fetch_headers(case.suite, kernel) if case.loader == "bcc" else ""
     results = debian.CACHE / "kernels" / f"{case.suite}-{case.loader}"
     command = _COMMAND.format(
-        headers=headers, patience_s=case.patience_s, loader=case.loader, tests=" ".join(case.tests)
+        headers=headers,
+        loader=case.loader,
+        patience_s=case.patience_s,
+        plan=_PLAN,
+        tests=" ".join(case.tests),
     )
     ran = guest.run(kernel, command, results, _GUEST_S)
     report = results / "junit.xml"

@@ -5,7 +5,9 @@ import time
 from pathlib import Path
 
 from sslsniff.attachments import Attachment
-from tests.live.sniffer import PATIENCE_S
+from sslsniff.kernel import loading
+from sslsniff.parts import ReturnStyle
+from tests.live.sniffer import LOADER, PATIENCE_S
 from tests.planned import plan_file
 
 _TEXT = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ (\d+) +/", re.MULTILINE)
@@ -31,7 +33,9 @@ def breakpoints(pid: int, library: Path) -> set[int]:
 
 def wait_probed(pid: int, library: Path) -> None:
     """Wait until all probes stand in a process's copy of the library."""
-    plan = plan_file(str(library))
+    has_cookies = loading.has_cookies(LOADER)
+    style = ReturnStyle.INSTRUCTIONS if has_cookies else ReturnStyle.PLAIN_INSTRUCTIONS
+    plan = plan_file(str(library), style)
     assert isinstance(plan, Attachment)
     wanted = {probe.offset for probe in plan.probes}
     deadline = time.monotonic() + PATIENCE_S
