@@ -1,6 +1,8 @@
 """Rust that nobody here built: stripped modules and programs, as PyPI has them."""
 
 import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff import procfs
 from tests.live import sniffer
 from tests.live.checks import Sniff, assert_whole, content, run_under, started, told
 from tests.live.clients import say
@@ -28,7 +31,13 @@ UV = PYTHON.with_name("uv")
 @pytest.fixture(autouse=True, scope="module")
 def searched() -> None:
     """Have what is found in the files on disk: else connections open while they are searched."""
-    modules = [*PYTHON.parents[1].glob("lib/*/site-packages/*/_*reqwest.*.so"), UV]
+    folder = PYTHON.parents[1]
+    modules = [
+        path
+        for name in ("granian", "pyreqwest")
+        for path in folder.glob(f"lib/*/site-packages/{name}/_{name}.*.so")
+    ]
+    assert len(modules) == 2
     for path in (*modules, UV):
         subprocess.run([sniffer.SSLSNIFF, "--lib", path, "--", "true"], check=True)
 
@@ -47,7 +56,9 @@ def granian(certificate: Certificate) -> Iterator[tuple[Server, "subprocess.Pope
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
     finally:
-        process.kill()
+        if process.poll() is None:
+            for pid in procfs.descendants([process.pid]):  # a worker keeps the pipe open, too
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
 
 
