@@ -143,5 +143,5 @@ def _wait_ready(sniffer: Sniffer) -> None:
             raise RuntimeError(f"sslsniff did not start: {sniffer.errors.read_text()}")
         time.sleep(0.01)
     # On an emulated machine it takes 5 s to plan a new file: no start waits so long.
-    if IS_EMULATED and "is still being planned" in sniffer.errors.read_text():
+    if IS_EMULATED and "still being planned" in sniffer.errors.read_text():
         sniffer.until_told(PLANNED_LATER)
