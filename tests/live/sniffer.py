@@ -15,6 +15,7 @@ from typing import Any
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
+NOTHING_YET = f"{READY} 0 files"
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
 PLANNED_LATER = "is planned: watched from now on"
 # What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
@@ -143,5 +144,6 @@ def _wait_ready(sniffer: Sniffer) -> None:
             raise RuntimeError(f"sslsniff did not start: {sniffer.errors.read_text()}")
         time.sleep(0.01)
     # On an emulated machine it takes 5 s to plan a new file: no start waits so long.
-    if IS_EMULATED and "still being planned" in sniffer.errors.read_text():
+    said = sniffer.errors.read_text()
+    if IS_EMULATED and NOTHING_YET in said and "still being planned" in said:
         sniffer.until_told(PLANNED_LATER)
