@@ -128,11 +128,16 @@ def _name(status: os.stat_result, style: ReturnStyle) -> str:
     return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
 
 
+def sources(package: Path) -> list[Path]:
+    """Return the source files in sslsniff's folder that decide where probes belong."""
+    folders = (package, *(package / each for each in ("planning", "plans", "rustls")))
+    return [each for folder in folders for each in sorted(folder.glob("*.py"))]
+
+
 @cache
 def _code() -> int:
     """Return a number that changes with what decides where probes belong, or how it is kept."""
-    folders = (_SOURCES, *(_SOURCES / each for each in ("planning", "plans", "rustls")))
-    statuses = [each.stat() for folder in folders for each in sorted(folder.glob("*.py"))]
+    statuses = [each.stat() for each in sources(_SOURCES)]
     return zlib.crc32(repr([(each.st_mtime_ns, each.st_size) for each in statuses]).encode())
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -59,6 +60,23 @@ def test_what_another_code_found_is_not_believed(
     with (sources / name).open("a") as file:
         file.write("# changed\n")
     assert code() != before
+
+
+def test_the_key_covers_all_code_that_plans() -> None:
+    """Each module that a worker imports, except for what confines it and reports its errors."""
+    program = (
+        "import sys\n"
+        "from sslsniff.planning import worker\n"
+        "worker.import_all()\n"
+        "print(*(each.__file__ for name, each in sys.modules.items() if name[:8] == 'sslsniff'))"
+    )
+    command = [sys.executable, "-c", program]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    package = plan_cache._SOURCES
+    others = {package / "__init__.py", package / "errors.py", *(package / "kernel").glob("*.py")}
+    needed = set(map(Path, imported)) - others
+    assert len(needed) > 30
+    assert needed <= set(plan_cache.sources(package))
 
 
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
