@@ -8,9 +8,10 @@ from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sslsniff import procfs, targets, wire
+from sslsniff import events, procfs, targets, wire
 from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import NO_TIME, TargetError
+from sslsniff.events import IsOver, never
 from sslsniff.halves import Halves
 from sslsniff.kernel.loader import Loader
 from sslsniff.kernel.ring import Ring
@@ -19,7 +20,6 @@ from sslsniff.late_files import LateFiles
 from sslsniff.model import Loss, NotProbed
 from sslsniff.probes import Probes
 from sslsniff.records import Records
-from sslsniff.source import IsOver, never
 from sslsniff.tables import Tables
 from sslsniff.unread import skip_plaintext
 
@@ -202,7 +202,7 @@ class LiveCapture:
         """See ``Source``: all processes that were to be watched are gone."""
         return self._may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
 
-    def poll(self, timeout_s: float) -> Iterator[wire.Event]:
+    def poll(self, timeout_s: float) -> Iterator[events.Event]:
         """See ``Source``."""
         self._records.start()  # not before: what need not be privileged is so no more
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
@@ -221,7 +221,7 @@ class LiveCapture:
 
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
-    ) -> Iterator[wire.Event]:
+    ) -> Iterator[events.Event]:
         """See ``Source``: detaches first, then tells how far each open connection got."""
         self._late_files.finish()
         self._tables.stop()
@@ -235,7 +235,7 @@ class LiveCapture:
         for connection, (pid, object_address) in self._open.items():
             positions = self._tables.positions(connection, pid, object_address)
             if positions is not None:
-                yield from self._halves.take(wire.Checked(now_ns, connection, *positions))
+                yield from self._halves.take(events.Checked(now_ns, connection, *positions))
             else:
                 self._gone.add(connection)
         self._tell_shortcomings()
@@ -297,7 +297,7 @@ class LiveCapture:
 
     def _drain(
         self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
-    ) -> Generator[wire.Event, None, bool]:
+    ) -> Generator[events.Event, None, bool]:
         """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
 
         What a lane takes does not become an event. Returns whether ``most_bytes`` were enough, and
@@ -313,7 +313,7 @@ class LiveCapture:
             self._reading = records = self._records.read(held_bytes)
             for record in wire.hand_over(records, offset_ns, lanes, aliases):
                 told = wire.parse(record, offset_ns)
-                if not isinstance(told, wire.Data):
+                if not isinstance(told, events.Data):
                     self._remember(told)
                 yield from self._halves.take(told)
                 if is_drained():
@@ -327,12 +327,12 @@ class LiveCapture:
                 break
         return False
 
-    def _skip(self, is_skipped: IsOver) -> Iterator[wire.Event]:
+    def _skip(self, is_skipped: IsOver) -> Iterator[events.Event]:
         """Count what still waits as lost, and what a reader left in the middle of."""
         lost_bytes = 0
         while not is_skipped():
             for told in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
-                if isinstance(told, wire.Data):
+                if isinstance(told, events.Data):
                     lost_bytes += told.span
                 self._remember(told)
                 yield from self._halves.take(told)
@@ -345,14 +345,14 @@ class LiveCapture:
         left_bytes = self._records.waiting_bytes
         self._note(f"{left_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
-    def _remember(self, event: wire.Record) -> None:
+    def _remember(self, event: events.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""
-        if isinstance(event, wire.Opened):
+        if isinstance(event, events.Opened):
             self._open[event.connection] = (event.pid, event.object_address)
-        elif isinstance(event, wire.Closed | wire.LeftOut):
+        elif isinstance(event, events.Closed | events.LeftOut):
             self._open.pop(event.connection, None)
             self._gone.discard(event.connection)  # a socket may end behind its process
-        elif isinstance(event, wire.Exited):
+        elif isinstance(event, events.Exited):
             self._may_have_ended = True
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
             for connection in gone:

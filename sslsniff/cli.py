@@ -17,6 +17,7 @@ from sslsniff.output import no_standard_output, open_standard
 
 if TYPE_CHECKING:
     from sslsniff.command import HeldCommand
+    from sslsniff.events import Source
     from sslsniff.filters import Filter
     from sslsniff.flows import Flows
     from sslsniff.holder import Holder
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sslsniff.parts import ReturnStyle
     from sslsniff.redaction.rules import Rules
     from sslsniff.sinks.base import Sink
-    from sslsniff.source import Source
 
 _POLL_S = 0.1
 

@@ -8,7 +8,7 @@ does. Memory: a few hundred bytes for each open connection, and each id that a c
 from collections.abc import Sequence
 from typing import Protocol
 
-from sslsniff import wire
+from sslsniff import events
 from sslsniff.lanes import Lane, Lanes, lane_key
 from sslsniff.model import Chunk, Connection, Direction, LossCause, Process
 
@@ -53,16 +53,16 @@ class Flows:
         self._names: set[str] = set()
         self._lanes = lanes
         self._handlers = {
-            wire.Data: self._data,
-            wire.Opened: self._opened,
-            wire.Addresses: self._addresses,
-            wire.Checked: self._checked,
-            wire.Ended: self._ended,
-            wire.Closed: self._closed,
-            wire.Exited: self._exited,
+            events.Data: self._data,
+            events.Opened: self._opened,
+            events.Addresses: self._addresses,
+            events.Checked: self._checked,
+            events.Ended: self._ended,
+            events.Closed: self._closed,
+            events.Exited: self._exited,
         }
 
-    def take(self, event: wire.Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Pass on what ``event`` tells."""
         self._handlers[type(event)](event)  # type: ignore[operator]
 
@@ -72,7 +72,7 @@ class Flows:
             self._recalled(key)
 
     def _recalled(
-        self, key: int, directions: Sequence[Direction] = wire.DIRECTIONS
+        self, key: int, directions: Sequence[Direction] = events.DIRECTIONS
     ) -> Connection | None:
         """Return a connection with its lanes taken back, so that it tells how far it got."""
         connection = self._connections.get(key)
@@ -87,7 +87,7 @@ class Flows:
                     self._listener.passed(count, lane.last_ns)
         return connection
 
-    def _opened(self, event: wire.Opened) -> None:
+    def _opened(self, event: events.Opened) -> None:
         process = Process(event.pid, event.comm, event.uid)
         if self._processes.get(event.pid) == process:  # exec and setuid change it
             process = self._processes[event.pid]
@@ -108,7 +108,7 @@ class Flows:
         self._connections[event.connection] = connection
         self._listener.opened(connection, event.time_ns)
 
-    def _id(self, event: wire.Opened) -> str:
+    def _id(self, event: events.Opened) -> str:
         """Return an id that no other connection has: where one was recorded, that."""
         name = event.name
         while name is None or name in self._names:  # captures may have been put together
@@ -118,7 +118,7 @@ class Flows:
             self._names.add(name)
         return name
 
-    def _data(self, event: wire.Data) -> None:
+    def _data(self, event: events.Data) -> None:
         direction = event.direction
         connection = self._recalled(event.connection, (direction,))
         if connection is None:  # behind its process's end; nothing can follow there
@@ -160,13 +160,13 @@ class Flows:
             Chunk(connection, direction, time_ns, tid, position, b"", missing, cause)
         )
 
-    def _addresses(self, event: wire.Addresses) -> None:
+    def _addresses(self, event: events.Addresses) -> None:
         connection = self._connections.get(event.connection)
         if connection is not None:
             connection.local = event.local
             connection.remote = event.remote
 
-    def _checked(self, event: wire.Checked) -> None:
+    def _checked(self, event: events.Checked) -> None:
         connection = self._recalled(event.connection)
         if connection is None:
             return
@@ -176,7 +176,7 @@ class Flows:
         ):
             self._lose_until(connection, direction, position, LossCause.RING_FULL, event.time_ns, 0)
 
-    def _ended(self, event: wire.Ended) -> None:
+    def _ended(self, event: events.Ended) -> None:
         connection = self._recalled(event.connection)
         if connection is None:
             return
@@ -185,11 +185,11 @@ class Flows:
         )
         self._listener.ended(connection, event.direction, event.time_ns)
 
-    def _closed(self, event: wire.Closed) -> None:
-        self._checked(wire.Checked(*event))
+    def _closed(self, event: events.Closed) -> None:
+        self._checked(events.Checked(*event))
         self._close(event.connection, event.time_ns)
 
-    def _exited(self, event: wire.Exited) -> None:
+    def _exited(self, event: events.Exited) -> None:
         self._processes.pop(event.pid, None)
         for key, connection in list(self._connections.items()):
             if connection.process.pid == event.pid:
@@ -203,4 +203,4 @@ class Flows:
 
 
 def _lane_key(key: int, direction: Direction) -> int:
-    return lane_key(key, wire.DIRECTIONS.index(direction))
+    return lane_key(key, events.DIRECTIONS.index(direction))

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sslsniff.lanes import Aliases, Lanes, lane_key
-from sslsniff.model import Direction
-from sslsniff.wire import (
+from sslsniff.events import (
     DIRECTIONS,
     Addresses,
     Checked,
@@ -31,6 +29,8 @@ from sslsniff.wire import (
     Record,
     SocketGone,
 )
+from sslsniff.lanes import Aliases, Lanes, lane_key
+from sslsniff.model import Direction
 
 WAIT_NS = 100_000_000
 MOST_HELD_BYTES = 1 << 20

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from sslsniff import nulltls, segments
 from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.decoders.messages import Side
+from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
 from sslsniff.ordering import Ordering
 from sslsniff.packets import ACK, FIN, RST, SYN
 from sslsniff.reassembly import Early, Piece, Reassembler
 from sslsniff.segments import Segment
-from sslsniff.wire import Addresses, Closed, Data, Ended, Event, Opened
 
 
 class Tag(NamedTuple):

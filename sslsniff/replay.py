@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from sslsniff import pcap, pcapng, segments
 from sslsniff.annotations import Described, parse
 from sslsniff.errors import CaptureFileError
+from sslsniff.events import Event, IsOver, never
 from sslsniff.inputs import Input, open_input
 from sslsniff.lanes import Lanes
 from sslsniff.model import Loss, NotProbed
@@ -22,8 +23,6 @@ from sslsniff.pcap_reader import PcapReader, is_pcap
 from sslsniff.reassembly import Early
 from sslsniff.recorded import Recorded, Tag, TcpConnection
 from sslsniff.segments import End
-from sslsniff.source import IsOver, never
-from sslsniff.wire import Event
 
 MOST_CONNECTIONS = 65536
 """When more are open, the oldest counts as closed."""

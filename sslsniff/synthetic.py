@@ -10,13 +10,13 @@ from sslsniff import nulltls
 from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost
 from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
+from sslsniff.events import DIRECTIONS
 from sslsniff.lanes import Lane
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 from sslsniff.packets import ACK, DATA_END, FIN, SYN, Sender, connect, header_end
 from sslsniff.packing import KEPT_SHAPES, End, Pair, Shape
 from sslsniff.pcap import Origin, PacketWriter
 from sslsniff.records import Records
-from sslsniff.wire import DIRECTIONS
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins behind it."""

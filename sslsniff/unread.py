@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from sslsniff import wire
+from sslsniff import events, wire
 from sslsniff.model import LossCause
 from sslsniff.records import BUSY, DISCARDED, HEADER_BYTES, Records
 
@@ -14,7 +14,7 @@ _Runs = dict[tuple[int, int], tuple[int, int, int, int]]
 
 def skip_plaintext(
     records: Records, clock_offset_ns: int, is_over: Callable[[], bool]
-) -> Iterator[wire.Record]:
+) -> Iterator[events.Record]:
     """Yield what ``records`` tell; of plaintext only how many bytes are lost, run after run.
 
     Stops where it ``is_over``: ``records`` then say how far it got. It takes 1 us a record.
@@ -53,14 +53,14 @@ def _skip_run(records: Records, runs: _Runs) -> bool:
     return at > start
 
 
-def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[wire.Data]:
+def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[events.Data]:
     """Take the runs out; yield each as plaintext that is not there."""
     for (connection, direction), (first, last, tid, time_ns) in runs.items():
-        yield wire.Data(
+        yield events.Data(
             time_ns + clock_offset_ns,
             tid,
             connection,
-            wire.DIRECTIONS[direction],
+            events.DIRECTIONS[direction],
             first,
             last - first,
             b"",

@@ -8,133 +8,24 @@ same events.
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
+from sslsniff.events import (
+    DIRECTIONS,
+    Addresses,
+    Closed,
+    Data,
+    Ended,
+    Exited,
+    LeftOut,
+    Opened,
+    Paired,
+    Record,
+    SocketGone,
+)
 from sslsniff.lanes import Aliases, Lane, Lanes
-from sslsniff.model import Address, Direction, LossCause
+from sslsniff.model import Address, LossCause
 from sslsniff.records import DISCARDED, HEADER_BYTES, Records
-
-
-class Opened(NamedTuple):
-    """A connection seen for the first time, or again after its announcement was lost.
-
-    ``connection`` is unique within one capture; its positions count from 0, the first byte
-    after the probes were placed. ``library`` indexes the source's table of library
-    names. ``object_address`` is the TLS library's object in the process. ``name`` is the
-    connection's id in the capture that recorded it. ``half``: it is but this direction of a
-    connection, whose other half is announced on its own (``halves`` puts them together).
-    """
-
-    time_ns: int
-    tid: int
-    connection: int
-    pid: int
-    uid: int | None
-    comm: str
-    library: int
-    role: Side | None
-    from_start: bool
-    tls_version: str | None = None
-    alpn: str | None = None
-    sni: str | None = None
-    cipher: str | None = None
-    object_address: int = 0
-    name: str | None = None
-    tls: bool = True
-    half: Direction | None = None
-
-
-class Data(NamedTuple):
-    """Plaintext at ``position`` of its direction.
-
-    The event stands for ``span`` bytes; where ``data`` is shorter, ``cut`` says why.
-    """
-
-    time_ns: int
-    tid: int
-    connection: int
-    direction: Direction
-    position: int
-    span: int
-    data: bytes
-    cut: LossCause | None = None
-
-
-class Addresses(NamedTuple):
-    """The socket of a connection became known, or was found to be another.
-
-    ``socket`` tells it from all others that are open; 0 where that is unknown.
-    """
-
-    time_ns: int
-    connection: int
-    local: Address
-    remote: Address
-    socket: int = 0
-
-
-class Checked(NamedTuple):
-    """So many bytes have passed on a connection that is still open; told at a capture's end."""
-
-    time_ns: int
-    connection: int
-    read_position: int
-    write_position: int
-
-
-class Ended(NamedTuple):
-    """One side said that it sends no more: nothing follows ``position`` in this direction."""
-
-    time_ns: int
-    connection: int
-    direction: Direction
-    position: int
-
-
-class Closed(NamedTuple):
-    """A connection ended after so many bytes in each direction."""
-
-    time_ns: int
-    connection: int
-    read_position: int
-    write_position: int
-
-
-class Exited(NamedTuple):
-    """A process ended or replaced its program: its connections are gone."""
-
-    time_ns: int
-    pid: int
-
-
-class Paired(NamedTuple):
-    """Two halves are of one connection."""
-
-    time_ns: int
-    writes: int
-    reads: int
-
-
-class SocketGone(NamedTuple):
-    """A socket that halves used is no more, and so their connection."""
-
-    time_ns: int
-    socket: int
-
-
-class LeftOut(NamedTuple):
-    """A half is of a connection that sampling leaves out: what it told does not count."""
-
-    time_ns: int
-    connection: int
-
-
-Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
-"""What is told of connections."""
-
-Record = Event | Paired | SocketGone | LeftOut
-"""What the kernel tells, also of halves of connections."""
 
 DATA_KIND = 2
 HEADER = struct.Struct("<HBBIQQ")
@@ -151,9 +42,6 @@ EXITED = struct.Struct("<HBBIQQI4x")
 PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
-
-DIRECTIONS = (Direction.READ, Direction.WRITE)
-"""By their numbers in ``bpf/event.h``."""
 
 _HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)

@@ -12,7 +12,7 @@ import h2.config
 import h2.connection
 import h2.events
 
-from sslsniff import wire
+from sslsniff import events
 from sslsniff.decoders.messages import Side
 from sslsniff.flows import Flows
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Process
@@ -254,7 +254,7 @@ def http2_steps(requests: int, body: bytes, first_path: str = "") -> list[Step]:
     return steps
 
 
-def events_of(raw: bytes) -> tuple[list[wire.Event], ReplaySource]:
+def events_of(raw: bytes) -> tuple[list[events.Event], ReplaySource]:
     """Return the events of a capture held in memory."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(raw)

@@ -1,6 +1,6 @@
 """Positions -> chunks and losses."""
 
-from sslsniff import wire
+from sslsniff import events
 from sslsniff.decoders.messages import Side
 from sslsniff.flows import Flows
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
@@ -26,18 +26,18 @@ class Recorder:
         self.seen.append("closed")
 
 
-def opened(connection: int = 1, pid: int = 7) -> wire.Opened:
-    return wire.Opened(0, pid, connection, pid, 0, "demo", 0, Side.CLIENT, True)
+def opened(connection: int = 1, pid: int = 7) -> events.Opened:
+    return events.Opened(0, pid, connection, pid, 0, "demo", 0, Side.CLIENT, True)
 
 
-def data(position: int, payload: bytes, span: int = 0, **more: object) -> wire.Data:
+def data(position: int, payload: bytes, span: int = 0, **more: object) -> events.Data:
     fields = {"cut": None, "direction": Direction.READ, **more}
-    return wire.Data(
+    return events.Data(
         5, 7, 1, fields["direction"], position, span or len(payload), payload, fields["cut"]
     )  # type: ignore[arg-type]
 
 
-def run(*events: wire.Event) -> Recorder:
+def run(*events: events.Event) -> Recorder:
     recorder = Recorder()
     flows = Flows(["openssl"], recorder)
     for event in events:
@@ -51,7 +51,7 @@ def test_directions_are_counted_apart() -> None:
         data(0, b"abc"),
         data(0, b"xy", direction=Direction.WRITE),
         data(3, b"d"),
-        wire.Closed(9, 1, 4, 2),
+        events.Closed(9, 1, 4, 2),
     )
     assert recorder.seen == [
         "opened",
@@ -89,14 +89,14 @@ def test_a_call_without_bytes_is_a_loss() -> None:
 
 
 def test_what_was_lost_before_the_end_is_told() -> None:
-    for end in (wire.Closed(9, 1, 3, 4), wire.Checked(9, 1, 3, 4)):
+    for end in (events.Closed(9, 1, 3, 4), events.Checked(9, 1, 3, 4)):
         recorder = run(opened(), data(0, b"abc"), end)
         assert recorder.seen[2] == (Direction.WRITE, 4, (4, LossCause.RING_FULL))
-        assert recorder.seen[3:] == (["closed"] if isinstance(end, wire.Closed) else [])
+        assert recorder.seen[3:] == (["closed"] if isinstance(end, events.Closed) else [])
 
 
 def test_one_direction_may_end_before_the_other() -> None:
-    recorder = run(opened(), data(0, b"abc"), wire.Ended(9, 1, Direction.READ, 5))
+    recorder = run(opened(), data(0, b"abc"), events.Ended(9, 1, Direction.READ, 5))
     assert recorder.seen[2:] == [
         (Direction.READ, 5, (2, LossCause.RING_FULL)),
         ("ended", Direction.READ),
@@ -104,28 +104,28 @@ def test_one_direction_may_end_before_the_other() -> None:
 
 
 def test_a_process_takes_its_connections_along() -> None:
-    recorder = run(opened(1, 7), opened(2, 8), wire.Exited(9, 7), opened(3, 8))
+    recorder = run(opened(1, 7), opened(2, 8), events.Exited(9, 7), opened(3, 8))
     assert recorder.seen == ["opened", "opened", "closed", "opened"]
     assert [each.id for each in recorder.connections] == ["7-1", "8-2", "8-3"]
 
 
 def test_addresses_fill_in() -> None:
     local, remote = Address("127.0.0.1", 4000), Address("127.0.0.1", 443)
-    recorder = run(opened(), wire.Addresses(1, 1, local, remote))
+    recorder = run(opened(), events.Addresses(1, 1, local, remote))
     [connection] = recorder.connections
     assert (connection.client, connection.server) == (local, remote)
 
 
 def test_news_of_unknown_connections_are_ignored() -> None:
-    recorder = run(data(0, b"x"), wire.Closed(1, 1, 1, 1), wire.Checked(1, 1, 1, 1))
-    recorder.seen += run(wire.Ended(1, 1, Direction.READ, 1)).seen
+    recorder = run(data(0, b"x"), events.Closed(1, 1, 1, 1), events.Checked(1, 1, 1, 1))
+    recorder.seen += run(events.Ended(1, 1, Direction.READ, 1)).seen
     assert recorder.seen == []
 
 
 def test_recorded_connection_keeps_its_id() -> None:
     recorded = opened(1)._replace(name="7-42")
     again = opened(2)._replace(name="7-42")  # of another capture that was put into the same file
-    recorder = run(recorded, wire.Closed(9, 1, 0, 0), opened(3), again)
+    recorder = run(recorded, events.Closed(9, 1, 0, 0), opened(3), again)
     ids = [connection.id for connection in recorder.connections]
     assert ids[0] == "7-42"
     assert len(set(ids)) == 3

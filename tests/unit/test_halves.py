@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import wire
+from sslsniff import events
 from sslsniff.flows import Flows
 from sslsniff.halves import MOST_HELD_BYTES, WAIT_NS, Halves
 from sslsniff.model import Address, Chunk, Connection, Direction
@@ -18,23 +18,23 @@ SOCKET, OTHER = 0xA000, 0xB000
 CLIENT, SERVER = Address("192.0.2.1", 4000), Address("192.0.2.2", 443)
 
 
-def opened(number: int, half: Direction | None, time_ns: int = 0, **facts: object) -> wire.Opened:
-    event = wire.Opened(time_ns, 7, number, 70, 0, "app", 0, None, from_start=True, half=half)
+def opened(number: int, half: Direction | None, time_ns: int = 0, **facts: object) -> events.Opened:
+    event = events.Opened(time_ns, 7, number, 70, 0, "app", 0, None, from_start=True, half=half)
     return event._replace(**facts)
 
 
-def data(number: int, half: Direction, position: int, told: bytes, time_ns: int = 0) -> wire.Data:
-    return wire.Data(time_ns, 7, number, half, position, len(told), told)
+def data(number: int, half: Direction, position: int, told: bytes, time_ns: int = 0) -> events.Data:
+    return events.Data(time_ns, 7, number, half, position, len(told), told)
 
 
-def addresses(number: int, socket: int = SOCKET, port: int = 4000) -> wire.Addresses:
-    return wire.Addresses(1, number, CLIENT._replace(port=port), SERVER, socket)
+def addresses(number: int, socket: int = SOCKET, port: int = 4000) -> events.Addresses:
+    return events.Addresses(1, number, CLIENT._replace(port=port), SERVER, socket)
 
 
 class Seen:
     """What a listener behind the halves was told of each connection."""
 
-    def __init__(self, *records: wire.Record) -> None:
+    def __init__(self, *records: events.Record) -> None:
         self.connections: list[Connection] = []
         self.closed_ones: list[Connection] = []
         self.chunks: list[Chunk] = []
@@ -42,12 +42,12 @@ class Seen:
         self._flows = Flows(["rustls"], self)
         self.take(*records)
 
-    def take(self, *records: wire.Record) -> "Seen":
+    def take(self, *records: events.Record) -> "Seen":
         for record in records:
             self.tell(self.halves.take(record))
         return self
 
-    def tell(self, events: Iterable[wire.Event]) -> None:
+    def tell(self, events: Iterable[events.Event]) -> None:
         for event in events:
             assert getattr(event, "half", None) is None
             self._flows.take(event)
@@ -97,27 +97,27 @@ def test_a_clients_request_waits_for_its_socket() -> None:
     seen.take(*WRITES[2:], *READS)
     assert_one(seen)
     assert (seen.only.local, seen.only.remote) == (CLIENT, SERVER)
-    seen.take(wire.SocketGone(9, SOCKET))
+    seen.take(events.SocketGone(9, SOCKET))
     assert seen.closed_ones == [seen.only]
 
 
 @given(st.lists(st.booleans(), max_size=len(WRITES) + len(READS)), st.integers(0, 8))
 def test_any_interleaving_gives_the_same(turns: list[bool], paired_at: int) -> None:
     """By their socket, or also as a pair; each half's own events are in order."""
-    writes, reads, records = WRITES.copy(), READS.copy(), list[wire.Record]()
+    writes, reads, records = WRITES.copy(), READS.copy(), list[events.Record]()
     for is_write in turns:
         if first := writes if is_write else reads:
             records.append(first.pop(0))
     records += writes + reads
     assert_one(Seen(*records))
-    records.insert(paired_at, wire.Paired(2, W, R))
+    records.insert(paired_at, events.Paired(2, W, R))
     assert_one(Seen(*records))
-    without_sockets = [each for each in records if not isinstance(each, wire.Addresses)]
+    without_sockets = [each for each in records if not isinstance(each, events.Addresses)]
     assert_one(Seen(*without_sockets))
 
 
 def test_new_keys_go_on_in_the_same_connection() -> None:
-    seen = Seen(*WRITES, *READS, wire.Closed(5, W, 0, 5))
+    seen = Seen(*WRITES, *READS, events.Closed(5, W, 0, 5))
     seen.take(opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b" HTTP/1.1"))
     seen.take(opened(R2, READ), data(R2, READ, 0, b"!"), addresses(R2))
     assert seen.passed(seen.only, WRITE) == b"GET / HTTP/1.1"
@@ -126,7 +126,7 @@ def test_new_keys_go_on_in_the_same_connection() -> None:
 
 
 def test_what_a_half_told_is_forgotten_where_it_is_left_out() -> None:
-    seen = Seen(*WRITES[:2], wire.LeftOut(2, W), wire.Closed(5, W, 0, 4))
+    seen = Seen(*WRITES[:2], events.LeftOut(2, W), events.Closed(5, W, 0, 4))
     seen.tell(seen.halves.release())
     assert not seen.connections
     seen.take(*WRITES[:2])  # its next socket is one that is not left out
@@ -137,29 +137,29 @@ def test_what_a_half_told_is_forgotten_where_it_is_left_out() -> None:
 def test_a_half_that_was_shown_already_ends_where_it_is_left_out() -> None:
     seen = Seen(*WRITES[:2])
     seen.tell(seen.halves.release())
-    seen.take(wire.LeftOut(2, W))
+    seen.take(events.LeftOut(2, W))
     assert seen.closed_ones == [seen.only]
     assert seen.passed(seen.only, WRITE) == b"GET "
 
 
 def test_a_half_that_is_left_out_leaves_its_connection_as_it_was() -> None:
-    seen = Seen(*WRITES, *READS, wire.LeftOut(2, W), data(R, READ, 6, b"!"))
+    seen = Seen(*WRITES, *READS, events.LeftOut(2, W), data(R, READ, 6, b"!"))
     assert seen.passed(seen.only, READ) == b"200 OK!"
     assert not seen.closed_ones
 
 
 def test_a_loss_behind_the_last_event_is_told() -> None:
-    seen = Seen(*WRITES, *READS, wire.Closed(5, W, 0, 8), wire.Closed(5, R, 6, 0))
+    seen = Seen(*WRITES, *READS, events.Closed(5, W, 0, 8), events.Closed(5, R, 6, 0))
     assert seen.only.missing_bytes == 3
     assert not seen.closed_ones
-    seen.take(wire.SocketGone(9, SOCKET))
+    seen.take(events.SocketGone(9, SOCKET))
     assert seen.closed_ones == [seen.only]
     assert (seen.only.bytes_written, seen.only.bytes_read) == (8, 6)
 
 
 def test_positions_at_the_captures_end_are_those_of_the_connection() -> None:
     seen = Seen(*WRITES, opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b"abc"))
-    seen.take(wire.Checked(5, W2, 0, 7), wire.Checked(5, W, 0, 5))
+    seen.take(events.Checked(5, W2, 0, 7), events.Checked(5, W, 0, 5))
     assert seen.only.missing_bytes == 4
     assert seen.only.bytes_written == 12
 
@@ -178,7 +178,7 @@ def test_a_half_without_a_socket_is_shown_in_the_end() -> None:
     assert not seen.connections
     seen.tell(seen.halves.release(WAIT_NS))
     assert seen.passed(seen.only, WRITE) == b"GET "
-    seen.take(wire.Paired(2, W, R), READS[0], *READS[2:], *WRITES[2:])
+    seen.take(events.Paired(2, W, R), READS[0], *READS[2:], *WRITES[2:])
     assert_one(seen)
 
 
@@ -190,7 +190,7 @@ def test_not_more_is_held_than_allowed() -> None:
 
 
 def test_what_waits_is_told_before_its_end() -> None:
-    for end in (wire.Closed(5, W, 0, 4), wire.Exited(5, 70)):
+    for end in (events.Closed(5, W, 0, 4), events.Exited(5, 70)):
         seen = Seen(*WRITES[:2], end)
         assert seen.passed(seen.only, WRITE) == b"GET "
         assert seen.closed_ones == [seen.only]
@@ -207,14 +207,14 @@ def test_a_half_that_was_on_a_wrong_socket_goes_to_the_right_one() -> None:
 
 
 def test_a_pair_stays_together_when_its_socket_is_another() -> None:
-    seen = Seen(*WRITES, *READS, wire.Paired(2, W, R), addresses(W, OTHER, 4001))
+    seen = Seen(*WRITES, *READS, events.Paired(2, W, R), addresses(W, OTHER, 4001))
     assert seen.only.local == CLIENT._replace(port=4001)
     seen.take(data(R, READ, 6, b"!"))
     assert seen.passed(seen.only, READ) == b"200 OK!"
 
 
 def test_one_that_was_joined_late_says_so() -> None:
-    seen = Seen(opened(W, WRITE), opened(R, READ, from_start=False), wire.Paired(2, W, R))
+    seen = Seen(opened(W, WRITE), opened(R, READ, from_start=False), events.Paired(2, W, R))
     assert not seen.only.from_start
 
 
@@ -224,19 +224,19 @@ def test_one_that_was_joined_late_says_so() -> None:
         opened(1, None),
         data(1, READ, 0, b"x"),
         addresses(1),
-        wire.Checked(5, 1, 1, 0),
-        wire.Ended(5, 1, READ, 1),
-        wire.Closed(5, 1, 1, 0),
-        wire.Exited(5, 70),
+        events.Checked(5, 1, 1, 0),
+        events.Ended(5, 1, READ, 1),
+        events.Closed(5, 1, 1, 0),
+        events.Exited(5, 70),
     ],
 )
-def test_whole_connections_pass(event: wire.Event) -> None:
+def test_whole_connections_pass(event: events.Event) -> None:
     assert list(Halves({}).take(event)) == [event]
 
 
 def test_nothing_is_kept_of_what_is_over() -> None:
     halves = Halves({})
-    for record in (*WRITES, *READS, wire.Paired(2, W, R), wire.SocketGone(9, SOCKET)):
+    for record in (*WRITES, *READS, events.Paired(2, W, R), events.SocketGone(9, SOCKET)):
         list(halves.take(record))
     kept = {name: each for name, each in vars(halves).items() if isinstance(each, dict)}
     assert kept.pop("_handlers")

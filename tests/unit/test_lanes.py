@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import wire
+from sslsniff import events, wire
 from sslsniff.flows import Flows
 from sslsniff.halves import Halves
 from sslsniff.lanes import Lanes, lane_key
@@ -290,7 +290,7 @@ def test_lanes_that_are_taken_back_forget_their_key() -> None:
     flows = Flows(["openssl"], Tracer([Totals()]), lanes)
     flows.take(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
     lanes[lane_key(1, 1)] = taker
-    flows.take(wire.Closed(5, 1, 0, 0))
+    flows.take(events.Closed(5, 1, 0, 0))
     assert taker.did == ["recalled"]
 
 
@@ -304,6 +304,6 @@ def test_lanes_forget_the_key_of_a_half_that_is_no_more() -> None:
     list(halves.release())
     assert halves.aliases == {lane_key(9, 1): lane_key(-1, 1)}
     assert taker.did == []
-    list(halves.take(wire.Closed(5, 9, 0, 1)))
+    list(halves.take(events.Closed(5, 9, 0, 1)))
     assert taker.did == ["recalled"]
     assert not halves.aliases

@@ -14,9 +14,9 @@ from scapy.utils import wrpcap
 
 from sslsniff import replay as replay_module
 from sslsniff.decoders.messages import Side
+from sslsniff.events import Addresses, Closed, Data, Event, Opened
 from sslsniff.pcapng import SECTION, PcapngReader
 from sslsniff.replay import ReplaySource
-from sslsniff.wire import Addresses, Closed, Data, Event, Opened
 from tests.unit.captures import READ, WRITE, answer, get, tshark_values
 from tests.unit.foreign import FAR, NEAR, Wire
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from sslsniff import tables, wire
+from sslsniff import events, tables, wire
 from sslsniff.decoders.messages import Side
 from sslsniff.kernel.libbpf import OBJECT
 from sslsniff.model import Address, Direction, LossCause
@@ -113,7 +113,7 @@ def test_numbers_are_those_of_the_source() -> None:
 
 def test_data_is_parsed() -> None:
     record = wire.DATA.pack(2, 1, 1, 77, 1000, 42, 5, 9, 4, 100, 5) + b"abcd" + b"junk"
-    assert wire.parse(memoryview(record), 10**18) == wire.Data(
+    assert wire.parse(memoryview(record), 10**18) == events.Data(
         10**18 + 1000, 77, 42, Direction.WRITE, 5, 9, b"abcd", LossCause.CALL_LIMIT
     )
 
@@ -124,7 +124,7 @@ def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
         *(1, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2, half),
         *(b"curl", b"h2 and what stood behind it", b"example.org", b"TLS_AES_128_GCM_SHA256"),
     )
-    assert wire.parse(memoryview(record), 0) == wire.Opened(
+    assert wire.parse(memoryview(record), 0) == events.Opened(
         time_ns=1000,
         tid=77,
         connection=42,
@@ -153,21 +153,21 @@ def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
 )
 def test_addresses_are_parsed(family: int, raw: bytes, shown: str) -> None:
     record = wire.ADDRESSES.pack(3, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw, 0xBEEF)
-    assert wire.parse(memoryview(record), 0) == wire.Addresses(
+    assert wire.parse(memoryview(record), 0) == events.Addresses(
         1000, 42, Address(shown, 4000), Address(shown, 443), 0xBEEF
     )
 
 
 def test_ends_and_pairs_are_parsed() -> None:
     ended = wire.ENDED.pack(6, 1, 0, 77, 1000, 42, 5)
-    assert wire.parse(memoryview(ended), 0) == wire.Ended(1000, 42, Direction.WRITE, 5)
+    assert wire.parse(memoryview(ended), 0) == events.Ended(1000, 42, Direction.WRITE, 5)
     closed = wire.CLOSED.pack(4, 0, 0, 77, 1000, 42, 5, 6)
-    assert wire.parse(memoryview(closed), 0) == wire.Closed(1000, 42, 5, 6)
+    assert wire.parse(memoryview(closed), 0) == events.Closed(1000, 42, 5, 6)
     paired = wire.PAIRED.pack(7, 0, 0, 77, 1000, 42, 43)
-    assert wire.parse(memoryview(paired), 0) == wire.Paired(1000, 42, 43)
+    assert wire.parse(memoryview(paired), 0) == events.Paired(1000, 42, 43)
     gone = wire.SOCKET_GONE.pack(8, 0, 0, 0, 1000, 0, 0xBEEF)
-    assert wire.parse(memoryview(gone), 0) == wire.SocketGone(1000, 0xBEEF)
+    assert wire.parse(memoryview(gone), 0) == events.SocketGone(1000, 0xBEEF)
     left_out = wire.LEFT_OUT.pack(9, 0, 0, 77, 1000, 42)
-    assert wire.parse(memoryview(left_out), 0) == wire.LeftOut(1000, 42)
+    assert wire.parse(memoryview(left_out), 0) == events.LeftOut(1000, 42)
     exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)
-    assert wire.parse(memoryview(exited), 0) == wire.Exited(1000, 70)
+    assert wire.parse(memoryview(exited), 0) == events.Exited(1000, 70)

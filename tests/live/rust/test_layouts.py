@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff import plan_cache, targets, wire
+from sslsniff import plan_cache, targets
 from sslsniff.attachments import Attachment
 from sslsniff.capture import LiveCapture
 from sslsniff.early_files import EarlyFiles
@@ -52,7 +52,7 @@ def test_what_does_not_hold_is_dropped(
         counts = [str(REQUESTS)] * CONNECTIONS
         run(PROGRAM, str(server.port), str(certificate.certificate), *counts)
         events = list(capture.finish())
-    connections = sum(isinstance(each, wire.Opened) for each in events)
+    connections = sum(isinstance(each, events.Opened) for each in events)
     if version == (0, 23):
         assert (connections, notes) == (CONNECTIONS, [])
     else:
