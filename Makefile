@@ -3,6 +3,7 @@
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
+CAPTURE_FILES := sslsniff/capture_files
 
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
@@ -43,7 +44,7 @@ lint: .cache/developer
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h sslsniff/*.c
+	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.c
 
 unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/go/tls
 	$(BIN)/pytest tests/unit tests/corpus tests/property
@@ -80,10 +81,10 @@ soak: .cache/bench-packages .cache/developer .cache/wheels rust
 format: .cache/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i bpf/*.c bpf/*.h sslsniff/*.c
+	$(BIN)/clang-format -i bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.c
 
 clean:
-	rm -rf .venv .cache bpf/*.bpf.o sslsniff/*.so build dist
+	rm -rf .venv .cache bpf/*.bpf.o $(CAPTURE_FILES)/libpacking.so build dist
 
 # Installs those of $(1) that are missing; asks the network only if one is.
 install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
@@ -142,10 +143,10 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(BIN)/pip install -q --disable-pip-version-check hatchling editables ziglang
 	@touch $@
 
-bpf/sslsniff.bpf.o sslsniff/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) sslsniff/packing.c .cache/build-tools
+bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) $(CAPTURE_FILES)/packing.c .cache/build-tools
 	$(BIN)/python bpf/build.py
 
-$(BIN)/sslsniff: bpf/sslsniff.bpf.o sslsniff/libpacking.so pyproject.toml
+$(BIN)/sslsniff: bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
 

@@ -20,7 +20,7 @@ from bench.rows import Row
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import MessageEnd, ResponseHead, Side
 from sslsniff.model import Address, Chunk, Connection, Direction, Process
-from sslsniff.sinks.pcap import PcapSink
+from sslsniff.sinks.capture_writer import PcapSink
 
 _EXCHANGES = 20_000
 _BODY_PIECES = 32_768

@@ -10,9 +10,9 @@ from pathlib import Path
 from bench.loads import own_folder
 from bench.rows import Row
 from bench.sniffer import Running
-from sslsniff.flows import Flows
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
-from sslsniff.replay import ReplaySource
+from sslsniff.tracing.flows import Flows
 from tests.live.load import Load, Passed, Receiver, held, told
 
 _PROGRAM = Path(__file__).parent.parent / "tests" / "programs" / "load.c"

@@ -16,7 +16,7 @@ from typing import IO
 
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, READY, SSLSNIFF, Running
-from sslsniff import procfs
+from sslsniff.kernel import procfs
 from tests.live.enclosure import enclosure, outer_pid
 
 TIMES = 10
@@ -33,20 +33,21 @@ times = {}
 def step(name, start):
     times[name] = 1000 * (now() - start)
 start = now(); import sslsniff.cli; step("import the command line", start)
-start = now(); from sslsniff.kernel import libbpf, loading; step("import the loader", start)
+start = now(); from sslsniff.kernel.loaders import libbpf, loading; step("import the loader", start)
 ring = 32 << 20
 start = now(); load = loading.Loading("auto", ring).result; loader = load()
 step("load and verify the BPF object", start)
-start = now(); import sslsniff.capture, sslsniff.outputs; step("import the rest (meanwhile)", start)
-from sslsniff import targets
+start = now(); from sslsniff.live import capture, early_files; import sslsniff.commands.chosen_sinks
+step("import the rest (meanwhile)", start)
+from sslsniff.live import targets
 scope = targets.Scope(pids=(int(sys.argv[1]),))
 start = now(); files = list(targets.candidates(scope)); step("find mapped files (meanwhile)", start)
-from sslsniff.planning.planning import Planning
+from sslsniff.probing.planning.planning import Planning
 with Planning() as planning:
     start = now(); plans = targets.plan_all(files, planning)
     step("plan probes, remembered (meanwhile)", start)
-capture = sslsniff.capture.LiveCapture(
-    sslsniff.capture.EarlyFiles(scope), load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
+capture = capture.LiveCapture(
+    early_files.EarlyFiles(scope), load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print
 )
 attach = loader.attach_uprobes
 spent = 0.0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * What the same source needs under bcc, in the place of kernel.h. bcc finds maps by its own macros and turns
- * method calls on them into helper calls; sslsniff/kernel/bcc_loader.py writes map_lookup(m, k) as m.lookup(k), and
+ * method calls on them into helper calls; sslsniff/kernel/loaders/bcc_loader.py writes map_lookup(m, k) as m.lookup(k), and
  * so on. The kernel's types come from its headers.
  */
 #ifndef SSLSNIFF_BCC_H

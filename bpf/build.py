@@ -1,4 +1,4 @@
-"""Compile what is not Python: the BPF object, and the library of ``sslsniff/packing.py``.
+"""Compile what is not Python: the BPF object, and the library of ``capture_files/packing.py``.
 
 A hatchling build hook, and a script for ``make``. The compiler is the one in the ``ziglang``
 package, so that building needs no system compiler and no kernel headers.
@@ -22,7 +22,7 @@ _LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC
 
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
-    "sslsniff/libpacking.so": (*_LIBRARY, "sslsniff/packing.c"),
+    "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
 }
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Where a probe finds the values of a call: data, which sslsniff/conventions.py packs into the attach cookie above the
+ * Where a probe finds the values of a call: data, which sslsniff/machine_code/conventions.py packs into the attach cookie above the
  * index of the layout. 0: as the calling convention has it. Kernels without cookies always have 0, and the verifier
  * drops what is for others.
  */

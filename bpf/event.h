@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The contract between the kernel side and sslsniff/wire.py: the records of the
+ * The contract between the kernel side and sslsniff/live/wire.py: the records of the
  * ring buffer. Plain C, fixed width, little padding, every layout asserted here;
  * tests/unit/test_wire.py compares wire.py with the built object's BTF.
  */

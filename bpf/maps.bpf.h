@@ -26,7 +26,7 @@ struct config {
 	u64 pid_namespace_inode;
 };
 
-/* Byte offsets in the library's SSL object, -1 where unknown; see sslsniff/layout.py. */
+/* Byte offsets in the library's SSL object, -1 where unknown; see sslsniff/probing/ssl_layout.py. */
 struct layout {
 	u32 library;
 	s32 server;
@@ -46,7 +46,7 @@ struct layout {
 	u32 tls_version; /* of all connections of this library's part; 0: its objects tell */
 };
 
-/* Where rustls keeps what, and how often that held; see sslsniff/plans/rustls.py. */
+/* Where rustls keeps what, and how often that held; see sslsniff/probing/plans/rustls_ciphers.py. */
 struct rustls_layout {
 	s32 application_data; /* the value of a type byte that says so; -1: there is no such layout */
 	s32 message_type;     /* in what is encrypted, whose plaintext stands at its beginning */

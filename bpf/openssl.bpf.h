@@ -2,7 +2,7 @@
  *
  * A connection's life in OpenSSL and in libraries with its interface (BoringSSL, LibreSSL). Its
  * reads and writes are in calls.bpf.h; which function carries which program is data:
- * sslsniff/plans/openssl.py.
+ * sslsniff/probing/plans/openssl.py.
  */
 
 /* SSL_new returned an object: whatever was known under its address is over. Only for libraries that do not call SSL_clear

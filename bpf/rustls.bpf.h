@@ -4,7 +4,7 @@
  * they exist in every build. Each works on a cipher object of one direction, which does not move but is
  * replaced when keys change: a half of a connection is such an object, from sequence number 0 on.
  *
- * Where things stand is data (sslsniff/plans/rustls.py), and checked at each record.
+ * Where things stand is data (sslsniff/probing/plans/rustls_ciphers.py), and checked at each record.
  */
 
 /* RFC 8446 section 5.1 allows 2^14 bytes of plaintext in a record, and section 5.2 256 more around it. */

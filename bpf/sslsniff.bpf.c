@@ -31,7 +31,7 @@
 #include "hold.bpf.h"
 #endif
 
-/* For the test that compares them with sslsniff/wire.py. */
+/* For the test that compares them with sslsniff/live/wire.py. */
 KEEP_TYPE(event_opened);
 KEEP_TYPE(event_data);
 KEEP_TYPE(event_addresses);

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from sslsniff.decoders.base import CLOSED, Decoder, Switch
 from sslsniff.decoders.chain import ChainSync
-from sslsniff.decoders.http1 import Http1
-from sslsniff.decoders.http1_head import find_start, parse_start_line, scan_rest
+from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.head import find_start, parse_start_line, scan_rest
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import (
     END_HEADERS,
@@ -24,9 +24,9 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
+from sslsniff.decoders.inner.websocket import WebSocket, chain_rule, frames_sender
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import Opaque
-from sslsniff.decoders.websocket import WebSocket, chain_rule, frames_sender
 
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]

@@ -8,23 +8,23 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from sslsniff import options as grammar
-from sslsniff import privileges
-from sslsniff.ending import Asked, OverdueError
+from sslsniff.commands import options as grammar
+from sslsniff.commands.ending import Asked, OverdueError
 from sslsniff.errors import NO_TIME, FilterError, KernelError, SslsniffError
 from sslsniff.escaping import escape
-from sslsniff.output import no_standard_output, open_standard
+from sslsniff.kernel import privileges
+from sslsniff.sinks.output_files import no_standard_output, open_standard
 
 if TYPE_CHECKING:
-    from sslsniff.command import HeldCommand
     from sslsniff.events import Source
-    from sslsniff.filters import Filter
-    from sslsniff.flows import Flows
-    from sslsniff.holder import Holder
+    from sslsniff.live.command import HeldCommand
+    from sslsniff.live.holder import Holder
     from sslsniff.model import Exchange
-    from sslsniff.parts import ReturnStyle
+    from sslsniff.probing.probe_set import ReturnStyle
     from sslsniff.redaction.rules import Rules
     from sslsniff.sinks.base import Sink
+    from sslsniff.sinks.filters import Filter
+    from sslsniff.tracing.flows import Flows
 
 _POLL_S = 0.1
 
@@ -109,14 +109,14 @@ def _live(given: list[str]) -> int:
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
-    from sslsniff.kernel.loading import Loading
-    from sslsniff.planning.process import PlanningProcess
+    from sslsniff.kernel.loaders.loading import Loading
+    from sslsniff.probing.planning.process import PlanningProcess
 
     process = PlanningProcess()  # as those above: before any thread is started
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
     # While the programs are loaded, new files are planned, and the rest is imported.
-    from sslsniff.early_files import EarlyFiles
-    from sslsniff.targets import Scope
+    from sslsniff.live.early_files import EarlyFiles
+    from sslsniff.live.targets import Scope
 
     scope = Scope(
         pids=pids,
@@ -128,8 +128,8 @@ def _live(given: list[str]) -> int:
     )
     files = EarlyFiles(scope, _return_style(options), process)
     files.find()
-    from sslsniff.capture import LiveCapture
-    from sslsniff.outputs import check_outputs, open_sinks
+    from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
+    from sslsniff.live.capture import LiveCapture
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
@@ -165,8 +165,9 @@ def _live(given: list[str]) -> int:
 
 def _return_style(options: argparse.Namespace) -> "ReturnStyle":
     """Return how returns are seen: as asked for, as far as this kernel and loader can do it."""
-    from sslsniff.kernel import loading, release
-    from sslsniff.parts import ReturnStyle
+    from sslsniff.kernel import release
+    from sslsniff.kernel.loaders import loading
+    from sslsniff.probing.probe_set import ReturnStyle
 
     style = ReturnStyle(options.returns)
     if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
@@ -181,14 +182,14 @@ def _return_style(options: argparse.Namespace) -> "ReturnStyle":
 
 def _hold(command: list[str]) -> "HeldCommand":
     """Start a command held: before any thread is started, as it forks."""
-    from sslsniff.command import HeldCommand
+    from sslsniff.live.command import HeldCommand
 
     return HeldCommand(command)
 
 
 def _start_holder() -> "Holder":
     """Start what traces processes: before any thread is started, as it forks."""
-    from sslsniff.holder import Holder
+    from sslsniff.live.holder import Holder
 
     return Holder()
 
@@ -211,19 +212,19 @@ def _seize(holder: "Holder", pids: Sequence[int], options: argparse.Namespace) -
 
 def _import_the_rest(options: argparse.Namespace) -> None:
     """Import what no probe should wait for (70 ms), but a command should, which fills the ring."""
-    import sslsniff.tracer
+    import sslsniff.tracing.tracer
 
     if options.pcap:
-        import sslsniff.sinks.pcap
+        import sslsniff.sinks.capture_writer
     if options.har:
-        import sslsniff.sinks.har  # noqa: F401
+        import sslsniff.sinks.har.archive  # noqa: F401
 
 
 def _read(given: list[str]) -> int:
     options = grammar.read_parser().parse(given)
     chosen = _filter(options.filter)
-    from sslsniff.outputs import check_outputs, open_sinks
-    from sslsniff.replay import ReplaySource
+    from sslsniff.capture_files.replay import ReplaySource
+    from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
@@ -242,7 +243,7 @@ def _filter(text: str | None) -> "Filter | None":
     """Return the filter asked for, before anything is opened for it."""
     if text is None:
         return None
-    from sslsniff.filters import parse
+    from sslsniff.sinks.filters import parse
 
     return parse(text)
 
@@ -250,7 +251,7 @@ def _filter(text: str | None) -> "Filter | None":
 def _list(given: list[str]) -> int:
     options = grammar.list_parser().parse(given)
     _require_standard_output()
-    from sslsniff.inventory import print_inventory
+    from sslsniff.commands.inventory import print_inventory
 
     return print_inventory(options.pid)
 
@@ -258,7 +259,7 @@ def _list(given: list[str]) -> int:
 def _symbols(given: list[str]) -> int:
     options = grammar.symbols_parser().parse(given)
     _require_standard_output()
-    from sslsniff.symbol_list import print_symbols_in_time
+    from sslsniff.commands.symbol_list import print_symbols_in_time
 
     return print_symbols_in_time(
         options.file, options.pattern, _note, as_json=options.json, mangled=options.mangled
@@ -268,7 +269,7 @@ def _symbols(given: list[str]) -> int:
 def _doctor(given: list[str]) -> int:
     options = grammar.doctor_parser().parse(given)
     _require_standard_output()
-    from sslsniff.doctor import print_report
+    from sslsniff.commands.doctor import print_report
 
     return print_report(as_json=options.json)
 
@@ -288,8 +289,10 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def _pump(source: "Source", sinks: "list[Sink]", options: argparse.Namespace, asked: Asked) -> None:
     """Move everything from the source to the sinks, until one of them ends or the user does."""
-    from sslsniff.flows import Flows
-    from sslsniff.tracer import Tracer  # with the decoders: 30 ms that no probe should wait for
+    from sslsniff.tracing.flows import Flows
+    from sslsniff.tracing.tracer import (
+        Tracer,  # with the decoders: 30 ms that no probe should wait for
+    )
 
     tracer = Tracer(
         sinks,
@@ -373,7 +376,7 @@ def _move(source: "Source", flows: "Flows", sinks: "list[Sink]", asked: Asked) -
 
 def _show_open(exchanges: "list[Exchange]", now_ns: int) -> None:
     """Tell of exchanges that have not ended: beside the output, which may be for programs."""
-    from sslsniff.sinks.lines import Lines, terminal_columns
+    from sslsniff.sinks.text.lines import Lines, terminal_columns
 
     _note(f"open exchanges: {len(exchanges)}")
     columns = terminal_columns(sys.stderr)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from sslsniff.decoders.messages import Side
-from sslsniff.lanes import Lanes
+from sslsniff.fast_path import Lanes
 from sslsniff.model import Address, Direction, Loss, LossCause, NotProbed
 
 
@@ -14,8 +14,8 @@ class Opened(NamedTuple):
     ``connection`` is unique within one capture; its positions count from 0, the first byte
     after the probes were placed. ``library`` indexes the source's table of library
     names. ``object_address`` is the TLS library's object in the process. ``name`` is the
-    connection's id in the capture that recorded it. ``half``: it is but this direction of a
-    connection, whose other half is announced on its own (``halves`` puts them together).
+    connection's id in the capture that recorded it. ``half``: it is only this direction of a
+    connection, whose other half is announced on its own (``rustls_connections`` joins them).
     """
 
     time_ns: int

@@ -5,11 +5,11 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 
-from sslsniff.flows import Flows
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Exchange
-from sslsniff.replay import ReplaySource
 from sslsniff.sinks.base import Sink
-from sslsniff.tracer import Tracer
+from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.tracer import Tracer
 
 
 def decode(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from sslsniff import targets
-from sslsniff.attachments import Attachment, Refusal
-from sslsniff.parts import ReturnStyle
-from sslsniff.planning.planning import Planning
+from sslsniff.live import targets
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.probe_set import ReturnStyle
 
 
 def plan_file(

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sslsniff.attachments import Attachment, make_attachment
-from sslsniff.elf import Elf
-from sslsniff.parts import Probe, ReturnStyle
-from sslsniff.sites import MACHINES, Cost, best_site
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.probe_sites import MACHINES, Cost, best_site
+from sslsniff.probing.attachments import Attachment, make_attachment
+from sslsniff.probing.probe_set import Probe, ReturnStyle
 from tests import libraries
 from tests.unit import test_aarch64, test_call_chains
 

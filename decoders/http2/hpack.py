@@ -21,7 +21,7 @@ from hpack.huffman_table import (
 )
 from hpack.table import HeaderTable
 
-from sslsniff.decoders.growth import RATIO
+from sslsniff.decoders.content.growth import RATIO
 from sslsniff.decoders.messages import Header, Omitted
 
 DEFAULT_TABLE = 4096

@@ -1,1 +1,1 @@
-"""What speaks to the kernel: loaders, the ring buffer, map events. Only here is ctypes."""
+"""What speaks to the kernel? Loaders, the ring buffer, /proc, capabilities. Only here is ctypes."""

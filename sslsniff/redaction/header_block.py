@@ -11,8 +11,8 @@ from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
 from sslsniff.decoders.http2.hpack import MAX_TABLE, STATIC, HpackError, read_integer, read_string
 from sslsniff.decoders.messages import Header
+from sslsniff.redaction.pending_bytes import BLANK
 from sslsniff.redaction.rules import Rules, Span
-from sslsniff.redaction.tape import BLANK
 
 _ENTRY_BYTES = 32  # what an entry counts beside its text (section 4.1)
 _SYMBOLS = {5: b"0", 6: b"-", 7: b"x", 8: BLANK}

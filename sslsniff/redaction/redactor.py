@@ -5,14 +5,14 @@ from typing import Protocol
 
 from sslsniff.decoders.detect import Detector, guess_sender
 from sslsniff.decoders.messages import Side
-from sslsniff.flows import Listener
-from sslsniff.lanes import Lane
+from sslsniff.fast_path import Lane
 from sslsniff.model import Chunk, Connection, Direction
-from sslsniff.redaction.http1 import Http1
-from sslsniff.redaction.http2 import Http2
+from sslsniff.redaction.http1_redactor import Http1
+from sslsniff.redaction.http2_redactor import Http2
+from sslsniff.redaction.pending_bytes import Tape
 from sslsniff.redaction.rules import Rules
-from sslsniff.redaction.tape import Tape
-from sslsniff.redaction.websocket import WebSocket
+from sslsniff.redaction.websocket_redactor import WebSocket
+from sslsniff.tracing.flows import Listener
 
 _UNDECIDED_BYTES = 64 << 10
 """What waits for a protocol to be recognised; the detector's search is bounded likewise."""
@@ -90,7 +90,7 @@ class _Undecided:
         self._detector.end(side)
 
     def give_up(self) -> None:
-        """See ``tape.Holder``."""
+        """See ``pending_bytes.Holder``."""
         self.gap(Side.CLIENT, 0)
 
     def release(self) -> list[tuple[Side, bytes, int]]:
@@ -251,8 +251,8 @@ class Redactor:
     """A ``flows.Listener`` that tells ``listener`` the same, with secrets blanked.
 
     Nothing passes that could not be looked into. Bytes wait while it is open what they are:
-    a head, a header block, a secret of at most 64 KiB; ``tape.HELD_BYTES`` in a direction, and
-    ``HELD_BYTES`` of all connections. Beyond, those that were idle longest are blanked.
+    a head, a header block, a secret of at most 64 KiB; ``pending_bytes.HELD_BYTES`` in a direction,
+    and ``HELD_BYTES`` of all connections. Beyond, those that were idle longest are blanked.
     """
 
     def __init__(self, listener: Listener, rules: Rules) -> None:

@@ -1,1 +1,1 @@
-"""Where decoded traffic goes: each sink shows or stores it in one form."""
+"""Where do results go? Text, JSON lines, HTTP Archives, capture files; and filters before them."""

@@ -1,7 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.lanes import Lane
+from sslsniff.fast_path import Lane
 from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.filters import Filter
 from sslsniff.model import (
     Chunk,
     Connection,
@@ -25,6 +24,7 @@ from sslsniff.model import (
     Wait,
 )
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.filters import Filter
 
 HELD_BYTES = 64 << 20
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sslsniff.decoders import grpc
+from sslsniff.decoders.inner import grpc
 from sslsniff.decoders.messages import (
     GrpcMessage,
     ServerSentEvent,
@@ -10,9 +10,9 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.model import Exchange
-from sslsniff.sinks import text
-from sslsniff.sinks.calls import Call
+from sslsniff.sinks.grpc_calls import Call
 from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
+from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
 
@@ -30,7 +30,7 @@ def message_object(exchange: Exchange | None, message: StreamMessage, schema: Sc
         "protocol": message.protocol,
         "stream": exchange.stream if exchange else None,
         **said,
-        "data": text.bytes_object(message.data, message.size),
+        "data": pieces.bytes_object(message.data, message.size),
         "missing_bytes": message.missing,
         "error": message.error,
         **({"truncated": True} if is_cut else {}),

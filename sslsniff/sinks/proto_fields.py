@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders import protobuf
+from sslsniff.decoders.inner import protobuf
+from sslsniff.decoders.inner.protobuf import Field
 from sslsniff.decoders.messages import GrpcMessage, Side
-from sslsniff.decoders.protobuf import Field
-from sslsniff.sinks import text
+from sslsniff.sinks.text import pieces
 
 Schema = Callable[[str | None, Side, bytes], Any]
 """Gives a message with its fields by name, in protobuf's JSON form, from the path of its call, who
@@ -49,7 +49,7 @@ def _value_text(field: Field) -> str:
     if isinstance(field.value, list):
         return _message_text(field.value)
     if isinstance(field.value, bytes):
-        return f'"<{text.size(len(field.value))}>"'
+        return f'"<{pieces.size(len(field.value))}>"'
     return json.dumps(field.value, ensure_ascii=False)
 
 
@@ -70,5 +70,5 @@ def _value_object(field: Field) -> Any:
     if isinstance(field.value, list):
         return _objects(field.value)
     if isinstance(field.value, bytes):
-        return text.bytes_object(field.value, len(field.value))
+        return pieces.bytes_object(field.value, len(field.value))
     return field.value

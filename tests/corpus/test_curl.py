@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from sslsniff.decoders import content
+from sslsniff.decoders.content import codings
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import (
     BodyData,
@@ -56,7 +56,7 @@ def shown_of(reply: bytes, method: bytes) -> list[bytes]:
     messages = decode(reply, method)
     body = body_of(messages)
     head = next((m for m in reversed(messages) if isinstance(m, ResponseHead)), None)
-    decoded = content.decode(body, head.headers if head else Headers())
+    decoded = codings.decode(body, head.headers if head else Headers())
     trailers = [field for m in messages if isinstance(m, MessageEnd) for field in m.trailers]
     lines = "".join(f"{name}: {value}\r\n" for name, value in trailers).encode()
     bodies = [body] if decoded.error else [decoded.data, body]

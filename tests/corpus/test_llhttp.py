@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.messages import (
     BodyData,
     Header,

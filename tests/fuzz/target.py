@@ -6,10 +6,10 @@ from collections.abc import Callable
 import atheris
 
 with atheris.instrument_imports(include=["sslsniff.decoders"]):
-    from sslsniff.decoders import charsets, content
-    from sslsniff.decoders.carried import Carried
+    from sslsniff.decoders.content import charsets, codings
     from sslsniff.decoders.detect import Detector, guess_sender, starts_message
     from sslsniff.decoders.http2.hpack import HpackDecoder
+    from sslsniff.decoders.inner.inner_protocols import Carried
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
 
 from sslsniff.decoders.base import Decoder
@@ -69,7 +69,7 @@ def _hpack(data: bytes) -> None:
 
 def _content(data: bytes) -> None:
     for coding in _CODINGS:
-        decoded = content.decode(data, Headers([("content-encoding", coding)]), max_bytes=100_000)
+        decoded = codings.decode(data, Headers([("content-encoding", coding)]), max_bytes=100_000)
         assert len(decoded.data) <= 100_000
         charsets.as_text(decoded.data)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
+from sslsniff.kernel import procfs
 from tests.live.late import Late
 from tests.live.load import Load
 from tests.live.sniffer import Sniffer, sniffing

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sslsniff import procfs
-from sslsniff.plans import PLANS
+from sslsniff.kernel import procfs
+from sslsniff.probing.plans import PLANS
 from tests.live.sniffer import PATIENCE_S
 from tests.mounts import apart
 

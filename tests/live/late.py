@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from sslsniff import procfs
+from sslsniff.kernel import procfs
 from tests.live.sniffer import PATIENCE_S
 
 Late = Callable[..., list[str]]

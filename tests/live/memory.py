@@ -4,9 +4,9 @@ import re
 import time
 from pathlib import Path
 
-from sslsniff.attachments import Attachment
-from sslsniff.kernel import loading
-from sslsniff.parts import ReturnStyle
+from sslsniff.kernel.loaders import loading
+from sslsniff.probing.attachments import Attachment
+from sslsniff.probing.probe_set import ReturnStyle
 from tests.live.sniffer import LOADER, PATIENCE_S
 from tests.planned import plan_file
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import targets
-from sslsniff.attachments import Attachment
-from sslsniff.capture import LiveCapture
-from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import KernelError
-from sslsniff.kernel import uprobe_multi
-from sslsniff.kernel.libbpf import LibbpfLoader
-from sslsniff.kernel.loader import Loader
-from sslsniff.probes import Planned, Probes
-from sslsniff.tables import Tables
+from sslsniff.kernel.loaders import uprobe_multi
+from sslsniff.kernel.loaders.libbpf import LibbpfLoader
+from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.live import targets
+from sslsniff.live.capture import LiveCapture
+from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.maps import Tables
+from sslsniff.live.probes import Planned, Probes
+from sslsniff.probing.attachments import Attachment
 from tests.live.checks import started
 from tests.live.memory import breakpoints
 from tests.live.sniffer import PATIENCE_S

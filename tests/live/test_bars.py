@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.flows import Flows
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
-from sslsniff.replay import ReplaySource
+from sslsniff.tracing.flows import Flows
 from tests.live import checks
 from tests.live.checks import Record, Sniff
 from tests.live.clients import next_line, say

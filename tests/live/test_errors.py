@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import targets
-from sslsniff.capture import LiveCapture
-from sslsniff.early_files import EarlyFiles
 from sslsniff.errors import KernelError
-from sslsniff.kernel.loading import Loading
-from sslsniff.kernel.mappings import Mappings
+from sslsniff.kernel.loaders.loading import Loading
+from sslsniff.kernel.mapping_events import Mappings
+from sslsniff.live import targets
+from sslsniff.live.capture import LiveCapture
+from sslsniff.live.early_files import EarlyFiles
 from tests.live import checks
 from tests.live.checks import connections, run, run_under
 from tests.live.load import Load, told

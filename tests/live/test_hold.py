@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
+from sslsniff.kernel import procfs
 from tests.live import checks, refusals
 from tests.live.checks import Ran, Sniff, assert_whole, connections, run_under, started
 from tests.live.clients import next_line, say

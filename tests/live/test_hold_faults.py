@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
-from sslsniff.holder import LONGEST_HOLD_S
+from sslsniff.kernel import procfs
+from sslsniff.live.holder import LONGEST_HOLD_S
 from tests.live.checks import started
 from tests.live.clients import Process, next_line, say
 from tests.live.late import Late, child, patiently, until_held, until_state

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import privileges, procfs
-from sslsniff.kernel import release, uprobe_multi
-from sslsniff.privileges import NEEDED, USEFUL
+from sslsniff.kernel import privileges, procfs, release
+from sslsniff.kernel.loaders import uprobe_multi
+from sslsniff.kernel.privileges import NEEDED, USEFUL
 from tests.live.checks import Sniff, assert_passed, assert_whole
 from tests.live.clients import ask, late_python_client, load_library
 from tests.live.late import child

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs, targets
-from sslsniff.capture import LiveCapture
-from sslsniff.early_files import EarlyFiles
-from sslsniff.kernel.libbpf import LibbpfLoader
+from sslsniff.kernel import procfs
+from sslsniff.kernel.loaders.libbpf import LibbpfLoader
+from sslsniff.live import targets
+from sslsniff.live.capture import LiveCapture
+from sslsniff.live.early_files import EarlyFiles
 from tests.live import checks
 from tests.live.checks import (
     Sniff,

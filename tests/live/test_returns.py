@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sslsniff.attachments import Attachment
-from sslsniff.parts import ReturnStyle
+from sslsniff.probing.attachments import Attachment
+from sslsniff.probing.probe_set import ReturnStyle
 from tests.live.checks import (
     Sniff,
     assert_passed,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
-from sslsniff.privileges import NEEDED
+from sslsniff.kernel import procfs
+from sslsniff.kernel.privileges import NEEDED
 from tests.live.checks import Sniff, assert_whole, connections, started
 from tests.live.clients import Process, next_line, say
 from tests.live.late import Late, patiently

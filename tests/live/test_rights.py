@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import targets
+from sslsniff.live import targets
 from tests.live.checks import run
 from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff.decoders.base import Decoder
 from sslsniff.decoders.detect import Detector, guess_sender, starts_message
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PING, PREFACE, SETTINGS
 from sslsniff.decoders.http2.hpack import HpackDecoder

@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from unicorn import x86_const
 
-from sslsniff.dataflow import Flow
-from sslsniff.elf import Elf
-from sslsniff.instructions import ARGUMENTS
-from sslsniff.known_values import Argument
-from sslsniff.operations import Code, Kind
-from sslsniff.pairs import Leave, Needs, Pair, find_pair
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.instructions import ARGUMENTS
+from sslsniff.machine_code.known_values import Argument
+from sslsniff.machine_code.operations import Code, Kind
+from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
 from tests.unit import encodings, test_call_chains
 from tests.unit.encodings import AT

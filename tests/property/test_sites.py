@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import arm64_const, x86_const
 
-from sslsniff import aarch64, instructions, sites
-from sslsniff.elf import Elf
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code import aarch64, instructions, probe_sites
 from tests import libraries
 from tests.unit import encodings, test_aarch64, test_sites
 from tests.unit import encodings_aarch64 as words
@@ -29,7 +29,7 @@ class Machine(NamedTuple):
     """
 
     kind: tuple[int, int]
-    rules: sites.Machine
+    rules: probe_sites.Machine
     numbers: dict[str, int]
     stack: str
     back: str | None
@@ -37,7 +37,7 @@ class Machine(NamedTuple):
 
 X86_64 = Machine(
     kind=(unicorn.UC_ARCH_X86, unicorn.UC_MODE_64),
-    rules=sites.MACHINES["x86-64"],
+    rules=probe_sites.MACHINES["x86-64"],
     numbers={
         name: getattr(x86_const, f"UC_X86_REG_{name.upper()}")
         for name in (*instructions.ARGUMENTS, "rsp", "rax")
@@ -47,7 +47,7 @@ X86_64 = Machine(
 )
 AARCH64 = Machine(
     kind=(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM),
-    rules=sites.MACHINES["aarch64"],
+    rules=probe_sites.MACHINES["aarch64"],
     numbers={
         name: getattr(arm64_const, f"UC_ARM64_REG_{name.upper()}")
         for name in (*(f"x{number}" for number in range(31)), "sp")
@@ -164,7 +164,9 @@ def addresses() -> Iterator[int]:
 def assert_site_serves(
     machine: Machine, code: bytes, address: int, needed: tuple[str, ...], *, with_return: bool
 ) -> None:
-    site = sites.best_site(code, address, needed, with_return=with_return, machine=machine.rules)
+    site = probe_sites.best_site(
+        code, address, needed, with_return=with_return, machine=machine.rules
+    )
     assert site is not None
     passing = run(machine, code, address, site.address, list(addresses()), to_site=True)
     assert_same(passing, {*needed, *(machine.rules.by_return if with_return else ())})
@@ -197,7 +199,7 @@ def test_real_functions_of_aarch64(series: str, name: str, with_return: bool) ->
 def test_made_up_functions(
     code: bytes, arguments: list[int], needed: set[str], with_return: bool
 ) -> None:
-    site = sites.best_site(code, encodings.AT, needed, with_return=with_return)
+    site = probe_sites.best_site(code, encodings.AT, needed, with_return=with_return)
     if site is not None:
         passing = run(X86_64, code, encodings.AT, site.address, arguments, to_site=False)
         assert_same(passing, needed | ({"rsp"} if with_return else set()))
@@ -214,7 +216,7 @@ def test_made_up_functions_of_aarch64(
 ) -> None:
     code = b"".join(pieces) + words.RET
     rules = AARCH64.rules
-    site = sites.best_site(code, words.AT, needed, with_return=with_return, machine=rules)
+    site = probe_sites.best_site(code, words.AT, needed, with_return=with_return, machine=rules)
     if site is not None:
         passing = run(AARCH64, code, words.AT, site.address, arguments, to_site=False)
         assert_same(passing, needed | ({*rules.by_return} if with_return else set()))

@@ -13,11 +13,11 @@ import h2.connection
 import h2.events
 
 from sslsniff import events
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.decoders.messages import Side
-from sslsniff.flows import Flows
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Process
-from sslsniff.replay import ReplaySource
-from sslsniff.sinks.pcap import PcapSink
+from sslsniff.sinks.capture_writer import PcapSink
+from sslsniff.tracing.flows import Flows
 
 READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789

@@ -6,8 +6,8 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap, wrpcapng
 
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.events import Event
-from sslsniff.replay import ReplaySource
 
 NEAR, FAR = ("192.0.2.1", 40000), ("198.51.100.2", 8080)
 

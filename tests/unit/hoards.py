@@ -18,7 +18,7 @@ from sslsniff.decoders.http2.frames import CONTINUATION, HEADERS, SETTINGS
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Chunk, Connection, Direction, Process
 from sslsniff.sinks.base import Sink
-from sslsniff.tracer import Tracer
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.http2_wires import ASK, HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.wire import READ, WRITE

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sslsniff import aarch64, sites
-from sslsniff.attachments import Refusal, make_attachment
-from sslsniff.elf import Elf
-from sslsniff.parts import ReturnStyle, Unprobed
-from sslsniff.sites import Cost, Site
-from sslsniff.symbols import Function
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code import aarch64, probe_sites
+from sslsniff.machine_code.probe_sites import Cost, Site
+from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.probe_set import ReturnStyle, Unprobed
 from tests import libraries
 from tests.unit.encodings_aarch64 import (
     ADR_X3,
@@ -48,7 +48,7 @@ from tests.unit.encodings_aarch64 import (
     tbnz_w2,
 )
 
-MACHINE = sites.MACHINES["aarch64"]
+MACHINE = probe_sites.MACHINES["aarch64"]
 ARGUMENTS = ("x0", "x1", "x2", "x3")
 SIMULATED = (ADR_X3, ADRP_X3, b(2), b_eq(2), cbz_x0(2), tbnz_w2(-2), BL, BLR_X16, BR_X16, RET)
 STEPPED = (
@@ -100,13 +100,13 @@ def test_what_the_kernel_simulates(encoded: bytes, emulated: bool | None) -> Non
 def test_the_first_simulated_place_where_nothing_changed_is_taken(
     code: bytes, with_return: bool, expected: tuple[int, Cost] | None
 ) -> None:
-    found = sites.best_site(code, AT, ARGUMENTS, with_return=with_return, machine=MACHINE)
+    found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return, machine=MACHINE)
     assert found == (expected and Site(AT + expected[0], expected[1]))
 
 
 @given(code=st.binary(max_size=64), with_return=st.booleans())
 def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
-    found = sites.best_site(code, AT, ARGUMENTS, with_return=with_return, machine=MACHINE)
+    found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return, machine=MACHINE)
     assert found is None or (0 <= found.address - AT < len(code) and found.address % 4 == 0)
 
 
@@ -190,7 +190,7 @@ def test_real_functions(series: str, name: str, with_return: bool) -> None:
         assert elf.machine == "aarch64"
         function = find(elf, name)
         code = elf.code(function)
-    site = sites.best_site(
+    site = probe_sites.best_site(
         code, function.address, NEEDED[name], with_return=with_return, machine=MACHINE
     )
     assert site is not None

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from sslsniff.decoders.content import HARMLESS_BYTES
-from sslsniff.decoders.growth import RATIO
-from sslsniff.decoders.held import START_BYTES
+from sslsniff.decoders.content.codings import HARMLESS_BYTES
+from sslsniff.decoders.content.growth import RATIO
 from sslsniff.decoders.http2.hpack import MAX_LIST
+from sslsniff.decoders.inner.held_messages import START_BYTES
 from sslsniff.model import Chunk
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.frames import FrameSink
-from sslsniff.sinks.har_entry import entry
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.sinks.terminal import TerminalSink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.har.entry import entry
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.terminal import TerminalSink
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.amplifiers import AMPLIFIERS
 from tests.unit.decoders.wires import END, C, Step
 from tests.unit.exchanges import connection

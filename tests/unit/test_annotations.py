@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.annotations import GOES_ON, MADE_UP, Described, Lost, parse
+from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, parse
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Direction, LossCause
 

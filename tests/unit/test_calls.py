@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.calls import Call, arguments, called_slots, callees, direct_calls, handed_on
-from sslsniff.instructions import ARGUMENTS
+from sslsniff.machine_code.callers import (
+    Call,
+    arguments,
+    called_slots,
+    callees,
+    direct_calls,
+    handed_on,
+)
+from sslsniff.machine_code.instructions import ARGUMENTS
 from tests.unit.encodings import (
     AT,
     CALL,

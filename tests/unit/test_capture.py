@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import wire
-from sslsniff.capture import LiveCapture
-from sslsniff.early_files import EarlyFiles
-from sslsniff.kernel.ring import LARGEST_RECORD_BYTES, Ring
-from sslsniff.targets import Scope
+from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
+from sslsniff.live import wire
+from sslsniff.live.capture import LiveCapture
+from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.targets import Scope
 from tests.unit.ring import laid_out
 
 RING_BYTES = 1 << 16

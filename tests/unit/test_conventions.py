@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import conventions
-from sslsniff.conventions import Signature, pack_depth, pack_enter, pack_leave
-from sslsniff.tables import LAYOUT_BITS
+from sslsniff.live.maps import LAYOUT_BITS
+from sslsniff.machine_code import conventions
+from sslsniff.machine_code.conventions import Signature, pack_depth, pack_enter, pack_leave
 
 HEADERS = Path(__file__).parent.parent.parent / "bpf"
 NAMES = st.sampled_from(conventions._REGISTERS)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sslsniff.dataflow import Flow
-from sslsniff.known_values import (
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import (
     Argument,
     Failure,
     Field,
@@ -15,8 +15,8 @@ from sslsniff.known_values import (
     State,
     Value,
 )
-from sslsniff.operations import Code, Kind
-from sslsniff.result_origins import Origin, result_origins
+from sslsniff.machine_code.operations import Code, Kind
+from sslsniff.machine_code.result_origins import Origin, result_origins
 from tests.unit.encodings import (
     ADD_RSP,
     AT,

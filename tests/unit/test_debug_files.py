@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff import debug_files, plan_cache
-from sslsniff.attachments import Attachment, Refusal, make_attachment
-from sslsniff.elf import Elf
-from sslsniff.parts import ReturnStyle
-from sslsniff.planning.planning import Planning
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import Elf
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.probe_set import ReturnStyle
 from tests import libraries
 from tests.planned import plan_file
 from tests.unit import rust_files

@@ -13,10 +13,10 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.calls import stub_slot
-from sslsniff.elf import Elf
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
-from sslsniff.symbols import Function
+from sslsniff.machine_code.callers import stub_slot
 from tests import libraries
 
 NAMES = [*libraries.OPENSSL, "boringssl", "wolfssl"]

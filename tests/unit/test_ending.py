@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sslsniff.ending import _WRITERS
+from sslsniff.commands.ending import _WRITERS
 
 BEGIN = """
 import os, sys, time

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.errors import FilterError
-from sslsniff.filters import OPERATORS, parse
 from sslsniff.model import Exchange
-from sslsniff.sinks.jsonl import JsonSink
+from sslsniff.sinks.filters import OPERATORS, parse
+from sslsniff.sinks.json_lines import JsonSink
 from tests.unit import mitmproxy
 from tests.unit.exchanges import connection, exchange, request, response
 

@@ -2,8 +2,8 @@
 
 from sslsniff import events
 from sslsniff.decoders.messages import Side
-from sslsniff.flows import Flows
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.tracing.flows import Flows
 
 
 class Recorder:

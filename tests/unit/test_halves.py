@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff import events
-from sslsniff.flows import Flows
-from sslsniff.halves import MOST_HELD_BYTES, WAIT_NS, Halves
+from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, Halves
 from sslsniff.model import Address, Chunk, Connection, Direction
+from sslsniff.tracing.flows import Flows
 
 READ, WRITE = Direction.READ, Direction.WRITE
 R, W, R2, W2 = 101, 102, 103, 104

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture_files.input_files import open_input
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.errors import CaptureFileError
-from sslsniff.inputs import open_input
-from sslsniff.replay import ReplaySource
 from tests.unit.captures import READ, WRITE, Step, Taker, replay
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")

@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import events, wire
-from sslsniff.flows import Flows
-from sslsniff.halves import Halves
-from sslsniff.lanes import Lanes, lane_key
+from sslsniff import events
+from sslsniff.capture_files.packing import Shape
+from sslsniff.capture_files.pcap import PcapWriter
+from sslsniff.fast_path import Lanes, lane_key
+from sslsniff.kernel.ring_records import Records
+from sslsniff.live import wire
+from sslsniff.live.rustls_connections import Halves
 from sslsniff.model import Connection, Summary
-from sslsniff.packing import Shape
-from sslsniff.pcap import PcapWriter
-from sslsniff.records import Records
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.sinks.pcap import PcapSink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.capture_writer import PcapSink
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.elf import Elf
-from sslsniff.layout import SslLayout, read_layout
+from sslsniff.elf.elf_file import Elf
+from sslsniff.probing.ssl_layout import SslLayout, read_layout
 from tests import libraries
 
 ALWAYS = set(SslLayout._fields) - {"alpn_base", "is_typed"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.limits import OverTimeError, limited
+from sslsniff.kernel.resource_limits import OverTimeError, limited
 
 KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
 MEMORY_BYTES = 1 << 30

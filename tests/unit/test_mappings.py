@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.kernel.mappings import parse_cpus
+from sslsniff.kernel.mapping_events import parse_cpus
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import sys
 import pytest
 from hpack import Encoder
 
-from sslsniff.conversation import EVICTED
 from sslsniff.decoders.http2.frames import HEADERS
 from sslsniff.decoders.messages import Undecoded
-from sslsniff.memory_limit import MOST_BYTES
 from sslsniff.model import Chunk, Connection, Direction, Exchange
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.sinks.summary import SummarySink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.text.summary import SummarySink
+from sslsniff.tracing.conversation import EVICTED
+from sslsniff.tracing.memory_limit import MOST_BYTES
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.http2_wires import ASK, HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.exchanges import connection

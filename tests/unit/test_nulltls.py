@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.nulltls import (
+from sslsniff.capture_files.null_tls import (
     CHANGE_CIPHER_SPEC,
     LARGEST_RECORD_BYTES,
     Hello,

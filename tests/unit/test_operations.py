@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from sslsniff.elf import Elf
-from sslsniff.instructions import disassemble
-from sslsniff.operations import Code, _operation
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.instructions import disassemble
+from sslsniff.machine_code.operations import Code, _operation
 from tests import libraries
 
 FUNCTIONS = 200

@@ -1,6 +1,6 @@
 """The grammar of the command line."""
 
-from sslsniff.options import live_parser, read_parser
+from sslsniff.commands.options import live_parser, read_parser
 
 OF_LIVE = {
     "--all", "--pid", "-p", "--comm", "--uid", "--lib", "--sample",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.errors import OutputError, PrivilegeError
-from sslsniff.output import open_output
+from sslsniff.sinks.output_files import open_output
 
 
 def write(path: Path | str, data: bytes, force: bool = False) -> None:

@@ -7,11 +7,20 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 
+from sslsniff.capture_files.packets import (
+    ACK,
+    DATA_END,
+    FIN,
+    LINK_RAW,
+    SYN,
+    Sender,
+    connect,
+    header_end,
+)
+from sslsniff.capture_files.packing import Pair
+from sslsniff.capture_files.pcap import Origin, PcapWriter
+from sslsniff.capture_files.segments import parse
 from sslsniff.model import Address
-from sslsniff.packets import ACK, DATA_END, FIN, LINK_RAW, SYN, Sender, connect, header_end
-from sslsniff.packing import Pair
-from sslsniff.pcap import Origin, PcapWriter
-from sslsniff.segments import parse
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)

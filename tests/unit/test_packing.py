@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import packing, wire
+from sslsniff.capture_files import packing
+from sslsniff.capture_files.packing import (
+    BATCH_BYTES,
+    KEPT_SHAPES,
+    Batch,
+    End,
+    Pair,
+    Shape,
+    reserve,
+)
 from sslsniff.errors import OutputError
-from sslsniff.lanes import lane_key
-from sslsniff.packing import BATCH_BYTES, KEPT_SHAPES, Batch, End, Pair, Shape, reserve
+from sslsniff.fast_path import lane_key
+from sslsniff.live import wire
 from tests.unit.packed import BEHIND, START, expected
 from tests.unit.ring import laid_out
 

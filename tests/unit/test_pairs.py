@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import instructions
-from sslsniff.dataflow import Flow
-from sslsniff.elf import Elf
-from sslsniff.known_values import Argument
-from sslsniff.operations import Code
-from sslsniff.pairs import Leave, Needs, arguments_in_place, find_pair
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code import instructions
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import Argument
+from sslsniff.machine_code.operations import Code
+from sslsniff.machine_code.probe_pairs import Leave, Needs, arguments_in_place, find_pair
 from tests import libraries
 from tests.unit.encodings import (
     ADD_RSP,

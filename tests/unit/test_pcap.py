@@ -12,11 +12,11 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import PcapReader as ScapyReader
 from scapy.utils import PcapWriter as ScapyWriter
 
+from sslsniff.capture_files.packets import LINK_RAW
+from sslsniff.capture_files.packing import BATCH_BYTES
+from sslsniff.capture_files.pcap import Origin, PacketWriter, PcapWriter
+from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.errors import OutputError
-from sslsniff.packets import LINK_RAW
-from sslsniff.packing import BATCH_BYTES
-from sslsniff.pcap import Origin, PacketWriter, PcapWriter
-from sslsniff.pcap_reader import PcapReader, is_pcap
 from tests.unit.packed import BEHIND, NUMBERS, START, expected
 
 TIME_NS = 1_700_000_000_123_456_789

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scapy.utils import RawPcapNgReader
 
-from sslsniff.packets import LINK_RAW
-from sslsniff.pcap import Origin, Packet
-from sslsniff.pcapng import SECTION, PcapngReader, PcapngWriter
+from sslsniff.capture_files.packets import LINK_RAW
+from sslsniff.capture_files.pcap import Origin, Packet
+from sslsniff.capture_files.pcapng import SECTION, PcapngReader, PcapngWriter
 from tests.unit.packed import BEHIND, NUMBERS, START, expected
 
 TIME_NS = 1_700_000_000_123_456_789

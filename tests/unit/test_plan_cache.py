@@ -12,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff import plan_cache, targets
-from sslsniff.attachments import Attachment, Refusal
-from sslsniff.parts import Probe, ReturnStyle
-from sslsniff.planning.planning import Planning
-from sslsniff.rustls_fitting import make_part
-from sslsniff.sites import Cost
+from sslsniff.live import targets
+from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.probe_set import Probe, ReturnStyle
+from sslsniff.probing.rustls_fitting import make_part
 from tests import libraries
 from tests.planned import plan_file
 
@@ -43,17 +44,23 @@ def test_a_second_look_needs_no_worker(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "name", ["parts.py", "planning/worker.py", "plans/openssl.py", "rustls/named.py"]
+    "name",
+    [
+        "probing/probe_set.py",
+        "probing/plans/openssl.py",
+        "elf/symbols.py",
+        "machine_code/returns.py",
+    ],
 )
 def test_what_another_code_found_is_not_believed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = tmp_path / "sources"
-    for source in (name, "sites.py"):
+    for source in (name, "machine_code/probe_sites.py"):
         copy = sources / source
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(plan_cache._SOURCES / source, copy)
-    monkeypatch.setattr(plan_cache, "_SOURCES", sources)
+        shutil.copy2(plan_cache._PACKAGE / source, copy)
+    monkeypatch.setattr(plan_cache, "_PACKAGE", sources)
     code = plan_cache._code.__wrapped__
     before = code()
     assert code() == before
@@ -66,14 +73,14 @@ def test_the_key_covers_all_code_that_plans() -> None:
     """Each module that a worker imports, except for what confines it and reports its errors."""
     program = (
         "import sys\n"
-        "from sslsniff.planning import worker\n"
+        "from sslsniff.probing.planning import worker\n"
         "worker.import_all()\n"
         "print(*(each.__file__ for name, each in sys.modules.items() if name[:8] == 'sslsniff'))"
     )
     command = [sys.executable, "-c", program]
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    package = plan_cache._SOURCES
-    others = {package / "__init__.py", package / "errors.py", *(package / "kernel").glob("*.py")}
+    package = plan_cache._PACKAGE
+    others = {package / "__init__.py", package / "errors.py", *(package / "kernel").rglob("*.py")}
     needed = set(map(Path, imported)) - others
     assert len(needed) > 30
     assert needed <= set(plan_cache.sources(package))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import plan_cache
-from sslsniff.planner import Planned, Planner
-from sslsniff.planning.planning import Planning
+from sslsniff.live.planner import Planned, Planner
+from sslsniff.probing import plan_cache
+from sslsniff.probing.planning.planning import Planning
 from tests import libraries
 from tests.unit.planning.waiting import PATIENCE_S
 
@@ -88,7 +88,7 @@ def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path, planning: Pla
 def test_what_comes_when_too_many_wait_is_counted_and_taken_later(
     tmp_path: Path, planning: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslsniff.planning.planning._MOST_WAITING", 1)
+    monkeypatch.setattr("sslsniff.probing.planning.planning._MOST_WAITING", 1)
     paths = [tmp_path / "first", tmp_path / "second"]
     for path in paths:
         path.write_bytes(b"no program")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.instructions import ARGUMENTS
-from sslsniff.plans import PLANS, Passing, Plan, Row
-from sslsniff.plans.rustls import LAYOUTS, METHODS, Programs, nearest
-from sslsniff.rustls import Version
-from sslsniff.rustls_fitting import make_part
+from sslsniff.machine_code.instructions import ARGUMENTS
+from sslsniff.probing.plans import PLANS, Passing, Plan, Row
+from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, Programs, nearest
+from sslsniff.probing.rustls import Version
+from sslsniff.probing.rustls_fitting import make_part
 
 BPF = Path(__file__).parents[2] / "bpf"
 PROGRAMS = {

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from sslsniff import privileges
 from sslsniff.errors import PrivilegeError
+from sslsniff.kernel import privileges
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
-from sslsniff.procfs import MappedFile
+from sslsniff.kernel import procfs
+from sslsniff.kernel.procfs import MappedFile
 from tests.mounts import apart
 
 PATIENCE_S = 10
@@ -194,7 +194,7 @@ def test_libraries_of_the_dynamic_linker() -> None:
 def as_seen_with(rights: str, pid: int, path: str) -> Path | None:
     """Return what ``file_path`` does, for what a process maps, in a process with few rights."""
     code = (
-        "import sys; from sslsniff import procfs; pid = int(sys.argv[1]); "
+        "import sys; from sslsniff.kernel import procfs; pid = int(sys.argv[1]); "
         "[file] = [x for x in procfs.mapped_files(pid) if x.path == sys.argv[2]]; "
         "print(procfs.file_path(pid, file))"
     )

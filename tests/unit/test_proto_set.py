@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.errors import SchemaError
-from sslsniff.proto_set import ProtoSet
+from sslsniff.sinks.proto_set import ProtoSet
 from tests.unit.protos import descriptor_set
 
 ROOT = Path(__file__).parent.parent.parent

@@ -5,7 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.reassembly import EARLY_BYTES, EARLY_BYTES_IN_ALL, Early, Piece, Reassembler
+from sslsniff.capture_files.reassembly import (
+    EARLY_BYTES,
+    EARLY_BYTES_IN_ALL,
+    Early,
+    Piece,
+    Reassembler,
+)
 
 
 def reassembler(sequence: int | None = 0) -> Reassembler[str]:

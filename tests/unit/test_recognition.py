@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.attachments import Refusal, make_attachment
-from sslsniff.elf import Elf
+from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.parts import ReturnStyle, Unprobed
-from sslsniff.recognition import first_texts, recognise
+from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.probe_set import ReturnStyle, Unprobed
+from sslsniff.probing.recognition import first_texts, recognise
 from tests import libraries
 
 CACHE = libraries.CACHE

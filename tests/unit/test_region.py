@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from sslsniff.region import Region
-from sslsniff.rustls.versions import find_releases
-from sslsniff.symbols import Function, Symbols
+from sslsniff.elf.mapped_file import Region
+from sslsniff.elf.symbols import Function, Symbols
+from sslsniff.probing.rustls.versions import find_releases
 
 SIZE = 1_000_000
 [_, (PIECE, _), *_] = Region.of(bytes(SIZE)).pieces()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.regular_files import NotRegularError, open_regular
+from sslsniff.kernel.regular_files import NotRegularError, open_regular
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from array import array
 
-from sslsniff.relocations import Pointers
+from sslsniff.elf.relocations import Pointers
 
 
 def test_the_order_of_the_tables_does_not_matter() -> None:

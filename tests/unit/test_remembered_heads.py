@@ -8,12 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from sslsniff.decoders import http1_head
+from sslsniff.decoders.http1 import head
 from sslsniff.decoders.http2 import heads
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Chunk, Connection, Direction, Process
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 
@@ -42,7 +42,7 @@ def http2() -> Passed:
 
 
 @pytest.mark.parametrize(
-    ("module", "make"), [(http1_head, http1), (heads, http2)], ids=["http/1.1", "http/2"]
+    ("module", "make"), [(head, http1), (heads, http2)], ids=["http/1.1", "http/2"]
 )
 def test_what_is_remembered_is_bounded(module: ModuleType, make: Callable[[], Passed]) -> None:
     """The worst heads, of which was asked what a line of JSON needs."""

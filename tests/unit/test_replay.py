@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Addresses, Closed, Data, Ended, Opened
 from sslsniff.model import Address, Connection, Direction, LossCause, Process
-from sslsniff.replay import ReplaySource
 from tests.unit.captures import (
     LAYOUTS,
     READ,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 
-from sslsniff.flows import Flows
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Exchange, LossCause, Summary
-from sslsniff.replay import ReplaySource
 from sslsniff.sinks.base import Sink
-from sslsniff.tracer import Tracer
+from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.captures import READ, WRITE, Step, answer, get, http2_steps, post
 from tests.unit.foreign import FAR, NEAR, Wire
 

@@ -12,11 +12,11 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from scapy.utils import wrpcap
 
-from sslsniff import replay as replay_module
+from sslsniff.capture_files import replay as replay_module
+from sslsniff.capture_files.pcapng import SECTION, PcapngReader
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Event, Opened
-from sslsniff.pcapng import SECTION, PcapngReader
-from sslsniff.replay import ReplaySource
 from tests.unit.captures import READ, WRITE, answer, get, tshark_values
 from tests.unit.foreign import FAR, NEAR, Wire
 
@@ -174,7 +174,7 @@ def test_cut_packets_are_gaps(tmp_path: Path) -> None:
 
 
 def test_encrypted_connections_are_told(tmp_path: Path) -> None:
-    from sslsniff.nulltls import client_hello
+    from sslsniff.capture_files.null_tls import client_hello
 
     hello = bytearray(client_hello("example.org", "h2", True))
     hello[hello.index(b"\0\2\0\1") + 3] = 0x2F

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import instructions, returns
+from sslsniff.machine_code import instructions, returns
 from tests.unit.encodings import (
     AT,
     JMP_RAX,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import calls, instructions, sites
-from sslsniff.elf import Elf
-from sslsniff.sites import Cost, Site
-from sslsniff.symbols import Function
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code import callers, instructions, probe_sites
+from sslsniff.machine_code.probe_sites import Cost, Site
 from tests import libraries
 from tests.unit.encodings import (
     AT,
@@ -64,7 +64,7 @@ ARGUMENTS = ("rdi", "rsi", "rdx", "rcx")
     ],
 )
 def test_what_the_kernel_emulates(encoded: bytes, emulated: bool) -> None:
-    assert sites.is_emulated(encoded) is emulated
+    assert probe_sites.is_emulated(encoded) is emulated
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,25 @@ def test_what_the_kernel_emulates(encoded: bytes, emulated: bool) -> None:
 def test_the_first_cheap_place_where_nothing_changed_is_taken(
     code: bytes, with_return: bool, offset: int, cost: Cost
 ) -> None:
-    found = sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
+    found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
     assert found == Site(AT + offset, cost)
 
 
 @pytest.mark.parametrize("code", [b"", b"\x06", PUSH_RBP + JMP_SELF[:1] + b"\xfd" + RET])
 def test_there_is_no_place_in_what_is_no_beginning(code: bytes) -> None:
-    assert sites.best_site(code, AT, ARGUMENTS, with_return=True) is None
+    assert probe_sites.best_site(code, AT, ARGUMENTS, with_return=True) is None
 
 
 def test_registers_that_are_not_needed_may_change() -> None:
     code = XOR_EDX + PUSH_RBP + RET
-    assert sites.best_site(code, AT, ("rdi", "rsi"), with_return=True) == Site(
+    assert probe_sites.best_site(code, AT, ("rdi", "rsi"), with_return=True) == Site(
         AT + 2, Cost.EMULATED
     )
 
 
 @given(code=st.binary(max_size=64), with_return=st.booleans())
 def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
-    found = sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
+    found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
     starts = {each.address for each in instructions.disassemble(code, AT)}
     assert found is None or found.address in starts
 
@@ -162,12 +162,12 @@ def find(elf: Elf, name: str) -> Function:
     everything = {"rdi", "rsi", "rdx", "rcx"}
     [callee] = [
         address
-        for address, kept in calls.handed_on(elf.code(caller), caller.address).items()
+        for address, kept in callers.handed_on(elf.code(caller), caller.address).items()
         if kept >= everything
     ]
     inner = elf.function_at(callee)
     assert inner is not None
-    assert calls.arguments(elf.code(inner), callee) >= everything
+    assert callers.arguments(elf.code(inner), callee) >= everything
     return inner
 
 
@@ -177,7 +177,7 @@ def test_real_functions(series: str, name: str) -> None:
     registers, with_return = NEEDED[name]
     with Elf(str(path)) as elf:
         function = find(elf, name)
-        site = sites.best_site(
+        site = probe_sites.best_site(
             elf.code(function), function.address, registers, with_return=with_return
         )
     assert site is not None

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff.errors import OutputError
-from sslsniff.kernel.ring import Ring
-from sslsniff.kernel.spill import Spill
+from sslsniff.kernel.ring_buffer import Ring
+from sslsniff.kernel.spill_file import Spill
 
 
 def test_a_file_that_has_no_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sslsniff.elf import Elf
-from sslsniff.inlined import Inlinings, find_inlined
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.inlined_functions import Inlinings, find_inlined
 from tests import hostile_files
 from tests.unit import rust_files
 from tests.unit.rust_files import assembled, function

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import plan_cache, procfs, targets
-from sslsniff.attachments import Attachment, Refusal
 from sslsniff.errors import TargetError
-from sslsniff.targets import Scope
+from sslsniff.kernel import procfs
+from sslsniff.live import targets
+from sslsniff.live.targets import Scope
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment, Refusal
 from tests.planned import plan_file
 
 

@@ -9,7 +9,7 @@ from sslsniff.model import (
     Direction,
     LossCause,
 )
-from sslsniff.tracer import Tracer
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire

@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 
-from sslsniff.conversation import MOST_OPEN
 from sslsniff.decoders.messages import Headers
 from sslsniff.model import Direction
-from sslsniff.open_exchange import MOST_EXTRA_BYTES, list_bytes
+from sslsniff.tracing.conversation import MOST_OPEN
+from sslsniff.tracing.open_exchange import MOST_EXTRA_BYTES, list_bytes
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 from tests.unit.wire import READ, REQUEST, RESPONSE, WRITE, Wire

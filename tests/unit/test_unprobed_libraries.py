@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
-from sslsniff.file_identity import identify
+from sslsniff.kernel import procfs
+from sslsniff.kernel.file_identity import identify
+from sslsniff.live.targets import Scope
+from sslsniff.live.unprobed_libraries import UnprobedLibraries
 from sslsniff.model import Process
-from sslsniff.parts import Unprobed
-from sslsniff.targets import Scope
-from sslsniff.unprobed_libraries import UnprobedLibraries
+from sslsniff.probing.probe_set import Unprobed
 
 NAMES = {4_194_305: "wget"}  # of processes that are gone
 ROW = Unprobed("gnutls", "GnuTLS", "3.7.9", "no probes", "")

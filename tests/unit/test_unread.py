@@ -2,9 +2,10 @@
 
 import pytest
 
-from sslsniff import events, wire
+from sslsniff import events
+from sslsniff.live import wire
+from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Direction, LossCause
-from sslsniff.unread import skip_plaintext
 from tests.unit.ring import laid_out
 
 COUNT = 5000

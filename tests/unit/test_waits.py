@@ -13,9 +13,9 @@ from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.messages import Http2Totals, Side
 from sslsniff.model import Chunk, Connection, Direction, Process, Wait
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.frames import FrameSink
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import C, S, frame
 
 MS = 1_000_000

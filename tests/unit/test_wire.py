@@ -5,9 +5,10 @@ import struct
 
 import pytest
 
-from sslsniff import events, tables, wire
+from sslsniff import events
 from sslsniff.decoders.messages import Side
-from sslsniff.kernel.libbpf import OBJECT
+from sslsniff.kernel.loaders.libbpf import OBJECT
+from sslsniff.live import maps, wire
 from sslsniff.model import Address, Direction, LossCause
 from tests.btf import structs
 
@@ -61,11 +62,11 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_paired", wire.PAIRED),
         ("event_socket_gone", wire.SOCKET_GONE),
         ("event_left_out", wire.LEFT_OUT),
-        ("config", tables._CONFIG),
-        ("layout", tables._LAYOUT),
-        ("rustls_layout", tables._RUSTLS_LAYOUT),
-        ("connection_key", tables._CONNECTION_KEY),
-        ("connection", tables._CONNECTION),
+        ("config", maps._CONFIG),
+        ("layout", maps._LAYOUT),
+        ("rustls_layout", maps._RUSTLS_LAYOUT),
+        ("connection_key", maps._CONNECTION_KEY),
+        ("connection", maps._CONNECTION),
     ],
 )
 def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> None:
@@ -94,21 +95,21 @@ def defined(header: str, name: str) -> int:
 
 def test_numbers_are_those_of_the_source() -> None:
     counters = numbers("maps.bpf.h", "counter")
-    for index, cause in enumerate(tables._COUNTED):
+    for index, cause in enumerate(maps._COUNTED):
         both = [f"COUNTER_{cause.name}_EVENTS", f"COUNTER_{cause.name}_BYTES"]
         assert counters[2 * index : 2 * index + 2] == both
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
     for name in (*names, "LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS"):
-        assert counters[getattr(tables, f"_{name}")] == f"COUNTER_{name}"
-    assert counters.index("COUNTERS") == tables._UNMATCHED_CALLS + 1
+        assert counters[getattr(maps, f"_{name}")] == f"COUNTER_{name}"
+    assert counters.index("COUNTERS") == maps._UNMATCHED_CALLS + 1
     kinds = numbers("event.h", "event_kind")
     for number, parser in wire._PARSERS.items():
         assert parser.__name__.removeprefix("_parse_") == kinds[number - 1].lower()[6:]
     assert len(kinds) == len(wire._PARSERS)
     cuts = [each and f"CUT_{each.name}" for each in wire._CUTS]
     assert [None, *numbers("event.h", "cut")[1:]] == cuts
-    assert defined("maps.bpf.h", "MOST_LAYOUTS") == tables.MOST_LAYOUTS
-    assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == tables._MISFITS_ALLOWED
+    assert defined("maps.bpf.h", "MOST_LAYOUTS") == maps.MOST_LAYOUTS
+    assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == maps._MISFITS_ALLOWED
 
 
 def test_data_is_parsed() -> None:

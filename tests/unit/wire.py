@@ -11,7 +11,7 @@ from sslsniff.model import (
     Summary,
 )
 from sslsniff.sinks.base import Sink
-from sslsniff.tracer import Tracer
+from sslsniff.tracing.tracer import Tracer
 
 READ, WRITE = Direction.READ, Direction.WRITE
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from sslsniff import plan_cache, targets
-from sslsniff.attachments import Attachment
-from sslsniff.capture import LiveCapture
-from sslsniff.early_files import EarlyFiles
-from sslsniff.kernel.libbpf import LibbpfLoader
-from sslsniff.parts import Part
-from sslsniff.plans.rustls import LAYOUTS
-from sslsniff.rustls import Version
+from sslsniff.kernel.loaders.libbpf import LibbpfLoader
+from sslsniff.live import targets
+from sslsniff.live.capture import LiveCapture
+from sslsniff.live.early_files import EarlyFiles
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment
+from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
+from sslsniff.probing.probe_set import Part
+from sslsniff.probing.rustls import Version
 from tests.live.checks import run
 from tests.live.rust.fixtures import fixtures
 from tests.planned import plan_file

@@ -11,8 +11,8 @@ from pathlib import Path
 import brotli
 import zstandard
 
-from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.inner.inner_protocols import Carried
 from sslsniff.decoders.messages import (
     BodyData,
     Headers,

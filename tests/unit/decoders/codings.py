@@ -15,7 +15,7 @@ from pathlib import Path
 import brotli
 import zstandard
 
-from sslsniff.decoders import content
+from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers
 
 MEMBER = gzip.compress(b"")
@@ -103,7 +103,7 @@ BODIES: dict[str, tuple[str, Callable[[int], bytes]]] = {
 
 def decode(coding: str, body: bytes, size: int = 1 << 30) -> tuple[int, str | None]:
     """Undo it in pieces of ``size`` bytes; return how many bytes it gave, and the fault."""
-    decoder = content.ContentDecoder(Headers([("content-encoding", coding)]), max_bytes=16 << 20)
+    decoder = codings.ContentDecoder(Headers([("content-encoding", coding)]), max_bytes=16 << 20)
     given = 0
     for start in range(0, len(body), size):
         given += sum(len(piece) for piece in decoder.feed(body[start : start + size]))
@@ -124,7 +124,7 @@ def _measured(coding: str, body: bytes) -> tuple[int, int]:
     if not child:
         Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: the peak begins anew
         before = _peak_bytes()
-        decoded = content.decode(body, Headers([("content-encoding", coding)]))
+        decoded = codings.decode(body, Headers([("content-encoding", coding)]))
         os.write(tell, b"%d %d" % (len(decoded.data), _peak_bytes() - before))
         os._exit(0)
     os.close(tell)

@@ -11,10 +11,10 @@ import brotli
 import pytest
 import zstandard
 
-from sslsniff.decoders import content
 from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.content import codings
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PREFACE, SETTINGS
 from sslsniff.decoders.messages import (
@@ -132,7 +132,7 @@ def test_a_decompression_bomb_is_cut(coding: str) -> None:
     started = time.process_time()
     tracemalloc.start()
     try:
-        decoded = content.decode(
+        decoded = codings.decode(
             BOMBS[coding], Headers([("content-encoding", coding)]), max_bytes=4 * MIB
         )
         _, most = tracemalloc.get_traced_memory()

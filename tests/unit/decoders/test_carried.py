@@ -6,9 +6,9 @@ import h2.config
 import h2.connection
 import pytest
 
-from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http2.frames import DATA
+from sslsniff.decoders.inner.inner_protocols import Carried
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,

@@ -1,6 +1,6 @@
 import pytest
 
-from sslsniff.decoders.charsets import as_text, charset
+from sslsniff.decoders.content.charsets import as_text, charset
 from sslsniff.decoders.messages import Header
 
 

@@ -13,9 +13,9 @@ import brotli
 import pytest
 import zstandard
 
-from sslsniff.decoders.carried import Carried
-from sslsniff.decoders.coded import WINDOWS_BYTES
+from sslsniff.decoders.content.coded_body import WINDOWS_BYTES
 from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.inner.inner_protocols import Carried
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,

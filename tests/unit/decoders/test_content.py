@@ -7,7 +7,13 @@ import brotli
 import pytest
 import zstandard
 
-from sslsniff.decoders.content import HARMLESS_BYTES, ContentDecoder, Decoded, codings, decode
+from sslsniff.decoders.content.codings import (
+    HARMLESS_BYTES,
+    ContentDecoder,
+    Decoded,
+    codings,
+    decode,
+)
 from sslsniff.decoders.messages import Headers
 
 TEXT = "".join(f"line {n} of the text, wörld\n" for n in range(500)).encode()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sslsniff.decoders.content import window_bytes
+from sslsniff.decoders.content.codings import window_bytes
 from sslsniff.decoders.messages import Headers
 from tests.unit.decoders.codings import BODIES, decode
 from tests.unit.linear import assert_linear

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.event_stream import EventStreamReader
-from sslsniff.decoders.held import MESSAGE_BYTES, Room
+from sslsniff.decoders.inner.event_stream import EventStreamReader
+from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import Message, ServerSentEvent
 from tests.unit.decoders.wires import S, read_body
 

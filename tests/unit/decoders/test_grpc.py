@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.growth import RATIO
-from sslsniff.decoders.grpc import (
+from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.inner.grpc import (
     GrpcReader,
     MediaType,
     Status,
@@ -20,7 +20,7 @@ from sslsniff.decoders.grpc import (
     split_path,
     status,
 )
-from sslsniff.decoders.held import MESSAGE_BYTES, START_BYTES, Room
+from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, START_BYTES, Room
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,

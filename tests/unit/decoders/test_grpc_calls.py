@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
-from sslsniff.decoders import grpc as decoding
-from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.inner import grpc as decoding
+from sslsniff.decoders.inner.inner_protocols import Carried
 from sslsniff.decoders.messages import GrpcMessage, MessageEnd, RequestHead, ResponseHead, Side
 from tests.unit.decoders.wires import C, S, Step, run
 

@@ -7,7 +7,7 @@ import pytest
 
 from sslsniff.decoders.base import Decoder
 from sslsniff.decoders.detect import Detector, guess_sender, starts_message
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import GOAWAY, HEADERS, PING, SETTINGS
 from sslsniff.decoders.messages import Side

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,

@@ -1,7 +1,7 @@
 """HTTP/1 that goes on as something else."""
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2.frames import DATA, HEADERS, SETTINGS
 from sslsniff.decoders.messages import BodyData, MessageEnd, RequestHead, ResponseHead, Undecoded
 from tests.unit.decoders.http1_wires import GET, OK, get, ok, request, response

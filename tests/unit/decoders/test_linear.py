@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from sslsniff.decoders.base import Decoder
-from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http2.frames import (
     ACK,
@@ -20,7 +19,8 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
-from sslsniff.decoders.websocket import WebSocket
+from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.websocket import WebSocket
 from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.linear import assert_linear
 

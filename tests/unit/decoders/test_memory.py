@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff.decoders.base import Decoder
-from sslsniff.decoders.carried import Carried
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1 import Http1
+from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
@@ -19,6 +18,7 @@ from sslsniff.decoders.http2.frames import (
     PREFACE,
     SETTINGS,
 )
+from sslsniff.decoders.inner.inner_protocols import Carried
 from tests.unit.decoders.wires import C, S, Step, frame, run
 
 DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.protobuf import Field, parse
+from sslsniff.decoders.inner.protobuf import Field, parse
 from tests.unit.protos import CLASSES
 
 Hello = CLASSES["Hello"]

@@ -12,9 +12,9 @@ from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import FrameProtocol
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.held import MESSAGE_BYTES
+from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES
+from sslsniff.decoders.inner.websocket import NOT_A_FRAME, WebSocket
 from sslsniff.decoders.messages import Headers, Message, Side, Undecoded, WebSocketMessage
-from sslsniff.decoders.websocket import NOT_A_FRAME, WebSocket
 from tests.unit.decoders.wires import END, C, S, Step, run
 
 AssertDecodes = Callable[..., None]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from sslsniff.decoders.base import BodyReader, Decoder
-from sslsniff.decoders.held import Room
+from sslsniff.decoders.inner.held_messages import Room
 from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded, in_pieces
 
 C, S = Side.CLIENT, Side.SERVER

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from sslsniff import debug_files, plan_cache
-from sslsniff.attachments import Attachment, Refusal
-from sslsniff.elf import WantedDebugFile, open_file
-from sslsniff.parts import ReturnStyle
-from sslsniff.planning import planning as planning_module
-from sslsniff.planning.planning import Planning
-from sslsniff.planning.process import PlanningProcess
-from sslsniff.planning.queue import Job
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import WantedDebugFile, open_file
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.planning import planning as planning_module
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.planning.process import PlanningProcess
+from sslsniff.probing.planning.queue import Job
+from sslsniff.probing.probe_set import ReturnStyle
 from tests import hostile_files, libraries
 from tests.unit.planning.waiting import PATIENCE_S, finish, finish_one
 

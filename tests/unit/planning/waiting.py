@@ -2,9 +2,9 @@
 
 import time
 
-from sslsniff.attachments import Attachment, Refusal
-from sslsniff.elf import open_file
-from sslsniff.planning.planning import Planning
+from sslsniff.elf.elf_file import open_file
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.planning.planning import Planning
 
 PATIENCE_S = 60.0
 

@@ -8,7 +8,7 @@ import h2.config
 import h2.connection
 from hpack import Encoder
 
-from sslsniff.decoders.websocket import unmask
+from sslsniff.decoders.inner.websocket import unmask
 from tests.unit.captures import READ, WRITE, Step
 
 SECRETS = tuple(

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from sslsniff import plan_cache, targets
-from sslsniff.attachments import Attachment
-from sslsniff.planning.planning import Planning
+from sslsniff.live import targets
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Attachment
+from sslsniff.probing.planning.planning import Planning
 from tests.unit.rust_files import source_path
 from tests.unit.rustls.shape import Shape
 

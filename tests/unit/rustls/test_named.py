@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import debug_files
-from sslsniff.elf import Elf
-from sslsniff.rustls import Method, Proof, Search, find_rustls
-from sslsniff.rustls_fitting import fit_rustls
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import Elf
+from sslsniff.probing.rustls import Method, Proof, Search, find_rustls
+from sslsniff.probing.rustls_fitting import fit_rustls
 from tests.unit import rust_files
 from tests.unit.rust_files import made, source_path
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.elf import Elf
+from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.rustls import Method, Proof, Refused, Search, find_rustls
-from sslsniff.rustls_fitting import fit_rustls
+from sslsniff.probing.rustls import Method, Proof, Refused, Search, find_rustls
+from sslsniff.probing.rustls_fitting import fit_rustls
 from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
 from tests.unit.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sslsniff.model import Exchange
-from sslsniff.sinks.har import HarSink
+from sslsniff.sinks.har.archive import HarSink
 from tests.unit.exchanges import exchange, request, response
 
 # HAR 1.2: what each object must have, and what it may have ("?"); the rest begins with "_".

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sslsniff.decoders.messages import Frame, Side, Undecoded
-from sslsniff.filters import parse
 from sslsniff.model import Chunk, Connection, Direction, Exchange, LossCause, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filtered import FilteredSink
+from sslsniff.sinks.filters import parse
 from tests.unit.captures import READ, WRITE, Taker, replay
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 

@@ -11,8 +11,8 @@ import pytest
 
 from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
 from sslsniff.model import Exchange, InnerMessage, Request, Response
-from sslsniff.sinks.har import HarSink
-from sslsniff.sinks.har_messages import HeldMessages
+from sslsniff.sinks.har.archive import HarSink
+from sslsniff.sinks.har.socket_messages import HeldMessages
 from tests.unit.devtools import imported
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 from tests.unit.foreign import FAR, NEAR, Wire

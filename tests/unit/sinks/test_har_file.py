@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sslsniff.errors import OutputError
-from sslsniff.sinks.har import HarSink
+from sslsniff.sinks.har.archive import HarSink
 from tests.mounts import apart
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.sinks.archives import POST, assert_archive

@@ -25,9 +25,9 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.sinks.cutting import cut_end, cut_middle
-from sslsniff.sinks.lines import Lines
-from sslsniff.sinks.terminal import TerminalSink
+from sslsniff.sinks.text.cutting import cut_end, cut_middle
+from sslsniff.sinks.text.lines import Lines
+from sslsniff.sinks.text.terminal import TerminalSink
 from tests.terminal import COLOUR, shown_on_terminal, terminal
 from tests.unit.captures import READ, WRITE, Taker, answer, get
 from tests.unit.exchanges import START_NS, connection

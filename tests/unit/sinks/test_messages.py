@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.messages import Side, WebSocketMessage
-from sslsniff.filters import parse
 from sslsniff.model import Chunk, Direction, InnerMessage, LossCause
-from sslsniff.proto_set import ProtoSet
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filtered import FilteredSink
-from sslsniff.sinks.frames import FrameSink
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.sinks.terminal import TerminalSink
-from sslsniff.tracer import Tracer
+from sslsniff.sinks.filters import parse
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.proto_set import ProtoSet
+from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.terminal import TerminalSink
+from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.exchanges import START_NS, connection
 from tests.unit.protos import CLASSES, descriptor_set

@@ -11,7 +11,7 @@ import pytest
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import OutputError
 from sslsniff.model import Address, Loss, LossCause, Summary
-from sslsniff.sinks.pcap import HELD_BYTES, PcapSink
+from sslsniff.sinks.capture_writer import HELD_BYTES, PcapSink
 from tests.unit.captures import (
     READ,
     WRITE,

@@ -26,11 +26,11 @@ from sslsniff.model import (
     Summary,
 )
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.frames import FrameSink
-from sslsniff.sinks.hexdump import HexdumpSink, hexdump
-from sslsniff.sinks.jsonl import JsonSink
-from sslsniff.sinks.summary import SummarySink
-from sslsniff.sinks.terminal import TerminalSink
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.hexdump import HexdumpSink, hexdump
+from sslsniff.sinks.text.summary import SummarySink
+from sslsniff.sinks.text.terminal import TerminalSink
 
 START = 1_700_000_000_000_000_000
 HOSTILE = "\x1b]0;gone\x07\r\n\u202e"

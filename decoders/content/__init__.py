@@ -1,0 +1,1 @@
+"""What bodies are: content codings undone, text in its charset."""

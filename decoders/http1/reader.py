@@ -1,0 +1,389 @@
+"""One direction of an HTTP/1 connection: an incremental reader, its states as a table.
+
+The reader knows framing only. What a head means for its body depends on the other
+direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
+
+Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a :class:`LostRun`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.http1.head import (
+    MAX_HEAD,
+    MAX_LINES,
+    SCAN_WINDOW,
+    find_start,
+    is_too_much,
+    parse_fields,
+    parse_start_line,
+    scan_rest,
+)
+from sslsniff.decoders.http1.plan import IN_MESSAGE, Plan, State
+from sslsniff.decoders.lost import LostRun
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Header,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+)
+
+_MAX_LINE = 16 * 1024
+_LINE_BYTES = 60  # memory of a line beside its characters
+_HEAD_END = re.compile(rb"\n\r?\n")
+_EOLS = re.compile(rb"[\r\n]+")
+_STATUS_START = b"HTTP/1."
+# RFC 9112 section 7.1; white space around the size is an old and harmless habit.
+_CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+
+# Looking up a member of an enum takes time.
+_HEAD, _WAIT, _CHUNK_DATA = State.HEAD, State.WAIT, State.CHUNK_DATA
+_NO_PLAN = Plan(State.HEAD)
+
+NOT_A_MESSAGE = "not the start of a message"
+BYTES_LOST = "bytes lost"
+_LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
+
+
+class Pairing(NamedTuple):
+    """What the reader of a side asks about the connection as a whole."""
+
+    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
+    """Report a head, given but for its last line feed and the empty line behind.
+
+    Return what was told of it, and how it goes on; None if it is no head.
+    """
+    switch: Callable[[int], State]
+    """Decide what follows a message of a stream with which HTTP/1 may end."""
+    lost: Callable[[list[Message]], None]
+    """Note that messages may have been lost."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads what ``side`` sends. ``held`` are bytes that are not enough to go on."""
+
+    side: Side
+    pairing: Pairing
+    state: State = State.HEAD
+    held: bytearray = field(default_factory=bytearray)
+    stream: int = 0
+    plan: Plan = _NO_PLAN
+    _left: int = 0
+    _searched: int = 0
+    _line_seen: bool = False
+    _trailers: list[bytes] = field(default_factory=list)
+    _trailer_bytes: int = 0
+    _lost: LostRun = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lost = LostRun(self.side, NOT_A_MESSAGE)
+
+    @property
+    def in_message(self) -> bool:
+        """Tell whether a message has begun and not ended."""
+        return self.state in IN_MESSAGE
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes."""
+        trailers = self._trailer_bytes + _LINE_BYTES * len(self._trailers)
+        return len(self.held) + trailers + self._lost.held_bytes
+
+    @property
+    def body_left(self) -> int:
+        """How many bytes belong to the body, or the chunk of it, at hand."""
+        return self._left
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; what is complete goes to ``out``."""
+        if self.held or self.state is _WAIT:
+            self.held += data
+            if not self._ready():
+                return
+            data = bytes(self.held)
+            self.held.clear()
+            self._line_seen = False
+        pos, size = 0, len(data)
+        while pos < size:
+            pos = _STEPS[self.state](self, data, pos, out)
+            if pos < 0:  # ~pos is where the bytes begin that are not enough
+                self.held += data[~pos:]
+                break
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes: inside a body of known length that is all, else step is lost."""
+        if self.state is State.DOUBT:
+            self._go_on(self.plan.state, out)
+        state = self.state
+        if state is State.UNTIL_CLOSE:
+            out.append(BodyData(self.stream, self.side, b"", missing))
+        elif state in (State.FIXED, State.CHUNK_DATA):
+            inside = min(missing, self._left)
+            out.append(BodyData(self.stream, self.side, b"", inside))
+            self._left -= inside
+            if not self._left:
+                self._body_piece_done(out)
+            if missing > inside:
+                self._fall_out(BYTES_LOST, out)
+        elif state is not State.SWITCHED:
+            self._fall_out(BYTES_LOST, out)
+
+    def end(self, out: list[Message], reason: str = CLOSED) -> None:
+        """Take the end of the direction: that closes it ends a body without a length (6.3)."""
+        if self.state is State.WAIT:
+            self.resume(out)
+        elif self.state is State.DOUBT:
+            self._go_on(self.plan.state, out)
+        if self.state is State.UNTIL_CLOSE and reason == CLOSED:
+            self._message_done(out)
+        elif self.state in IN_MESSAGE:
+            out.append(Aborted(self.stream, self.side, reason))
+        self._clear_trailers()
+        self._lose_held(reason)
+        self._lost.flush(out)
+        self.state = State.HEAD
+
+    def resume(self, out: list[Message]) -> None:
+        """Read on as HTTP/1: the other side did not take up the switch."""
+        if self.state is State.WAIT:
+            self._go_on(State.HEAD, out)
+
+    def switch(self) -> bytes:
+        """Stop reading for good; return the bytes that belong to the next protocol."""
+        self.state = State.SWITCHED
+        rest = bytes(self.held)
+        self.held.clear()
+        return rest
+
+    def _go_on(self, state: State, out: list[Message]) -> None:
+        """Read what is held, now that it is known what it belongs to."""
+        self.state = state
+        held = bytes(self.held)
+        self.held.clear()
+        self.feed(held, out)
+
+    def _ready(self) -> bool:
+        """Tell whether the held bytes may be enough now, looking at new bytes only."""
+        held, state = self.held, self.state
+        if state is State.WAIT:
+            if len(held) > MAX_HEAD:  # no response is coming: one direction is not captured
+                self.state = State.HEAD
+                return True
+            return False
+        start, self._searched = self._searched, len(held)
+        if len(held) > _ENOUGH[state]:
+            return True
+        if self._line_seen:
+            return _HEAD_END.search(held, max(0, start - 2)) is not None
+        return held.find(b"\n", start) >= 0
+
+    def _hold(self, data: bytes, pos: int) -> int:
+        self._searched = len(data) - pos
+        return ~pos
+
+    def _step_head(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if data[pos] in b"\r\n":  # empty lines before a request line (RFC 9112 section 2.2)
+            found = _EOLS.match(data, pos)
+            assert found is not None
+            return found.end()
+        end = _HEAD_END.search(data, pos)
+        if end is None:
+            if len(data) - pos < MAX_HEAD + 3:
+                return self._part_of_head(data, pos, out)
+            return self._refuse(data, pos, out)
+        stop, after = end.span()
+        if stop - pos > MAX_LINES and is_too_much(data, pos, stop):  # a line has a byte at least
+            return self._refuse(data, pos, out)
+        begun = self.pairing.begin(data[pos:stop], out)
+        if begun is None:
+            return self._refuse(data, pos, out)
+        message, plan = begun
+        length = plan.length
+        if length is not None and not plan.doubt:
+            stop = after + length
+            # Where a head lets the other side read on, what that told stands before the body.
+            if stop <= len(data) and out[-1] is message:
+                message.whole = data[after:stop]
+                if plan.switch:
+                    self.stream = message.stream
+                    self.state = self.pairing.switch(self.stream)
+                return stop
+        self.stream, self.plan = message.stream, plan
+        self.state = State.DOUBT if plan.doubt else plan.state
+        self._left = length or 0
+        if plan.fault:
+            self._fall_out(plan.fault, out)
+        elif length == 0:
+            self._message_done(out)
+        return after
+
+    def _part_of_head(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if not self._line_seen:
+            eol = data.find(b"\n", pos)
+            if eol >= 0:
+                if parse_start_line(self.side, data[pos:eol].removesuffix(b"\r")) is None:
+                    return self._refuse(data, pos, out)
+                self._line_seen = True
+        return self._hold(data, pos)
+
+    def _refuse(self, data: bytes, pos: int, out: list[Message]) -> int:
+        """Give up a head; go on scanning behind its first line if that was as it should be."""
+        self._line_seen = False
+        eol = data.find(b"\n", pos)
+        good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
+        after = eol + 1 if good else pos + 1
+        self._fall_out(f"head over {_LIMITS}" if good else NOT_A_MESSAGE, out)
+        self._lost.add(data, pos, after)
+        return after
+
+    def _step_doubt(self, data: bytes, pos: int, out: list[Message]) -> int:
+        start = data[pos : pos + len(_STATUS_START)]
+        if not _STATUS_START.startswith(start):
+            self.state = self.plan.state
+            return pos
+        if len(start) < len(_STATUS_START):
+            return self._hold(data, pos)
+        self._message_done(out)
+        return pos
+
+    def _step_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
+        stop = pos + self._left
+        size = len(data)
+        if stop > size:
+            stop = size
+        # Slicing the whole of a bytes object does not copy.
+        out.append(BodyData(self.stream, self.side, data[pos:stop]))
+        self._left -= stop - pos
+        if not self._left:
+            self._body_piece_done(out)
+        return stop
+
+    def _step_chunk_size(self, data: bytes, pos: int, out: list[Message]) -> int:
+        found = _CHUNK_LINE.match(data, pos)
+        if found is None or found.end() - pos > _MAX_LINE:
+            if data.find(b"\n", pos, pos + _MAX_LINE) < 0 and len(data) - pos <= _MAX_LINE:
+                return self._hold(data, pos)
+            self._fall_out("invalid chunk size", out)
+            return pos
+        self._left = int(found[1], 16)
+        self.state = State.CHUNK_DATA if self._left else State.TRAILERS
+        return found.end()
+
+    def _step_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
+        if data[pos] == 10:
+            after = pos + 1
+        elif data[pos] == 13 and pos + 1 == len(data):
+            return self._hold(data, pos)
+        elif data[pos : pos + 2] == b"\r\n":
+            after = pos + 2
+        else:
+            self._fall_out("chunk longer than its size", out)
+            return pos
+        self.state = State.CHUNK_SIZE
+        return after
+
+    def _step_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
+        eol = data.find(b"\n", pos)
+        room = MAX_HEAD - self._trailer_bytes
+        if eol < 0 and len(data) - pos <= room:
+            return self._hold(data, pos)
+        if eol < 0 or eol - pos > room or len(self._trailers) > MAX_LINES:
+            self._fall_out(f"trailers over {_LIMITS}", out)
+            return pos
+        line = data[pos:eol].removesuffix(b"\r")
+        if line:
+            self._trailers.append(line)
+            self._trailer_bytes += eol + 1 - pos
+        else:
+            self._message_done(out)
+        return eol + 1
+
+    def _step_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
+        out.append(BodyData(self.stream, self.side, data[pos:]))
+        return len(data)
+
+    def _step_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
+        found = find_start(self.side, data, pos)
+        if found:
+            self._lost.add(data, pos, found[0])
+            self._lost.flush(out)
+            self.state = State.HEAD
+            return found[0]
+        keep = scan_rest(data, pos)
+        self._lost.add(data, pos, keep)
+        return self._hold(data, keep)
+
+    def _step_stop(self, data: bytes, pos: int, out: list[Message]) -> int:
+        return ~pos
+
+    def _body_piece_done(self, out: list[Message]) -> None:
+        if self.state is _CHUNK_DATA:
+            self.state = State.CHUNK_END
+        else:
+            self._message_done(out)
+
+    def _message_done(self, out: list[Message]) -> None:
+        trailers: list[Header] = []
+        if self._trailers:
+            trailers = parse_fields(self._trailers)
+            self._clear_trailers()
+        out.append(MessageEnd(self.stream, self.side, trailers))
+        self.state = self.pairing.switch(self.stream) if self.plan.switch else _HEAD
+
+    def _clear_trailers(self) -> None:
+        self._trailers = []
+        self._trailer_bytes = 0
+
+    def _fall_out(self, reason: str, out: list[Message]) -> None:
+        """Lose step: the message at hand is over, what is held cannot be read."""
+        if self.state in IN_MESSAGE:
+            out.append(Aborted(self.stream, self.side, f"undecodable: {reason}"))
+        self._clear_trailers()
+        self._lose_held(reason)
+        if reason == BYTES_LOST:
+            self._lost.flush(out)
+        self._lost.reason = reason
+        self.state = State.SCAN
+        self.pairing.lost(out)
+
+    def _lose_held(self, reason: str) -> None:
+        self._line_seen = False
+        if self.held:
+            if self.state is not State.SCAN:
+                self._lost.reason = reason
+            self._lost.add(self.held, 0, len(self.held))
+            self.held.clear()
+
+
+# So many held bytes are acted upon even if they do not end a line.
+_ENOUGH = {
+    State.HEAD: MAX_HEAD + 2,
+    State.DOUBT: 0,
+    State.CHUNK_SIZE: _MAX_LINE,
+    State.CHUNK_END: 1,
+    State.TRAILERS: MAX_HEAD,
+    State.SCAN: 2 * SCAN_WINDOW,
+    State.SWITCHED: 0,
+}
+
+_STEPS: dict[State, Callable[[Reader, bytes, int, list[Message]], int]] = {
+    State.HEAD: Reader._step_head,
+    State.FIXED: Reader._step_fixed,
+    State.DOUBT: Reader._step_doubt,
+    State.CHUNK_SIZE: Reader._step_chunk_size,
+    State.CHUNK_DATA: Reader._step_fixed,
+    State.CHUNK_END: Reader._step_chunk_end,
+    State.TRAILERS: Reader._step_trailers,
+    State.UNTIL_CLOSE: Reader._step_until_close,
+    State.WAIT: Reader._step_stop,
+    State.SCAN: Reader._step_scan,
+    State.SWITCHED: Reader._step_stop,
+}

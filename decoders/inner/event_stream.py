@@ -1,0 +1,169 @@
+"""Server-sent events: a ``text/event-stream`` body to events (WHATWG HTML, section 9.2.6)."""
+
+import re
+
+from sslsniff.decoders.inner.held_messages import Held, Room
+from sslsniff.decoders.messages import Headers, Message, ServerSentEvent, Side
+
+_MARK = b"\xef\xbb\xbf"
+_MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
+_EOL = re.compile(rb"\r\n?|\n")
+_NAME_BYTES = 1024
+"""What is kept of a type or an id: each event repeats the last id, and may have only 6 bytes."""
+
+
+def is_event_stream(headers: Headers) -> bool:
+    """Tell by a response's headers whether its body is a stream of events."""
+    return _MEDIA_TYPE.match(headers.first("content-type") or "") is not None
+
+
+class _Name:
+    """A type or an id, as far as it is kept; ``fault`` says if that is not all of it."""
+
+    __slots__ = ("_bytes", "_room", "_what", "fault", "text")
+
+    def __init__(self, what: str, room: Room) -> None:
+        self.text = ""
+        self.fault: str | None = None
+        self._what = what
+        self._room = room
+        self._bytes = 0
+
+    def set(self, value: bytes, size: int) -> None:
+        """Replace it by ``value``, the beginning of ``size`` bytes."""
+        left = self._room.left + self._bytes
+        self._bytes = kept = min(len(value), _NAME_BYTES, left)
+        self._room.left = left - kept
+        self.text = value[:kept].decode("utf-8", "replace")
+        self.fault = (
+            None if kept == size else f"only the first {kept} bytes of its {self._what} kept"
+        )
+
+    def clear(self) -> None:
+        """Forget it."""
+        self.set(b"", 0)
+
+
+class EventStreamReader:
+    """Reads a response's body; an event is reported at the empty line that ends it.
+
+    As in a browser, an event without data or without its end is not reported. After a loss it
+    resumes at the next empty line. Memory: an event's data, its type, the last id and a line,
+    out of ``room``.
+    """
+
+    def __init__(self, stream: int, side: Side, room: Room) -> None:
+        self._stream, self._side, self._room = stream, side, room
+        self._line = Held(room)
+        self._first = True
+        self._after_return = False
+        self._skips = 0  # lines and events to skip after a loss: 2, then 1
+        self._missing = 0
+        self._id = _Name("id", room)
+        self._data = Held(room)
+        self._event = _Name("type", room)
+        self._retry: int | None = None
+        self._stopped = False
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; events that are complete go to ``out``."""
+        if self._stopped:
+            return
+        pos = 0
+        if self._after_return and data:
+            # The two characters of one line end may come apart.
+            pos = int(data[0] == 10)
+            self._after_return = False
+        for end in _EOL.finditer(data, pos):
+            self._line.add(data[pos : end.start()])
+            pos = end.end()
+            self._end_line(out)
+        self._line.add(data[pos:])
+        if data:
+            self._after_return = data.endswith(b"\r")
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes, and the rest of the event that they were in."""
+        self._missing += missing
+        self.lose_step(out)
+
+    def lose_step(self, out: list[Message]) -> None:
+        """Note that bytes may be missing: the next event must be found."""
+        self._clear()
+        self._line.take()
+        self._line = Held(self._room)
+        self._first = self._after_return = False
+        self._skips = 2
+
+    def end(self, out: list[Message]) -> None:
+        """Take the end of the body: what no empty line ended is no event."""
+        self._clear()
+        self._id.clear()
+        self._line.take()
+
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """Read no more, and say so once."""
+        if self._stopped:
+            return
+        self.end(out)
+        self._stopped = True
+        fault = f"{reason}; the rest is not read"
+        out.append(ServerSentEvent(self._stream, self._side, b"", 0, self._missing, fault))
+
+    def _end_line(self, out: list[Message]) -> None:
+        held, self._line = self._line, Held(self._room)
+        whole = held.is_whole
+        line = held.take()
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_MARK)
+        if self._skips:
+            # A line of which the beginning was lost may look empty.
+            if self._skips == 2 or not held.size:
+                self._skips -= 1
+        elif line or not whole:
+            self._take_field(line, held.size)
+        else:
+            self._dispatch(out)
+
+    def _take_field(self, line: bytes, size: int) -> None:
+        """Take a line of ``size`` bytes, of which ``line`` was kept."""
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        cut = size - len(line)
+        if name == b"data":
+            self._data.add(value)
+            self._data.skip(cut)
+            self._data.add(b"\n")
+        elif name == b"event":
+            self._event.set(value, len(value) + cut)
+        elif name == b"id" and b"\0" not in value:
+            self._id.set(value, len(value) + cut)
+        elif name == b"retry" and value.isdigit() and len(value) < 16:
+            self._retry = int(value)
+
+    def _dispatch(self, out: list[Message]) -> None:
+        if self._data.size:
+            fault, size = self._data.fault, self._data.size - 1
+            data = self._data.take()
+            out.append(
+                ServerSentEvent(
+                    self._stream,
+                    self._side,
+                    data if fault else data[:-1],
+                    size,
+                    self._missing,
+                    fault or self._event.fault or self._id.fault,
+                    self._event.text or "message",
+                    self._id.text,
+                    self._retry,
+                )
+            )
+            self._missing = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._data.take()
+        self._data = Held(self._room)
+        self._event.clear()
+        self._retry = None

@@ -1,0 +1,211 @@
+"""What HTTP carries: the messages of gRPC, WebSocket and server-sent events inside bodies.
+
+A wrapper around a decoder: in what that tells of bodies it reads on, as they come, and puts the
+messages that it finds among the others. Bodies themselves pass on as before.
+
+Memory per connection: ``ROOM_BYTES`` for unfinished messages, ``WINDOWS_BYTES`` for undoing content
+codings, and the ``_MAX_READERS`` readers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sslsniff.decoders.base import BodyReader
+from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, undone
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.inner import grpc, permessage_deflate
+from sslsniff.decoders.inner.event_stream import EventStreamReader, is_event_stream
+from sslsniff.decoders.inner.grpc_shape import GrpcShape
+from sslsniff.decoders.inner.held_messages import START_BYTES, Room
+from sslsniff.decoders.inner.websocket import WebSocketReader
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    BodyInDoubt,
+    Headers,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+    asked_once,
+    in_pieces,
+)
+
+_MAX_EXCHANGES = 4096
+_MAX_READERS = 2 * _MAX_EXCHANGES
+"""Both halves of all exchanges of HTTP/2 that are followed at once."""
+_READERS_GROWTH = START_BYTES
+"""A few bytes in a content coding may already give all of that."""
+_READER_BYTES, _SHAPE_BYTES, _WISH_BYTES = 1000, 600, 100  # memory of each
+
+
+class Carried:
+    """Reads on in the bodies that ``decoder`` tells of; it is fed in its place."""
+
+    def __init__(self, decoder: Detector) -> None:
+        self._decoder = decoder
+        self._room = Room()
+        self._windows = Room(WINDOWS_BYTES)
+        self._readers: dict[tuple[int, Side], BodyReader] = {}
+        self._wishes: set[int] = set()  # streams that may become a WebSocket
+        self._shape = GrpcShape()
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that carries."""
+        return self._decoder.protocol
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        messages = self._decoder.feed(side, data)
+        if not (self._readers or self._wishes or self._shape.watched):
+            for message in messages:
+                if isinstance(message, _HEADS) and not _is_plain(message.headers):
+                    break
+            else:  # as a rule
+                return messages
+        return self._read(messages)
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes."""
+        return self._read(self._decoder.gap(side, missing))
+
+    @property
+    def growth(self) -> int:
+        """See ``Decoder``."""
+        return _READERS_GROWTH if self._readers else self._decoder.growth
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        # Buffers that grow take an eighth more (CPython, bytearray_resize).
+        kept = self._room.used_bytes * 9 // 8 + self._windows.filled_bytes
+        readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
+        return self._decoder.held_bytes + kept + readers + _WISH_BYTES * len(self._wishes)
+
+    def end(self, side: Side) -> list[Message]:
+        """End a side."""
+        return self._read(self._decoder.end(side))
+
+    def stop(self, reason: str) -> list[Message]:
+        """Read no more: report what is held as not decoded, for ``reason``."""
+        out: list[Message] = []
+        for reader in self._readers.values():
+            reader.stop(reason, out)
+        self._readers.clear()
+        for side in Side:
+            out += self._read(self._decoder.end(side, reason))
+        return out
+
+    def successor(self) -> "Carried":
+        """Return what decodes the next bytes in its place, as after a loss."""
+        return Carried(self._decoder.successor())
+
+    def give_up(self) -> list[Message]:
+        """See ``Detector``."""
+        return self._read(self._decoder.give_up())
+
+    def _read(self, messages: list[Message]) -> list[Message]:
+        out: list[Message] = []
+        for message in in_pieces(messages):
+            act = _ACTS.get(type(message))
+            if act is not None:
+                act(self, message, out)
+            out.append(message)
+        return out
+
+    def _request(self, head: RequestHead, out: list[Message]) -> None:
+        self._begin(head.stream, Side.CLIENT, head.headers, out)
+        if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
+            if len(self._wishes) >= _MAX_EXCHANGES:
+                self._wishes.clear()
+            self._wishes.add(head.stream)
+
+    def _response(self, head: ResponseHead, out: list[Message]) -> None:
+        if head.status is not None and head.status < 200:
+            return
+        self._begin(head.stream, Side.SERVER, head.headers, out)
+        if head.stream in self._wishes:
+            self._wishes.discard(head.stream)
+            if head.status is not None and head.status < 300:  # RFC 8441 section 5
+                for side in Side:
+                    agreed = permessage_deflate.takeover(head.headers, side)
+                    reader = WebSocketReader(head.stream, side, self._room, agreed)
+                    self._add(head.stream, side, reader, out)
+
+    def _begin(self, stream: int, side: Side, headers: Headers, out: list[Message]) -> None:
+        """Read on in a body that its headers tell to carry messages."""
+        if headers.may_hide("content-type"):
+            if self._shape.is_proven:
+                guess = grpc.MediaType(guessed=True)
+                reader = grpc.GrpcReader(stream, side, self._room, guess, headers)
+                self._add(stream, side, reader, out)
+            self._shape.begin(stream, side)
+        elif (kind := grpc.media_type_of(headers)) is not None:
+            messages = grpc.GrpcReader(stream, side, self._room, kind, headers)
+            self._add(stream, side, undone(messages, headers, self._windows), out)
+        elif side is Side.SERVER and is_event_stream(headers):
+            events = EventStreamReader(stream, side, self._room)
+            self._add(stream, side, undone(events, headers, self._windows), out)
+
+    def _body(self, message: BodyData, out: list[Message]) -> None:
+        if self._shape.watched:
+            self._shape.body(message)
+        reader = self._readers.get((message.stream, message.side))
+        if reader is not None:
+            if message.missing:
+                reader.gap(message.missing, out)
+            reader.feed(message.data, out)
+
+    def _in_doubt(self, message: BodyInDoubt, out: list[Message]) -> None:
+        self._shape.drop(message.stream)
+        reader = self._readers.get((message.stream, message.side))
+        if reader is not None:
+            reader.lose_step(out)
+
+    def _end(self, message: MessageEnd, out: list[Message]) -> None:
+        if self._shape.watched:
+            self._shape.end(message.stream, message.side)
+        self._drop(message.stream, message.side, out)
+
+    def _abort(self, message: Aborted, out: list[Message]) -> None:
+        self._wishes.discard(message.stream)
+        self._shape.drop(message.stream)
+        for side in Side:
+            self._drop(message.stream, side, out)
+
+    def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
+        self._drop(stream, side, out)
+        if len(self._readers) >= _MAX_READERS:
+            self._drop(*next(iter(self._readers)), out)
+        self._readers[stream, side] = reader
+
+    def _drop(self, stream: int, side: Side, out: list[Message]) -> None:
+        reader = self._readers.pop((stream, side), None)
+        if reader is not None:
+            reader.end(out)
+
+
+@asked_once
+def _is_plain(headers: Headers) -> bool:
+    """Say whether nothing in the headers of a body is a reason to look into it."""
+    return not (
+        headers.may_hide("content-type")
+        or grpc.media_type_of(headers) is not None
+        or is_event_stream(headers)
+        or (":protocol", "websocket") in headers
+    )
+
+
+_HEADS = (RequestHead, ResponseHead)
+
+_ACTS: dict[type, Callable[[Carried, Any, list[Message]], None]] = {
+    RequestHead: Carried._request,
+    ResponseHead: Carried._response,
+    BodyData: Carried._body,
+    BodyInDoubt: Carried._in_doubt,
+    MessageEnd: Carried._end,
+    Aborted: Carried._abort,
+}
+"""What is read on in; other messages only pass."""

@@ -1,0 +1,369 @@
+"""WebSocket (RFC 6455), also over HTTP/2 (RFC 8441): frames of each side to messages.
+
+Nothing is enforced beyond what keeps step. Joined in the middle, or after a loss, the next
+frame is where some follow one another.
+"""
+
+import re
+from typing import NamedTuple
+
+from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.chain import ChainRule, ChainSync
+from sslsniff.decoders.inner.held_messages import Held, Reserved, Room
+from sslsniff.decoders.inner.permessage_deflate import Inflater, takeover
+from sslsniff.decoders.lost import LostRun
+from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
+
+_CONTINUATION = 0
+_OPCODES = {1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}
+_CONTROL = 8
+_PLAIN = frozenset((0, 1, 2, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A))
+_LONGEST_CONTROL = 125  # section 5.5
+
+_PIECE = 16 << 10
+_SEARCHED = 64
+_MOST_FALLS = 100
+"""So often out of step without a loss, and these are no frames."""
+
+NOT_A_FRAME = "not the start of a WebSocket frame"
+
+
+class FrameHeader(NamedTuple):
+    """A frame's header (section 5.2): ``size`` is its own length, ``length`` that behind it."""
+
+    size: int
+    length: int
+    opcode: int
+    final: bool
+    compressed: bool
+    mask: bytes
+
+
+def read_header(data: bytes | bytearray, at: int, stop: int) -> FrameHeader | int | None:
+    """Read a frame's header at ``at``; None if it is none, or how many bytes it needs."""
+    if stop - at < 2:
+        return 2
+    first, second = data[at], data[at + 1]
+    opcode, length = first & 15, second & 127
+    size = 2 + (0, 2, 8)[max(0, length - 125)]
+    masked = 4 if second & 128 else 0
+    if first & 0x30 or (opcode and opcode not in _OPCODES):
+        return None  # section 5.2: reserved, and no extension that is in use has them
+    if opcode >= _CONTROL and (length > _LONGEST_CONTROL or first & 0xC0 != 0x80):
+        return None
+    if stop - at < size + masked:
+        return size + masked
+    if size > 2:
+        length = int.from_bytes(data[at + 2 : at + size], "big")
+        if length >> 63:
+            return None
+    return FrameHeader(
+        size + masked,
+        length,
+        opcode,
+        bool(first & 0x80),
+        bool(first & 0x40),
+        bytes(data[at + size : at + size + masked]),
+    )
+
+
+def _unit(data: bytes | bytearray, at: int, stop: int, masked: bool, may_compress: bool) -> int:
+    if stop - at > 1:
+        first, second = data[at], data[at + 1]
+        if (second > 127) is not masked:
+            return 0
+        if first in _PLAIN and 0 < second & 127 < 126:  # nearly all, the short way
+            return (second & 127) + (6 if masked else 2)
+    header = read_header(data, at, stop)
+    if isinstance(header, int):
+        return -header
+    if header is None or not header.length:
+        return 0
+    if header.compressed and not (may_compress and 0 < header.opcode < _CONTROL):
+        return 0
+    return header.size + header.length
+
+
+def chain_rule(
+    side: Side, *, compressed: bool = True, enough: int = 3, unit_bytes: int = 16 << 10
+) -> ChainRule:
+    """Return what proves frames of ``side``: clients mask theirs, servers do not (section 5.1)."""
+    masked = side is Side.CLIENT
+    first = rb"\x00-\x02\x80-\x82\x88-\x8a" + (rb"\x41\x42\xc1\xc2" if compressed else b"")
+    second = rb"\x81-\xff" if masked else rb"\x01-\x7f"
+    return ChainRule(
+        re.compile(b"(?=[" + first + b"][" + second + b"])"),
+        lambda data, at, stop: _unit(data, at, stop, masked, compressed),
+        enough,
+        unit_bytes,
+    )
+
+
+def frames_sender(data: bytes) -> Side | None:
+    """Tell who sent these bytes if they are whole frames: clients mask theirs (section 5.1)."""
+    at, masked = 0, set()
+    while at < len(data):
+        header = read_header(data, at, len(data))
+        if not isinstance(header, FrameHeader) or not header.length:
+            return None
+        masked.add(bool(header.mask))
+        at += header.size + header.length
+    if at != len(data) or len(masked) != 1 or not data[0] & 128:
+        return None
+    return Side.CLIENT if masked.pop() else Side.SERVER
+
+
+def unmask(data: bytes, mask: bytes, phase: int) -> bytes:
+    """Undo the masking of a payload's piece that begins ``phase`` bytes into it (section 5.3)."""
+    if not mask or not data:
+        return data
+    turned = mask[phase & 3 :] + mask[: phase & 3]
+    key = (turned * (len(data) // 4 + 1))[: len(data)]
+    return (int.from_bytes(data, "big") ^ int.from_bytes(key, "big")).to_bytes(len(data), "big")
+
+
+class WebSocketReader:
+    """Reads what ``side`` sends.
+
+    ``takes_over`` is what was agreed on compression (see ``permessage_deflate.takeover``);
+    ``joined`` says that the first byte may be anywhere. Memory: a message, out of ``room``, and
+    while in search of a frame what ``ChainSync`` holds.
+    """
+
+    def __init__(
+        self,
+        stream: int,
+        side: Side,
+        room: Room,
+        takes_over: bool | None,
+        *,
+        joined: bool = False,
+    ) -> None:
+        self._stream, self._side, self._room = stream, side, room
+        self._inflater = None if takes_over is None else Inflater(room, takes_over)
+        self._lost = LostRun(side, NOT_A_FRAME)
+        self._sync = self._search() if joined else None
+        self._searched = Reserved(room)
+        self._partial = bytearray()
+        self._header: FrameHeader | None = None
+        self._left = 0
+        self._message: Held | None = None
+        self._opcode = _CONTINUATION
+        self._compressed = False
+        self._control = Held(room)
+        self._falls = 0
+
+    def feed(self, data: bytes, out: list[Message]) -> None:
+        """Read on; messages that are complete go to ``out``."""
+        for start in range(0, len(data), _PIECE):
+            self._feed(data[start : start + _PIECE], out)
+
+    def gap(self, missing: int, out: list[Message]) -> None:
+        """Skip lost bytes: inside a frame's payload that is all, else step is lost."""
+        if self._header is not None:
+            inside = min(missing, self._left)
+            self._payload(self._header).lose(inside)
+            self._left -= inside
+            missing -= inside
+            if not self._left:
+                self._end_frame(self._header, out)
+        if missing:
+            self.lose_step(out)
+
+    def lose_step(self, out: list[Message]) -> None:
+        """Note that bytes may be missing: the next frame must be found."""
+        self._falls = 0
+        self._fall_out("bytes lost", out)
+
+    def end(self, out: list[Message], reason: str = CLOSED) -> None:
+        """Take the end of the direction: a message that has begun is told as far as it came."""
+        self._finish(reason, out)
+        self._forget_held(reason, out)
+
+    def stop(self, reason: str, out: list[Message]) -> None:
+        """See ``BodyReader``."""
+        self.end(out, reason)
+
+    def _feed(self, data: bytes, out: list[Message]) -> None:
+        if self._partial:
+            data = bytes(self._partial) + data
+            self._partial.clear()
+        pos = 0
+        while pos < len(data):
+            if self._falls > _MOST_FALLS:
+                self._lost.add(data, pos, len(data))
+                return
+            if self._sync is None:
+                pos = self._read(data, pos, out)
+            else:
+                # Small pieces, as hostile bytes may lose step again and again.
+                piece = data[pos : pos + _SEARCHED]
+                pos += len(piece)
+                found = self._find_step(self._sync, piece, out)
+                if found is not None:
+                    data, pos = found + data[pos:], 0
+
+    def _read(self, data: bytes, pos: int, out: list[Message]) -> int:
+        """Read frames until the end, or until step is lost; return up to where."""
+        size = len(data)
+        while pos < size:
+            header = self._header
+            if header is None:
+                found = read_header(data, pos, size)
+                if isinstance(found, int):
+                    self._partial += data[pos:]
+                    return size
+                if found is None or (found.compressed and not self._may_compress(found)):
+                    self._fall_out(NOT_A_FRAME, out)
+                    self._falls += 1
+                    self._lost.add(data, pos, pos + 1)
+                    return pos + 1
+                pos += found.size
+                header = self._header = found
+                self._left = found.length
+                self._begin_frame(found, out)
+            stop = min(size, pos + self._left)
+            piece = unmask(data[pos:stop], header.mask, header.length - self._left)
+            self._payload(header).add(piece)
+            self._left -= stop - pos
+            pos = stop
+            if not self._left:
+                self._end_frame(header, out)
+        return size
+
+    def _may_compress(self, header: FrameHeader) -> bool:
+        # RFC 7692 section 6.1: the bit stands on a message's first frame.
+        return self._inflater is not None and 0 < header.opcode < _CONTROL
+
+    def _begin_frame(self, header: FrameHeader, out: list[Message]) -> None:
+        if header.opcode >= _CONTROL:
+            return
+        if header.opcode != _CONTINUATION:
+            self._finish("not finished by its sender", out)
+        if self._message is None:
+            self._message = Held(self._room)
+            self._opcode, self._compressed = header.opcode, header.compressed
+
+    def _payload(self, header: FrameHeader) -> Held:
+        if header.opcode >= _CONTROL or self._message is None:
+            return self._control
+        return self._message
+
+    def _end_frame(self, header: FrameHeader, out: list[Message]) -> None:
+        self._header = None
+        if header.opcode >= _CONTROL:
+            self._tell(self._control, header.opcode, None, out)
+            self._control = Held(self._room)
+        elif header.final:
+            # Behind a loss, or joined in the middle, it may be the rest of a message.
+            self._finish(None if self._opcode else "its beginning was not seen", out)
+
+    def _finish(self, fault: str | None, out: list[Message]) -> None:
+        message, self._message = self._message, None
+        if message is not None:
+            self._tell(message, self._opcode, fault, out)
+
+    def _tell(self, held: Held, opcode: int, fault: str | None, out: list[Message]) -> None:
+        size, fault = held.size, held.fault or fault
+        data = held.take()
+        compressed = self._compressed and opcode < _CONTROL
+        if compressed and self._inflater is not None:
+            data, fault = self._inflater.inflate(data, fault)
+            size = max(size, len(data)) if fault else len(data)
+        elif not opcode and self._inflater is not None:
+            self._inflater.forget()  # it may have been compressed
+        name = _OPCODES.get(opcode, "continuation")
+        out.append(
+            WebSocketMessage(
+                self._stream, self._side, data, size, held.missing, fault, name, compressed
+            )
+        )
+
+    def _find_step(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes | None:
+        found = sync.feed(data)
+        count = found[0] if found else sync.droppable()
+        self._lost.add(sync.held, 0, count)
+        if found is None:
+            sync.drop(count)
+            if not self._searched.resize(sync.held_bytes + self._lost.held_bytes):
+                self._forget_held("no room to find a frame", out)
+                self._sync = None
+                self._falls = _MOST_FALLS + 1
+            return None
+        self._lost.flush(out)
+        self._sync = None
+        self._searched.resize(0)
+        return bytes(sync.held[count:])
+
+    def _fall_out(self, reason: str, out: list[Message]) -> None:
+        """Lose step: the message at hand is over, what is held cannot be read."""
+        self._finish(reason, out)
+        if self._inflater is not None:
+            self._inflater.forget()  # compressed messages may be among what is lost
+        self._forget_held(reason, out)
+        self._lost.reason = NOT_A_FRAME
+        self._sync = self._search()
+
+    def _search(self) -> ChainSync:
+        return ChainSync(chain_rule(self._side, compressed=self._inflater is not None))
+
+    def _forget_held(self, reason: str, out: list[Message]) -> None:
+        self._control.take()
+        self._control = Held(self._room)
+        self._header = None
+        held = self._partial if self._sync is None else self._sync.held
+        if self._sync is None:
+            self._lost.reason = reason
+        self._lost.add(held, 0, len(held))
+        held.clear()
+        self._lost.flush(out)
+        self._searched.resize(0)
+
+
+class WebSocket:
+    """Decodes a connection that switched to WebSocket, or was joined when it had.
+
+    ``headers`` are those of the response that switched (section 4.2.2), None if it was not seen.
+    Its messages carry the ``stream`` of that exchange.
+    """
+
+    protocol = "websocket"
+    growth = 1100  # deflate gives 1032 bytes for one
+
+    def __init__(self, stream: int = 0, headers: Headers | None = None) -> None:
+        room = self._room = Room()
+        self._readers = {
+            side: WebSocketReader(
+                stream,
+                side,
+                room,
+                # Not seen: what is compressed is marked as such in each message.
+                True if headers is None else takeover(headers, side),
+                joined=headers is None,
+            )
+            for side in Side
+        }
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Take the next bytes that ``side`` sent."""
+        out: list[Message] = []
+        self._readers[side].feed(data, out)
+        return out
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes; a gap of no bytes is none."""
+        out: list[Message] = []
+        if missing > 0:
+            self._readers[side].gap(missing, out)
+        return out
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        return self._room.used_bytes
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
+        """End a side."""
+        out: list[Message] = []
+        self._readers[side].end(out, reason)
+        return out

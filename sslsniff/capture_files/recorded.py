@@ -1,0 +1,316 @@
+"""One TCP connection of a capture file -> the events of the connection that it records."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sslsniff.capture_files import null_tls, segments
+from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
+from sslsniff.capture_files.ordering import Ordering
+from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
+from sslsniff.capture_files.reassembly import Early, Piece, Reassembler
+from sslsniff.capture_files.segments import Segment
+from sslsniff.decoders.messages import Side
+from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
+from sslsniff.model import Address, Direction, LossCause
+
+
+class Tag(NamedTuple):
+    """What is known of a segment beside its bytes."""
+
+    time_ns: int
+    tid: int
+    note: Note | None
+
+
+class Recorded:
+    """A connection as events tell it: its number, and how far each direction got.
+
+    It outlives a ``TcpConnection`` where several of them are parts of one.
+    """
+
+    def __init__(self, number: int, library: int, opened_ns: int) -> None:
+        self.number = number
+        self._library = library
+        self._opened_ns = opened_ns
+        self._is_open = False
+        self._positions = {Direction.READ: 0, Direction.WRITE: 0}
+
+    def open(
+        self,
+        described: Described | None,
+        role: Side | None,
+        hello: null_tls.Hello,
+        *,
+        joined: bool,
+        tls: bool,
+    ) -> Iterator[Event]:
+        """Tell of the connection, unless that was done."""
+        if self._is_open:
+            return
+        self._is_open = True
+        yield Opened(
+            time_ns=self._opened_ns,
+            tid=0,
+            connection=self.number,
+            pid=described.pid if described else 0,
+            uid=described.uid if described else None,
+            comm=described.comm if described else "",
+            library=self._library,
+            role=described.role if described else role,
+            from_start=described.from_start and described.part == 1 if described else not joined,
+            tls_version=described.tls_version if described else None,
+            alpn=described.alpn if described else hello.alpn,
+            sni=described.sni if described else hello.sni,
+            cipher=described.cipher if described else None,
+            name=described.connection if described else None,
+            tls=described.tls if described else tls,
+        )
+
+    def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
+        """Tell of bytes."""
+        return self._pass(direction, data, len(data), None, tag)
+
+    def lost(self, direction: Direction, missing: int, cause: LossCause | None, tag: Tag) -> Event:
+        """Tell that ``missing`` bytes are not there."""
+        return self._pass(direction, b"", missing, cause, tag)
+
+    def _pass(
+        self, direction: Direction, data: bytes, span: int, cut: LossCause | None, tag: Tag
+    ) -> Event:
+        position = self._positions[direction]
+        self._positions[direction] = position + span
+        return Data(tag.time_ns, tag.tid, self.number, direction, position, span, data, cut)
+
+    def resume(self, described: Described, tag: Tag) -> Iterator[Event]:
+        """Go on where a later part begins: tell what was lost before it."""
+        begins = {Direction.READ: described.read, Direction.WRITE: described.written}
+        for direction, position in begins.items():
+            missing = position - self._positions[direction]
+            if missing > 0:
+                lost = described.lost
+                known = lost is not None and lost.direction is direction
+                cause = lost.cause if lost is not None and known else None
+                yield self.lost(direction, missing, cause, tag)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether anything was told of it."""
+        return self._is_open
+
+    def end(self, direction: Direction, time_ns: int) -> Iterator[Event]:
+        """Tell that nothing follows in one direction, if anything was told of the connection."""
+        if self._is_open:
+            yield Ended(time_ns, self.number, direction, self._positions[direction])
+
+    def close(self, time_ns: int) -> Iterator[Event]:
+        """Tell that it ended, if anything was told of it."""
+        if self._is_open:
+            read, written = self._positions[Direction.READ], self._positions[Direction.WRITE]
+            yield Closed(time_ns, self.number, read, written)
+
+
+class _Half:
+    """One direction: its bytes in order, and what they are wrapped in."""
+
+    def __init__(self, direction: Direction, early: Early, *, plain: bool) -> None:
+        self.direction = direction
+        self.reassembler: Reassembler[Tag] = Reassembler(early)
+        self.told_end = False
+        self.hello: null_tls.Hello | None = None
+        self.is_tls = False
+        self._undecided = None if plain else b""
+        self._unwrapper: null_tls.Unwrapper | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Say whether its bytes are those of TLS, with a cipher that hides the plaintext."""
+        return self.is_tls and self._unwrapper is None
+
+    def plaintext(self, data: bytes) -> list[bytes]:
+        """Return the plaintext in the next bytes."""
+        if self._undecided is not None:
+            data = self._undecided + data
+            try:
+                self.hello = null_tls.read_hello(data)
+            except IndexError:
+                self._undecided = data  # at most a record
+                return []
+            self._undecided = None
+            self.is_tls = self.hello is not None or null_tls.is_record(data)
+            if (self.hello is not None and self.hello.null) or null_tls.is_null_record(data):
+                self._unwrapper = null_tls.Unwrapper()
+        return self._unwrapper.feed(data) if self._unwrapper is not None else [data]
+
+    def missing(self, missing: int) -> int:
+        """Return how many bytes of plaintext are missing where ``missing`` bytes are."""
+        if self._unwrapper is None:
+            return missing
+        return self._unwrapper.gap(missing)
+
+    def rest(self) -> bytes:
+        """Return the beginning of a record that will not be whole any more."""
+        rest = self._undecided
+        if rest:
+            self._undecided = None
+        return rest or b""
+
+
+class TcpConnection:
+    """A TCP connection, from its first captured ``segment``; ``described`` tells if it is ours.
+
+    ``over_ns`` is when it ended.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        recorded: Recorded,
+        described: Described | None,
+        early: Early,
+    ) -> None:
+        self.recorded = recorded
+        self.described = described
+        self.goes_on = False
+        self.over_ns: int | None = None
+        self._is_ending = False
+        self._fins: set[segments.End] = set()
+        self._joined = not segment.flags & SYN
+        self._initial = segment.sequence
+        answers = segment.flags & ACK and not self._joined
+        client = segment.destination if answers else segment.source
+        server = segment.source if answers else segment.destination
+        plays = described.plays if described else Side.CLIENT
+        local, remote = (client, server) if plays is Side.CLIENT else (server, client)
+        self._role = None if self._joined else Side.CLIENT
+        self._addresses: tuple[Address, Address] | None = None
+        if described is None or described.addresses_known:
+            ends = Address.of(*client), Address.of(*server)
+            if described is not None and described.client_port is not None:
+                ends = Address(ends[0].ip, described.client_port), ends[1]
+            self._addresses = ends if plays is Side.CLIENT else ends[::-1]
+        plain = described is not None and not described.wrapped
+        self._halves = {
+            local: _Half(Direction.WRITE, early, plain=plain),
+            remote: _Half(Direction.READ, early, plain=plain),
+        }
+        reassemblers = {end: half.reassembler for end, half in self._halves.items()}
+        self._ordering = Ordering(reassemblers, early)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Say whether it is TLS, with a cipher that hides the plaintext."""
+        return any(half.is_encrypted for half in self._halves.values())
+
+    @property
+    def both_end(self) -> bool:
+        """Say whether both ends sent a FIN, though what stands before may not have come."""
+        return len(self._fins) == 2
+
+    def is_another(self, segment: Segment) -> bool:
+        """Say whether ``segment``, a SYN, begins another connection between the same ends."""
+        if segment.flags & ACK:
+            return False
+        return self._joined or segment.sequence != self._initial
+
+    def begin(self, tag: Tag) -> Iterator[Event]:
+        """Tell of the connection, if its comment did; else that waits for its first bytes."""
+        described = self.described
+        if described is None:
+            return
+        if self.recorded.is_open:
+            yield from self.recorded.resume(described, tag)
+        else:
+            yield from self._open(tag.time_ns)
+
+    def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+        """Take the next segment."""
+        if segment.flags & FIN:
+            self._fins.add(segment.source)
+        if self._ordering.is_next(segment):
+            yield from self._pass(segment, tag)
+            return
+        for each in self._ordering.take(segment, tag):
+            yield from self._pass(*each)
+
+    def _pass(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+        """Tell what ``segment`` brings, behind all that it acknowledges."""
+        half, other = self._halves[segment.source], self._halves[segment.destination]
+        if segment.acknowledges is not None and other.reassembler.lacks(segment.acknowledges):
+            for piece in other.reassembler.give_up(segment.acknowledges, tag):
+                yield from self._piece(other, piece)
+        sequence = segment.sequence
+        if segment.flags & SYN:
+            sequence = (sequence + 1) & 0xFFFFFFFF
+            half.reassembler.take(sequence, b"", 0, tag)
+        if segment.size:
+            for piece in half.reassembler.take(sequence, segment.payload, segment.size, tag):
+                yield from self._piece(half, piece)
+        if segment.flags & FIN:
+            half.reassembler.finish(sequence + segment.size)
+            self.goes_on |= tag.note == GOES_ON
+            self._is_ending = True
+        if segment.flags & RST:
+            self.over_ns = tag.time_ns
+        elif self._is_ending:
+            yield from self._end(tag.time_ns)
+
+    def _end(self, time_ns: int) -> Iterator[Event]:
+        """Tell which direction ended by now, but not where the connection did."""
+        finished = [half for half in self._halves.values() if half.reassembler.is_finished]
+        if len(finished) == 2:
+            self.over_ns = time_ns
+            return
+        for half in finished:
+            if not half.told_end:
+                half.told_end = True
+                if not self.goes_on:
+                    yield from self.recorded.end(half.direction, time_ns)
+
+    def flush(self, time_ns: int) -> Iterator[Event]:
+        """Tell what waits for bytes that never came."""
+        for each in self._ordering.flush():
+            yield from self._pass(*each)
+        tag = Tag(time_ns, 0, None)
+        for half in self._halves.values():
+            for piece in half.reassembler.flush(tag):
+                yield from self._piece(half, piece)
+            yield from self._undecided(half, tag)
+
+    def _undecided(self, half: _Half, tag: Tag) -> Iterator[Event]:
+        """Tell what waited for a decision: its next bytes never came."""
+        rest = half.rest()
+        if rest:
+            yield from self._open(tag.time_ns)
+            yield self.recorded.data(half.direction, rest, tag)
+
+    def _open(self, time_ns: int) -> Iterator[Event]:
+        if self.recorded.is_open:
+            return
+        hellos = [half.hello for half in self._halves.values() if half.hello is not None]
+        hello = hellos[0] if hellos else null_tls.Hello(null=False)
+        joined = self._joined or not all(each.from_start for each in hellos)
+        tls = any(half.is_tls for half in self._halves.values())
+        yield from self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
+        if self._addresses is not None:
+            yield Addresses(time_ns, self.recorded.number, *self._addresses)
+
+    def _piece(self, half: _Half, piece: Piece[Tag]) -> Iterator[Event]:
+        tag = piece.tag
+        if piece.missing:
+            yield from self._undecided(half, tag)
+            missing = half.missing(piece.missing)
+            if missing:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.lost(half.direction, missing, None, tag)
+        note = tag.note
+        if note == MADE_UP:
+            return
+        if isinstance(note, Lost):
+            if note.offset == 0:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.lost(half.direction, note.missing, note.cause, tag)
+            return
+        for plaintext in half.plaintext(piece.data) if piece.data else ():
+            if plaintext:
+                yield from self._open(tag.time_ns)
+                yield self.recorded.data(half.direction, plaintext, tag)

@@ -1,0 +1,239 @@
+"""The recorded source: a capture file -> the events of a live capture.
+
+Our own captures are read back as they were taken: comments (see ``comments``) tell process,
+role and loss. In other captures the near end is whoever opened the TCP connection, or, where that
+is not in the file, was seen sending first; its process is not known.
+
+Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of at most
+``MOST_CONNECTIONS`` open connections.
+"""
+
+import os
+from collections.abc import Generator, Iterator
+
+from sslsniff.capture_files import pcap, pcapng, segments
+from sslsniff.capture_files.comments import Described, parse
+from sslsniff.capture_files.input_files import Input, open_input
+from sslsniff.capture_files.packets import RST, SYN
+from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
+from sslsniff.capture_files.reassembly import Early
+from sslsniff.capture_files.recorded import Recorded, Tag, TcpConnection
+from sslsniff.capture_files.segments import End
+from sslsniff.errors import CaptureFileError
+from sslsniff.events import Event, IsOver, never
+from sslsniff.fast_path import Lanes
+from sslsniff.model import Loss, NotProbed
+
+MOST_CONNECTIONS = 65536
+"""When more are open, the oldest counts as closed."""
+
+_EVENTS_A_POLL = 4096
+_LATE_NS = 1_000_000_000
+"""So late a packet may be captured behind the ends of its connection."""
+
+_REMEMBERED_CLOSED = 4096
+
+
+class ReplaySource:
+    """A ``source.Source`` that reads a pcap or pcapng file; also iterates over all its events.
+
+    ``path`` may be ``-``, standard input; gzip's compression is undone.
+
+    ``truncated`` says that the file ended, or was damaged, in the middle of a packet; all
+    before it was read. ``warnings`` are sentences on what could not be read; both are complete
+    once the source has ended; ``close`` is for one that is left before. Raises
+    ``CaptureFileError`` when ``path`` is no capture.
+    """
+
+    lanes: Lanes | None = None
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.libraries: list[str] = ["unknown"]
+        self.warnings: list[str] = []
+        self._file = open_input(os.fspath(path))
+        self._name = self._file.name
+        self._reader = _reader(self._file, self._name)
+        self._ended = False
+        self._stopping = False
+        self._early = Early()
+        self._connections: dict[tuple[End, End], TcpConnection] = {}
+        self._closed: dict[tuple[End, End], None] = {}
+        self._ending: dict[tuple[End, End], int] = {}  # by their last packet's time
+        self._parts: dict[str, Recorded] = {}
+        self._connections_seen = 0
+        self._unread_links: dict[int, int] = {}
+        self._encrypted = 0
+        self._events = self._read()
+
+    def now_ns(self) -> None:
+        """See ``source.Source``."""
+
+    @property
+    def ended(self) -> bool:
+        """See ``source.Source``: the whole file was read."""
+        return self._ended
+
+    @property
+    def truncated(self) -> bool:
+        """Say whether the file was found to be cut off or damaged so far."""
+        return self._reader.truncated or self._file.is_damaged
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events that are left."""
+        return self._events
+
+    def poll(self, timeout_s: float) -> Iterator[Event]:
+        """See ``source.Source``: yields the next events, as soon as they come."""
+        for _ in range(_EVENTS_A_POLL if self._file.is_regular else 1):
+            event = next(self._events, None)
+            if event is None:
+                return
+            yield event
+
+    def counted_losses(self) -> list[Loss]:
+        """See ``source.Source``: a capture tells of all in their places."""
+        return []
+
+    def left_out(self) -> int | None:
+        """See ``source.Source``: nothing is."""
+        return None
+
+    def not_probed(self) -> list[NotProbed] | None:
+        """See ``source.Source``: a capture file does not tell."""
+        return None
+
+    def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
+        """See ``source.Source``: reads no further, yields what was read."""
+        self._stopping = True
+        yield from self._events
+
+    def close(self) -> None:
+        """Close the file; nothing more can be read. Safe to call again."""
+        self._events.close()
+        self._file.close()
+
+    def _read(self) -> Generator[Event, None, None]:
+        time_ns = 0
+        try:
+            for packet in self._reader:
+                time_ns = packet.time_ns
+                yield from self._close_ending(time_ns)
+                yield from self._packet(packet)
+                if self._stopping:
+                    break
+        except OSError as error:
+            raise CaptureFileError(
+                f"cannot read {self._name} to its end: {error.strerror}", "check its disk"
+            ) from error
+        finally:
+            self._file.close()
+            self._ended = True
+        for key, connection in list(self._connections.items()):
+            yield from connection.flush(time_ns)
+            if connection.over_ns is not None:  # its last segments waited
+                yield from self._close(key, connection, time_ns)
+        self._encrypted += sum(each.is_encrypted for each in self._connections.values())
+        self._connections.clear()
+        self._warn()
+
+    def _packet(self, packet: pcap.Packet) -> Iterator[Event]:
+        segment = segments.parse(packet.link_type, packet.data)
+        if segment is None:
+            if not segments.is_known_link(packet.link_type):
+                seen = self._unread_links.get(packet.link_type, 0)
+                self._unread_links[packet.link_type] = seen + 1
+            return
+        source, destination = segment.source, segment.destination
+        key = (source, destination) if source < destination else (destination, source)
+        connection = self._connections.get(key)
+        note = parse(packet.comments) if packet.comments else None
+        tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
+        opens = segment.flags & (RST | SYN) == SYN
+        if opens and connection is not None and connection.is_another(segment):
+            yield from self._close(key, connection, packet.time_ns)
+            connection = None
+        if connection is None:
+            if not opens and (not segment.size or key in self._closed):
+                return  # what follows a connection's end
+            connection = self._open_connection(key, segment, packet.time_ns, note)
+            if len(self._connections) > MOST_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                yield from self._close(oldest, self._connections[oldest], packet.time_ns)
+            yield from connection.begin(tag)
+        yield from connection.take(segment, tag)
+        if connection.over_ns is not None:
+            yield from self._close(key, connection, packet.time_ns)
+        elif connection.both_end:  # bytes before the ends are missing
+            self._ending.pop(key, None)
+            self._ending[key] = packet.time_ns
+
+    def _close_ending(self, now_ns: int) -> Iterator[Event]:
+        """Close those of which nothing came for long behind their ends: it is lost."""
+        while self._ending:
+            key, last_ns = next(iter(self._ending.items()))
+            if now_ns - last_ns < _LATE_NS:
+                return
+            yield from self._close(key, self._connections[key], last_ns)
+
+    def _open_connection(
+        self, key: tuple[End, End], segment: segments.Segment, time_ns: int, note: object
+    ) -> TcpConnection:
+        described = note if isinstance(note, Described) else None
+        recorded = None
+        if described is not None and described.part > 1:
+            recorded = self._parts.pop(described.connection, None)
+        if recorded is None:
+            self._connections_seen += 1
+            library = described.library if described else "unknown"
+            if library not in self.libraries:
+                self.libraries.append(library)
+            recorded = Recorded(self._connections_seen, self.libraries.index(library), time_ns)
+        self._closed.pop(key, None)
+        connection = TcpConnection(segment, recorded, described, self._early)
+        self._connections[key] = connection
+        return connection
+
+    def _close(
+        self, key: tuple[End, End], connection: TcpConnection, time_ns: int
+    ) -> Iterator[Event]:
+        del self._connections[key]
+        self._ending.pop(key, None)
+        if len(self._closed) >= _REMEMBERED_CLOSED:
+            self._closed.pop(next(iter(self._closed)))
+        self._closed[key] = None
+        yield from connection.flush(time_ns)
+        self._encrypted += connection.is_encrypted
+        if connection.goes_on and connection.described is not None:
+            if len(self._parts) >= MOST_CONNECTIONS:
+                self._parts.pop(next(iter(self._parts)))
+            self._parts[connection.described.connection] = connection.recorded
+        else:
+            yield from connection.recorded.close(connection.over_ns or time_ns)
+
+    def _warn(self) -> None:
+        if self.truncated:
+            self.warnings.append(f"{self._name} is cut off or damaged: what stands before was read")
+        for link_type, count in self._unread_links.items():
+            self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
+        if self._encrypted:
+            self.warnings.append(
+                f"connections that are encrypted: {self._encrypted}; of those, a capture from the"
+                " network holds no plaintext"
+            )
+
+
+def _reader(file: Input, name: str) -> pcap.PacketReader:
+    try:
+        start = file.read(4)
+    except OSError as error:
+        file.close()
+        raise CaptureFileError(f"cannot read {name}: {error.strerror}", "check its disk") from error
+    if start == pcapng.SECTION:
+        return pcapng.PcapngReader(file)
+    if is_pcap(start):
+        return PcapReader(file, start)
+    file.close()
+    raise CaptureFileError(
+        f"{name} is {'not a capture file' if start else 'empty'}",
+        "name a pcap or pcapng file, as sslsniff --pcap or Wireshark write them",
+    )

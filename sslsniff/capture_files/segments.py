@@ -1,0 +1,109 @@
+"""Captured packets taken apart, by dpkt: the TCP segments in them.
+
+dpkt hides how much of a packet was cut off and what it could not read: both are asked for here.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dpkt
+
+from sslsniff.capture_files.packets import ACK, LINK_RAW, RST
+
+_FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
+
+End = tuple[bytes, int]
+"""An end of a TCP connection: IP address and port."""
+
+
+class Segment(NamedTuple):
+    """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
+
+    ``acknowledges`` is the sequence number up to which its sender has all that the other sent.
+    """
+
+    source: End
+    destination: End
+    sequence: int
+    acknowledges: int | None
+    flags: int
+    payload: bytes
+    size: int
+
+
+def _ip(data: bytes) -> Any:
+    return (dpkt.ip6.IP6 if data[0] >> 4 == 6 else dpkt.ip.IP)(data)
+
+
+def _behind_family(data: bytes) -> Any:
+    # The numbers of IPv6 differ between systems, in byte order too; IP's version tells as much.
+    return _ip(data[4:])
+
+
+_LINKS: dict[int, Callable[[bytes], Any]] = {
+    dpkt.pcap.DLT_NULL: _behind_family,
+    108: _behind_family,  # LOOP
+    12: _ip,  # RAW as some systems number it
+    14: _ip,
+    LINK_RAW: _ip,
+    228: _ip,  # IPV4
+    229: _ip,  # IPV6
+    dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet,
+    dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
+    dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2,
+}
+"""How packets begin, by link type (www.tcpdump.org/linktypes.html)."""
+
+
+def is_known_link(link_type: int) -> bool:
+    """Say whether ``parse`` can read packets of this link type."""
+    return link_type in _LINKS
+
+
+def parse(link_type: int, packet: bytes) -> Segment | None:
+    """Return the TCP segment in a captured packet; None where there is none, or only a fragment.
+
+    Of IP inside IP and the like, the innermost counts.
+    """
+    read = _LINKS.get(link_type)
+    if read is None:
+        return None
+    # Whatever its parsers stumble upon: a damaged packet must not end the others' reading.
+    with contextlib.suppress(Exception):
+        return _segment(read(packet))
+    return None
+
+
+def _segment(layer: Any) -> Segment | None:
+    ip = None
+    while isinstance(layer, dpkt.Packet) and not isinstance(layer, dpkt.tcp.TCP):
+        ip = layer
+        layer = layer.data
+    if not isinstance(layer, dpkt.tcp.TCP):
+        return None
+    if isinstance(ip, dpkt.ip.IP):
+        if ip.mf or ip.offset:
+            return None
+        before_bytes, total_bytes = ip.hl * 4, ip.len
+    elif isinstance(ip, dpkt.ip6.IP6):
+        if _FRAGMENT in ip.extension_hdrs:
+            return None
+        before_bytes = sum(header.length for header in ip.all_extension_headers)
+        total_bytes = ip.plen
+    else:
+        return None
+    payload = layer.data
+    # 0: the network card was to cut the packet into pieces
+    size = total_bytes - before_bytes - layer.off * 4 if total_bytes else len(payload)
+    if size < len(payload):
+        return None
+    return Segment(
+        source=(ip.src, layer.sport),
+        destination=(ip.dst, layer.dport),
+        sequence=layer.seq,
+        acknowledges=layer.ack if layer.flags & (ACK | RST) == ACK else None,
+        flags=layer.flags,
+        payload=payload,
+        size=size,
+    )

@@ -1,0 +1,159 @@
+"""From the options of the command line to the sinks they ask for."""
+
+import argparse
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from sslsniff.errors import OutputError
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.output_files import (
+    STANDARD_OUTPUT,
+    LineFile,
+    check_output,
+    no_standard_output,
+    open_output,
+    open_standard,
+    open_text,
+)
+from sslsniff.sinks.proto_fields import Schema, no_schema
+from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.hexdump import HexdumpSink
+from sslsniff.sinks.text.lines import STYLES, Paint, plain, terminal_columns
+from sslsniff.sinks.text.summary import SummarySink
+from sslsniff.sinks.text.terminal import TerminalSink
+
+if TYPE_CHECKING:
+    from sslsniff.sinks.filters import Filter
+
+
+def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
+    """Raise the error that ``open_sinks`` would, before there is anything to write."""
+    _schema(options.proto_set)
+    named: dict[str, str] = {}
+    shows_there = _wants_text(options) and not options.output and standard is sys.stdout
+    for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
+        if not path:
+            continue
+        check_output(path, options.force)
+        other = named.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise OutputError(f"{other} and {option} both name {path}", "name two files")
+        if path in STANDARD_OUTPUT and shows_there and option != "-o":
+            raise OutputError(f"{option} and text both go to standard output", "name a file")
+    if standard is None and _wants_text(options) and not options.output:
+        raise no_standard_output()
+
+
+def _wants_text(options: argparse.Namespace) -> bool:
+    return not (options.pcap or options.har) or any(
+        (
+            options.json,
+            options.frames,
+            options.chunks,
+            options.hexdump,
+            options.verbose,
+            options.output,
+            options.print,
+        )
+    )
+
+
+def open_sinks(
+    options: argparse.Namespace,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None],
+    chosen: "Filter | None" = None,
+) -> list[Sink]:
+    """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
+
+    With a filter ``chosen``, they get only what it lets through.
+
+    Text goes to ``standard`` where no file was named; ``reader_gone`` is called when nobody
+    reads it any more. Raises ``OutputError`` and ``SchemaError``.
+    """
+    sinks: list[Sink] = []
+    if _wants_text(options):
+        stream = _open_text(options, standard, closing, reader_gone)
+        sinks += _text_sinks(options, stream)
+    else:
+        sinks.append(SummarySink(open_standard(sys.stderr, closing)))
+    if options.pcap:
+        from sslsniff.sinks.capture_writer import PcapSink  # costs 40 ms to import
+
+        file = closing.enter_context(open_output(options.pcap, force=options.force))
+        suffix = "pcap" if options.pcap.endswith(".pcap") else "pcapng"
+        sinks.append(PcapSink(file, suffix, options.pcap_layout))
+    if options.har:
+        from sslsniff.sinks.har.archive import HarSink  # costs 30 ms to import
+
+        sinks.append(HarSink(closing.enter_context(open_output(options.har, force=options.force))))
+    for sink in sinks:
+        closing.callback(sink.close)
+    if chosen is None:
+        return sinks
+    from sslsniff.sinks.filtered import FilteredSink
+
+    return [FilteredSink(chosen, sinks)]
+
+
+def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
+    schema = _schema(options.proto_set)
+    if options.json or options.chunks:
+        from sslsniff.sinks.json_lines import JsonSink  # with orjson
+
+        return [JsonSink(stream.buffer, chunks=options.chunks, schema=schema)]
+    paint = _painter(options.color, stream)
+    sinks: list[Sink] = []
+    if options.hexdump:
+        sinks.append(HexdumpSink(stream))
+    if options.frames:
+        sinks.append(FrameSink(stream, schema))
+    if not sinks or options.verbose or options.print:
+        columns = functools.partial(terminal_columns, stream)
+        sinks.append(TerminalSink(stream, options.verbose, paint, schema, columns))
+    return [*sinks, SummarySink(stream)]
+
+
+@functools.cache
+def _schema(path: str | None) -> Schema:
+    if path is None:
+        return no_schema
+    from sslsniff.sinks.proto_set import ProtoSet  # with protobuf, which is optional
+
+    return ProtoSet(path).named
+
+
+def _open_text(
+    options: argparse.Namespace,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None],
+) -> TextIO:
+    if not options.output:
+        return open_standard(standard, closing, reader_gone)
+    file = closing.enter_context(open_output(options.output, force=options.force))
+    lines = LineFile(file.fileno(), options.output, reader_gone, own=True)
+    return open_text(lines, "utf-8", closing)
+
+
+def _painter(when: str, stream: TextIO) -> Paint:
+    if when == "never" or (when == "auto" and not stream.isatty()):
+        return plain
+    from rich.console import Console  # costs 35 ms to import
+    from rich.style import Style
+
+    console = Console(file=stream, force_terminal=when == "always" or None)
+    if console.color_system is None:  # NO_COLOR, or a dumb terminal
+        return plain
+    system = console._color_system
+    styles = {name: Style.parse(style) for name, style in STYLES.items()}
+
+    def paint(style: str, shown: str) -> str:
+        return styles[style].render(shown, color_system=system)
+
+    return paint

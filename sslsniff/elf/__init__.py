@@ -1,0 +1,1 @@
+"""What is in an executable file? Segments, symbols, unwind tables, debug files, notes."""

@@ -1,0 +1,399 @@
+"""ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
+
+Only ELF64 for x86-64 and aarch64. Every file that a process maps is looked at on the way to the
+first probe, so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms,
+and 40 to import), and symbols are found by a search for their names: walking 75,000 of them takes
+seconds. Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a
+SIGBUS. What is searched is read in pieces: of Node.js it is 100 MB.
+"""
+
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple, Self
+
+from sslsniff.elf import file_format
+from sslsniff.elf.mapped_file import Region
+from sslsniff.elf.symbols import Function, Symbol, Symbols
+from sslsniff.elf.unwind_table import NO_UNWIND_TABLE, UnwindTable
+from sslsniff.errors import ElfError
+from sslsniff.kernel.regular_files import NotRegularError, open_regular
+
+_MAGIC = b"\x7fELF"
+_CLASS_64 = 2
+_LITTLE_ENDIAN = 1
+_MACHINES = {62: "x86-64", 183: "aarch64"}
+_LONGEST_INSTRUCTION_BYTES = 15
+# A segment of notes has some hundred bytes. A file with more before its build id was made to take
+# long.
+_MOST_NOTE_BYTES = 1 << 16
+_FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
+
+_REMEDY = "name an x86-64 program or shared library"
+
+
+class _Part(NamedTuple):
+    """Where a segment or section stands in the file, and where in memory as linked."""
+
+    offset: int
+    address: int
+    size: int
+
+
+class Memory(NamedTuple):
+    """What a file has for memory: the address as linked, and the bytes."""
+
+    address: int
+    data: bytes
+
+
+class _Section(NamedTuple):
+    """A section; ``name`` is an offset, ``link`` the index of a section that belongs to it."""
+
+    name: int
+    kind: int
+    link: int
+    part: _Part
+
+
+class WantedDebugFile(NamedTuple):
+    """What a file says of its separate debug file: a build id, a name (``.gnu_debuglink``)."""
+
+    build_id: str | None
+    name: str | None
+
+
+class Elf:
+    """An open ELF file; a context manager.
+
+    ``status`` is what fstat says of it, ``machine`` what it is for ("x86-64", "aarch64"),
+    ``debug_file`` where symbols were found that it has not itself. ``file``, if given, is the
+    descriptor by which it is open, which stays the caller's; ``path`` is then only its name.
+    ``is_debug``: it is a separate debug file, of whose segments the contents are missing. Raises
+    ``ElfError`` where the file is not one for which there are sites, or is cut off.
+
+    ``offered`` are the path and descriptor of each file that may be its debug file, where these are
+    open already (None: they are not); ``wanted`` is what was looked for, if it was.
+    """
+
+    def __init__(self, path: str, file: int | None = None, *, is_debug: bool = False) -> None:
+        self.path = path
+        self.debug_file: str | None = None
+        self.offered: Sequence[tuple[str, int]] | None = None
+        self.wanted: WantedDebugFile | None = None
+        self._closing: list[Callable[[], object]] = []
+        self._parts: dict[_Part, bytes] = {}
+        if file is None:
+            file = open_file(path)
+            self._closing.append(lambda: os.close(file))
+        self._fd = file
+        try:
+            self.status = os.fstat(self._fd)
+            self._size = self.status.st_size
+            self._read_headers(is_debug=is_debug)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open; also what a context manager does at its end."""
+        while self._closing:
+            self._closing.pop()()
+        # By the unwind table this refers to itself: all that was read would stay until Python's
+        # collector of such circles comes by.
+        self._parts.clear()
+        self.__dict__.pop("unwind_table", None)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        """Return exactly so many bytes of the file; raises ``ElfError`` where it ends before."""
+        data = b""
+        if offset + size <= self._size:
+            try:
+                data = os.pread(self._fd, size, offset)
+            except OSError as error:
+                raise ElfError(f"cannot read {self.path} ({error.strerror})", _REMEDY) from error
+        if len(data) != size:
+            raise self._damaged()
+        return data
+
+    def _read_part(self, part: "_Part") -> bytes:
+        if part not in self._parts:
+            self._parts[part] = self._read(part.offset, part.size)
+        return self._parts[part]
+
+    def _region(self, part: "_Part") -> Region:
+        def read(at: int, size: int) -> bytes:
+            return self._read(part.offset + at, size)
+
+        def skip_hole(at: int) -> int:
+            if part.offset + part.size > self._size:
+                return at  # to be read, and so noticed
+            try:
+                return os.lseek(self._fd, part.offset + at, os.SEEK_DATA) - part.offset
+            except OSError as error:
+                # ENXIO: from here on there is nothing else (lseek(2)).
+                return part.size if error.errno == errno.ENXIO else at
+
+        return Region(part.size, read, skip_hole)
+
+    def _damaged(self) -> ElfError:
+        return ElfError(f"{self.path} is cut off or damaged", "install it again")
+
+    def _read_headers(self, *, is_debug: bool) -> None:
+        header = self._read(0, min(file_format.HEADER.size, self._size))
+        if header[:4] != _MAGIC:
+            raise ElfError(f"{self.path} is not an ELF file", _REMEDY)
+        if len(header) < file_format.HEADER.size:
+            raise self._damaged()
+        _, _, machine, _, _, programs, sections, *_, program_count, _, section_count, names = (
+            file_format.HEADER.unpack(header)
+        )
+        if header[4] != _CLASS_64 or header[5] != _LITTLE_ENDIAN or machine not in _MACHINES:
+            other = "32-bit code" if header[4] != _CLASS_64 else f"another machine ({machine})"
+            kind = _FOREIGN.get(machine, other)
+            raise ElfError(f"{self.path} is for {kind}", "only x86-64 programs can be watched")
+        self.machine = _MACHINES[machine]
+        programs_bytes = 0 if is_debug else program_count * file_format.SEGMENT.size
+        if programs_bytes > file_format.MOST_SEGMENTS_BYTES:
+            raise self._damaged()
+        self._read_segments(self._read(programs, programs_bytes) if programs_bytes else b"")
+        table = self._read(sections, section_count * file_format.SECTION.size if sections else 0)
+        self._sections = [
+            _Section(name, kind, link, _Part(offset, address, size))
+            for name, kind, _, address, offset, size, link, *_ in file_format.SECTION.iter_unpack(
+                table
+            )
+        ]
+        self._section_names = names
+        self._exported = list(self._linked(file_format.SHT_DYNSYM))
+        self._symbols = [*self._exported, *self._linked(file_format.SHT_SYMTAB)]
+        self._hashes = {
+            entries: self._region(table)
+            for table, entries in self._linked(file_format.SHT_GNU_HASH)
+        }
+        self._relocations = list(self._linked(file_format.SHT_RELA))
+        self._symbols_added: tuple[Symbols, ...] = ()
+
+    def _read_segments(self, table: bytes) -> None:
+        self._code: list[_Part] = []
+        self._written: list[_Part] = []
+        self._loads: list[_Part] = []
+        self._unwind: _Part | None = None
+        self.build_id: str | None = None
+        for kind, flags, offset, address, _, size, _, _ in file_format.SEGMENT.iter_unpack(table):
+            part = _Part(offset, address, size)
+            if kind == file_format.PT_LOAD:
+                if offset + size > self._size:
+                    raise self._damaged()
+                self._loads.append(part)
+                if flags & file_format.PF_X:
+                    self._code.append(part)
+                if flags & file_format.PF_W:
+                    self._written.append(part)
+            elif kind == file_format.PT_GNU_EH_FRAME:
+                self._unwind = part
+            elif kind == file_format.PT_NOTE and self.build_id is None:
+                start = self._read(part.offset, min(part.size, _MOST_NOTE_BYTES))
+                self.build_id = file_format.build_id(start)
+
+    def _linked(self, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
+        """Yield the tables of these kinds, in this order, each with the table it refers to."""
+        for wanted in kinds:
+            for section in self._sections:
+                if section.kind == wanted and section.link < len(self._sections):
+                    yield section.part, self._sections[section.link].part
+
+    def section(self, name: str) -> bytes | None:
+        """Return the bytes of the section called ``name``; None where there is none."""
+        part = self._named_section(name)
+        return None if part is None else self._read_part(part)
+
+    def section_region(self, name: str) -> Region:
+        """Return the section called ``name``, to be searched; nothing where there is none."""
+        part = self._named_section(name)
+        return self._region(part) if part else Region.of(b"")
+
+    def section_address(self, name: str) -> int | None:
+        """Return where the section called ``name`` is in memory; None where there is none."""
+        part = self._named_section(name)
+        return None if part is None else part.address
+
+    def _named_section(self, name: str) -> _Part | None:
+        if self._section_names >= len(self._sections):
+            return None
+        names = self._read_part(self._sections[self._section_names].part)
+        wanted = name.encode() + b"\0"
+        for section in self._sections:
+            if names.startswith(wanted, section.name):
+                return section.part
+        return None
+
+    def section_build_ids(self) -> Iterator[str]:
+        """Yield the build ids in sections: where a separate debug file has its own."""
+        for section in self._sections:
+            if section.kind == file_format.SHT_NOTE and section.part.size <= _MOST_NOTE_BYTES:
+                build_id = file_format.build_id(self._read_part(section.part))
+                if build_id is not None:
+                    yield build_id
+
+    def own_symbols(self) -> Symbols | None:
+        """Return the table of all symbols (``.symtab``); None where there is none."""
+        for tables in self._linked(file_format.SHT_SYMTAB):
+            if any(part.offset + part.size > self._size for part in tables):
+                raise self._damaged()
+            return self._symbols_of(tables)
+        return None
+
+    def close_with(self, close: Callable[[], object]) -> None:
+        """Call ``close`` when this is closed."""
+        self._closing.append(close)
+
+    def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
+        """Look for functions in ``symbols``, too, those of the ``debug_file`` of this file."""
+        self.debug_file = debug_file
+        self._symbols_added = (symbols,)
+
+    @property
+    def code_bytes(self) -> int:
+        """How much code the file has."""
+        return sum(part.size for part in self._code)
+
+    def offset(self, address: int) -> int:
+        """Return the file offset of a linked address; raises ``ElfError`` outside of code."""
+        for part in self._code:
+            inside = address - part.address
+            if 0 <= inside < part.size:
+                return part.offset + inside
+        raise ElfError(f"{self.path} has no code at {address:#x}", "install it again")
+
+    def data(self, address: int, size: int) -> bytes | None:
+        """Return what the file has for memory as linked; None where it has not all of it."""
+        for part in self._loads:
+            inside = address - part.address
+            if 0 <= inside <= part.size - size:
+                return self._read(part.offset + inside, size)
+        return None
+
+    def executable(self) -> Iterator[Memory]:
+        """Yield what is code, in pieces; an instruction is whole in one of them, perhaps in two."""
+        for part in self._code:
+            for at, piece in self._region(part).pieces(_LONGEST_INSTRUCTION_BYTES):
+                yield Memory(part.address + at, piece)
+
+    def writable(self) -> Iterator[Memory]:
+        """Yield the parts that can be written to, or can until they are relocated."""
+        return (Memory(each.address, self._read(each.offset, each.size)) for each in self._written)
+
+    def relocation_tables(self) -> Iterator[bytes]:
+        """Yield the tables of relocations in the form RELA, in pieces of whole entries."""
+        tables = (self._region(table) for table, _ in self._relocations)
+        return (piece for table in tables for _, piece in table.pieces())
+
+    def relative_tables(self) -> Iterator[bytes]:
+        """Yield the tables of relative relocations in the form RELR."""
+        return (
+            self._read_part(each.part)
+            for each in self._sections
+            if each.kind == file_format.SHT_RELR
+        )
+
+    def code(self, function: Function) -> bytes:
+        """Return a function's bytes; raises ``ElfError`` outside of code."""
+        return self._read(self.offset(function.address), function.size)
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name``, dynamic symbols first; None where it is not here.
+
+        A function that the file only calls, and another one has, is not here.
+        """
+        for symbols in self._tables():
+            found = symbols.function(name)
+            if found is not None:
+                return self._measured(found)
+        return None
+
+    def exports(self, name: str) -> bool:
+        """Say whether the file has a function called ``name`` that others can link with."""
+        tables = map(self._symbols_of, self._exported)
+        return any(symbols.function(name) is not None for symbols in tables)
+
+    def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names as linked have one of ``parts``, some perhaps twice."""
+        for symbols in self._tables():
+            for name, function in symbols.functions_with(*parts):
+                yield Symbol(name, self._measured(function))
+
+    def functions(self) -> Iterator[Symbol]:
+        """Yield all functions that have names, some perhaps twice."""
+        for symbols in self._tables():
+            for name, function in symbols.functions():
+                yield Symbol(name, self._measured(function))
+
+    def _measured(self, function: Function) -> Function:
+        """Return ``function`` with the length that its frame description tells, if it has none."""
+        return function if function.size else self.function_at(function.address) or function
+
+    def _tables(self) -> Iterator[Symbols]:
+        yield from map(self._symbols_of, self._symbols)
+        yield from self._symbols_added
+
+    def _symbols_of(self, tables: tuple[_Part, _Part]) -> Symbols:
+        entries, names = tables
+        hashes = self._hashes.get(entries)
+        return Symbols(self._region(entries), self._region(names), hashes)
+
+    def name_in(self, slot: int) -> str | None:
+        """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
+        for table, symbols in self._relocations:
+            entries = self._region(table)
+            for at in entries.places(struct.pack("<Q", slot)):
+                if (
+                    at % file_format.RELOCATION.size == 0
+                    and at + file_format.RELOCATION.size <= entries.size
+                ):
+                    _, info, _ = file_format.RELOCATION.unpack(
+                        entries.read(at, file_format.RELOCATION.size)
+                    )
+                    return self._name(symbols, info >> 32)
+        return None
+
+    def _name(self, table: _Part, index: int) -> str | None:
+        tables = next((each for each in self._symbols if each[0] == table), None)
+        return self._symbols_of(tables).name(index) if tables else None
+
+    def function_at(self, address: int) -> Function | None:
+        """Return the function that begins at ``address``, None if none does.
+
+        From the unwind table, which even stripped files have.
+        """
+        return self.unwind_table.function_at(address)
+
+    def function_around(self, address: int) -> Function | None:
+        """Return the function that ``address`` is in, None if it is in none: as the above does."""
+        return self.unwind_table.function_around(address)
+
+    @cached_property
+    def unwind_table(self) -> UnwindTable:
+        """Where the functions begin; empty where the file does not say."""
+        part = self._unwind
+        return (
+            UnwindTable(part.address, self._read_part(part), self.data) if part else NO_UNWIND_TABLE
+        )
+
+
+def open_file(path: str) -> int:
+    """Return a descriptor that reads the file at ``path``; raises ``ElfError``."""
+    try:
+        return open_regular(path)
+    except NotRegularError as error:
+        raise ElfError(f"{path} is not a file", _REMEDY) from error
+    except OSError as error:
+        raise ElfError(f"cannot read {path} ({error.strerror})", _REMEDY) from error

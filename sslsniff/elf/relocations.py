@@ -1,0 +1,91 @@
+"""Pointers in a file's data: words to which the dynamic linker adds where the file is loaded.
+
+They are what relative relocations name: in tables of entries (RELA; psABI x86-64, 4.4), or in the
+form that is short for many of them (RELR; gABI, "Relative relocation table").
+"""
+
+import operator
+from array import array
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Iterator
+from itertools import compress, islice
+
+from sslsniff.elf.elf_file import Elf
+
+_RELATIVE = 8  # R_X86_64_RELATIVE
+_WORD_BYTES = 8
+_WORDS = 3  # of a RELA entry
+_BITS = 63  # of a RELR word that says which of the following words are pointers
+
+
+class Pointers:
+    """Where pointers stand, and the addresses that are there, all as linked.
+
+    Memory: two words each; a program of 100 MB has half a million.
+    """
+
+    def __init__(self, slots: "array[int]", addresses: "array[int]") -> None:
+        if any(map(operator.gt, slots, islice(slots, 1, None))):  # as no linker leaves them
+            order = sorted(range(len(slots)), key=slots.__getitem__)
+            slots = array("Q", map(slots.__getitem__, order))
+            addresses = array("Q", map(addresses.__getitem__, order))
+        self._slots, self._addresses = slots, addresses
+
+    def at(self, slot: int) -> int | None:
+        """Return the address that stands at ``slot``; None where no pointer does."""
+        index = bisect_left(self._slots, slot)
+        found = index < len(self._slots) and self._slots[index] == slot
+        return self._addresses[index] if found else None
+
+    def to(self, addresses: Container[int]) -> Iterator[tuple[int, int]]:
+        """Yield the pointers to any of ``addresses``: where it stands, and the address."""
+        for index, address in enumerate(self._addresses):
+            if address in addresses:
+                yield self._slots[index], address
+
+
+def read_pointers(elf: Elf) -> Pointers:
+    """Return the pointers of a file.
+
+    A table in a place that the file does not have says nothing. Raises ``ElfError``.
+    """
+    slots, addresses = array("Q"), array("Q")
+    for table in elf.relocation_tables():
+        words = _words(table, _WORDS)
+        relative = [info == _RELATIVE for info in words[1::_WORDS]]
+        slots.extend(compress(words[::_WORDS], relative))
+        addresses.extend(compress(words[2::_WORDS], relative))
+    for table in elf.relative_tables():
+        for slot, address in _in_place(elf, table):
+            slots.append(slot)
+            addresses.append(address)
+    return Pointers(slots, addresses)
+
+
+def _words(data: bytes, each: int = 1) -> memoryview:
+    """Return the words that ``data`` is, as many times ``each`` as are whole."""
+    size = each * _WORD_BYTES
+    return memoryview(data)[: len(data) // size * size].cast("Q")
+
+
+def _in_place(elf: Elf, table: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the pointers of a RELR table: their values stand where they are."""
+    memory = [(each.address, _words(each.data)) for each in elf.writable()]
+    for slot in _slots(_words(table)):
+        for address, words in memory:
+            index = (slot - address) // _WORD_BYTES
+            if 0 <= index < len(words):
+                yield slot, words[index]
+
+
+def _slots(table: Iterable[int]) -> Iterator[int]:
+    base = 0
+    for word in table:
+        if not word & 1:
+            yield word
+            base = word + _WORD_BYTES
+            continue
+        for bit in range(_BITS):
+            if word >> 1 + bit & 1:
+                yield base + bit * _WORD_BYTES
+        base += _BITS * _WORD_BYTES

@@ -1,0 +1,124 @@
+"""Symbol tables of ELF files: functions by name, by a part of their names, and all of them.
+
+A table is searched for names, never walked: of a program with 300,000 functions few are wanted.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from sslsniff.elf import gnu_hash
+from sslsniff.elf.mapped_file import Region
+
+# elf(5)
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NAME = struct.Struct("<I")
+_WORDS = _SYMBOL.size // _NAME.size
+_STT_FUNC = 2
+_USUAL_NAME_BYTES = 256
+# A linker writes a name once; what has it more often is made to take long.
+_MOST_PLACES = 1000
+
+
+class Function(NamedTuple):
+    """A function's address (as linked) and its length in bytes."""
+
+    address: int
+    size: int
+
+
+class Symbol(NamedTuple):
+    """A function and its name, as the symbol table has it; a size of 0 is unknown."""
+
+    name: str
+    function: Function
+
+
+class Symbols(NamedTuple):
+    """A symbol table, the string table that has its names, and the table of their hashes, if any.
+
+    That is of the symbols that others can link with.
+    """
+
+    entries: Region
+    names: Region
+    hashes: Region | None = None
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name`` as the table has it; its size may be 0, unknown."""
+        if self.hashes is not None:
+            indices = gnu_hash.candidates(self.hashes, name)
+            named = (self.function_at(each) for each in indices if self.name(each) == name)
+            return next(filter(None, named), None)
+        # The name may be the end of a longer one: linkers merge them.
+        places = self.names.places(name.encode() + b"\0")
+        for place in islice(places, _MOST_PLACES):
+            if not place:  # an index of 0 is no name (System V ABI, Symbol Table)
+                continue
+            for at in self.entries.places(_NAME.pack(place)):
+                if at % _SYMBOL.size == 0 and at + _SYMBOL.size <= self.entries.size:
+                    found = _function(self.entries.read(at, _SYMBOL.size))
+                    if found is not None:
+                        return found
+        return None
+
+    def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names have one of ``parts`` in them.
+
+        Not those whose names are the ends of others, as mangled names never are.
+        """
+        wanted = {self._start(place) for part in parts for place in self.names.places(part)}
+        if wanted:
+            yield from self._functions(wanted)
+
+    def functions(self) -> Iterator[Symbol]:
+        """Yield all functions, in the table's order."""
+        names = Region.of(self.names.read(0, self.names.size))
+        yield from self._replace(names=names)._functions(None)
+
+    def name(self, index: int) -> str | None:
+        """Return the name of the symbol with this index; None where there is none."""
+        if not 0 < index < self.entries.size // _SYMBOL.size:
+            return None
+        (name_at,) = _NAME.unpack(self.entries.read(index * _SYMBOL.size, _NAME.size))
+        return self._name(name_at)
+
+    def function_at(self, index: int) -> Function | None:
+        """Return the function whose symbol has this index; None where it is none of the file's."""
+        if not 0 < index < self.entries.size // _SYMBOL.size:
+            return None
+        return _function(self.entries.read(index * _SYMBOL.size, _SYMBOL.size))
+
+    def _start(self, place: int) -> int:
+        """Return where the name begins that ``place`` is in."""
+        while place > 0:
+            size = min(place, _USUAL_NAME_BYTES)
+            place -= size
+            if (end := self.names.read(place, size).rfind(b"\0")) >= 0:
+                return place + end + 1
+        return 0
+
+    def _name(self, at: int) -> str:
+        data = b""
+        while b"\0" not in data and at + len(data) < self.names.size:
+            more = min(_USUAL_NAME_BYTES, self.names.size - at - len(data))
+            data += self.names.read(at + len(data), more)
+        return data.partition(b"\0")[0].decode("ascii", "replace")
+
+    def _functions(self, names: set[int] | None) -> Iterator[Symbol]:
+        for _, piece in self.entries.pieces():
+            entries = piece[: len(piece) // _SYMBOL.size * _SYMBOL.size]
+            name_of = array("I", entries)[::_WORDS]
+            for index, name_at in enumerate(name_of):
+                if names is None or name_at in names:
+                    function = _function(entries, index * _SYMBOL.size)
+                    if function is not None:
+                        yield Symbol(self._name(name_at), function)
+
+
+def _function(entries: bytes, at: int = 0) -> Function | None:
+    """Return the symbol whose entry is ``at``, where it is a function that the file itself has."""
+    _, info, _, section, address, size = _SYMBOL.unpack_from(entries, at)
+    return Function(address, size) if section and info & 0xF == _STT_FUNC else None

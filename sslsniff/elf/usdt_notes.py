@@ -1,0 +1,42 @@
+"""Static probes that a program's authors put into it (USDT): notes of SystemTap's ``sys/sdt.h``."""
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.file_format import notes
+
+_SECTION, _BASE_SECTION = ".note.stapsdt", ".stapsdt.base"
+_OWNER, _KIND = b"stapsdt", 3
+# The probe, .stapsdt.base as linked, and the semaphore or 0; then come strings.
+_ADDRESSES = struct.Struct("<QQQ")
+
+
+class StaticProbe(NamedTuple):
+    """A static probe; ``address`` as linked.
+
+    ``arguments`` are in the assembler's words, as "-4@%edi" for a signed number of 4 bytes in edi.
+    The probe is skipped while the 16-bit counter at ``semaphore`` is 0; None: it has none.
+    """
+
+    provider: str
+    name: str
+    arguments: str
+    address: int
+    semaphore: int | None
+
+
+def find_static_probes(elf: Elf) -> Iterator[StaticProbe]:
+    """Yield the static probes of a file. Raises ``ElfError``."""
+    base = elf.section_address(_BASE_SECTION)
+    for owner, kind, content in notes(elf.section(_SECTION) or b""):
+        strings = content[_ADDRESSES.size :].split(b"\0")
+        if owner != _OWNER or kind != _KIND or len(strings) < 3:
+            continue
+        address, linked_base, semaphore = _ADDRESSES.unpack_from(content)
+        moved = base - linked_base if base and linked_base else 0  # by prelink
+        provider, name, arguments = map(os.fsdecode, strings[:3])
+        counter = semaphore + moved if semaphore else None
+        yield StaticProbe(provider, name, arguments, address + moved, counter)

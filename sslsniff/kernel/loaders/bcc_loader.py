@@ -1,0 +1,199 @@
+"""The bcc loader: the same BPF source, compiled when sslsniff starts; for kernels without BTF."""
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from sslsniff.errors import KernelError, LoaderError, SslsniffError
+from sslsniff.kernel import procfs, release
+from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+
+SOURCES = Path(__file__).parents[2] / "bpf"
+
+# Where distributions put bcc for their own Python; a virtual environment does not look there.
+_SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
+
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+_METHODS = (
+    (re.compile(r"\bmap_(lookup|update|delete)\((\w+), "), r"\2.\1("),
+    (re.compile(r"\bring_reserve\((\w+), "), r"\1.ringbuf_reserve("),
+    (re.compile(r"\bring_submit\((\w+), (\w+)\)"), r"\1.ringbuf_submit(\2, 0)"),
+    (re.compile(r"\btail_call\((\w+), (\w+)\)"), r"\2.call(\1, 0)"),
+)
+
+
+def source_text() -> str:
+    """Return the BPF source as one text in bcc's form: includes in place, maps called by method."""
+    text = (SOURCES / "sslsniff.bpf.c").read_text(encoding="utf-8")
+    while match := _INCLUDE.search(text):
+        included = (
+            (SOURCES / match[1]).read_text(encoding="utf-8") if match[1] != "kernel.h" else ""
+        )
+        text = text[: match.start()] + included + text[match.end() :]
+    for pattern, replacement in _METHODS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def import_bcc() -> Any:
+    """Return the module ``bcc``; raises ``LoaderError`` where it is not installed."""
+    try:
+        return importlib.import_module("bcc")
+    except ImportError:
+        sys.path.append(_SYSTEM_PACKAGES)
+    try:
+        return importlib.import_module("bcc")
+    except ImportError as error:
+        raise LoaderError(
+            "bcc is not installed", "install it (Debian: apt install python3-bpfcc)"
+        ) from error
+    finally:
+        sys.path.remove(_SYSTEM_PACKAGES)
+
+
+@contextlib.contextmanager
+def _held_back() -> Iterator[IO[bytes]]:
+    """Hold back, in the file that it yields, what this process and its children print."""
+    with tempfile.TemporaryFile() as held, contextlib.ExitStack() as restoring:
+        for standard in (1, 2):
+            with contextlib.suppress(OSError):  # closed by who started this process
+                saved = os.dup(standard)
+                restoring.callback(os.close, saved)
+                restoring.callback(os.dup2, saved, standard)
+                os.dup2(held.fileno(), standard)
+        restoring.callback(_flush_streams)
+        yield held
+
+
+def _flush_streams() -> None:
+    """Write what C's streams hold: they buffer what goes to a pipe."""
+    ctypes.CDLL(None).fflush(None)
+
+
+@contextlib.contextmanager
+def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None]:
+    """Raise what bcc raises (bare ``Exception`` for all) as ``kind``, with the reason.
+
+    bcc, its clang and modprobe print that, if anything does: an error of the compiler, or else the
+    last line. They do so also where all goes well.
+    """
+    with _held_back() as held:
+        try:
+            yield
+        except Exception as error:
+            _flush_streams()
+            held.seek(0)
+            printed = held.read().decode("utf-8", "replace").splitlines()
+            lines = [line.strip() for line in printed if line.strip()] or [str(error)]
+            reason = next((line for line in lines if "error:" in line), lines[-1])
+            raise kind(f"{fact} ({reason})", remedy) from error
+
+
+class BccLoader:
+    """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two.
+
+    While bcc is at work, what any thread of this process prints is not shown.
+    """
+
+    name = "bcc"
+    opens_perf_events = True
+    can_hold = False  # bpf/hold.bpf.h needs types that are this kernel's
+
+    def __init__(self, ring_bytes: int) -> None:
+        self._bcc = import_bcc()
+        flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
+        flags += [
+            f"-Din_pid_namespace={procfs.pid_namespace() is not None:d}",
+            "-DSSLSNIFF_BCC",
+            "-w",
+        ]
+        remedy = (
+            f"install the kernel's headers (Debian: apt install linux-headers-{os.uname().release})"
+            " or set BCC_KERNEL_SOURCE to them"
+        )
+        with _at_work(LoaderError, "bcc could not compile or load the BPF source", remedy):
+            self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
+
+    def _function(self, program: str, kind: int) -> Any:
+        with _at_work(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
+            return self._bpf.load_func(program.encode(), kind)
+
+    def map_fd(self, name: str) -> int:
+        """See ``Loader``."""
+        table = self._bpf.get_table(name.encode()) if name != "events" else self._bpf[b"events"]
+        return int(table.map_fd)
+
+    def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
+        """See ``Loader``."""
+        ctypes = self._bcc.ct
+        value = ctypes.create_string_buffer(value_bytes)
+        key_buffer = ctypes.create_string_buffer(key, len(key))
+        if self._bcc.lib.bpf_lookup_elem(self.map_fd(name), key_buffer, value) != 0:
+            return None
+        return bytes(value.raw)
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """See ``Loader``."""
+        ctypes = self._bcc.ct
+        key_buffer = ctypes.create_string_buffer(key, len(key))
+        value_buffer = ctypes.create_string_buffer(value, len(value))
+        if self._bcc.lib.bpf_update_elem(self.map_fd(name), key_buffer, value_buffer, 0) != 0:
+            raise refused_entry(name, ctypes.get_errno())
+
+    def delete(self, name: str, key: bytes) -> None:
+        """See ``Loader``."""
+        buffer = self._bcc.ct.create_string_buffer(key, len(key))
+        self._bcc.lib.bpf_delete_elem(self.map_fd(name), buffer)
+
+    def is_empty(self, name: str) -> bool:
+        """See ``Loader``."""
+        return not any(True for _ in self._bpf.get_table(name.encode()))
+
+    def attach_uprobes(
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        *,
+        is_return: bool,
+        cookies: Sequence[int],
+    ) -> Detach:
+        """See ``Loader``."""
+        # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.
+        function = self._function(program, self._bcc.BPF.KPROBE)
+        with contextlib.ExitStack() as attached:
+            for offset in offsets:
+                event = re.sub(r"\W", "_", f"{program}_{path}_{offset:#x}")[-60:].encode()
+                fd = self._bcc.lib.bpf_attach_uprobe(
+                    function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
+                )
+                if fd < 0:
+                    raise refused_probe(program, [offset], self._bcc.ct.get_errno())
+                attached.callback(self._bcc.lib.bpf_close_perf_event_fd, fd)
+            return attached.pop_all().close
+
+    def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
+        """See ``Loader``."""
+        function = self._function(program, self._bcc.BPF.RAW_TRACEPOINT)
+        fd = self._bcc.lib.bpf_attach_raw_tracepoint(function.fd, tracepoint.encode())
+        if fd < 0:
+            raise refused_place(f"tracepoint {tracepoint}", self._bcc.ct.get_errno())
+        return functools.partial(os.close, fd)
+
+    def attach_kprobe(self, program: str, function: str) -> Detach:
+        """See ``Loader``."""
+        with _at_work(KernelError, f"cannot attach kprobe {function}", "run sslsniff doctor"):
+            self._bpf.attach_kprobe(event=function.encode(), fn_name=program.encode())
+        return functools.partial(self._bpf.detach_kprobe, event=function.encode())
+
+    def close(self) -> None:
+        """See ``Loader``."""
+        self._bpf.cleanup()

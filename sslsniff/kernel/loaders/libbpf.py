@@ -1,0 +1,273 @@
+"""The CO-RE loader: the prebuilt object through ``libbpf.so.1`` (1.0 or newer), by ctypes."""
+
+import contextlib
+import ctypes
+import errno
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
+from sslsniff.kernel import procfs, release
+from sslsniff.kernel.loaders import uprobe_multi
+from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+
+OBJECT = Path(__file__).parents[2] / "bpf" / "sslsniff.bpf.o"
+
+_MOST_KEY_BYTES = 64
+
+_UPROBE_SECTION = b"uprobe"
+_SOCKET_KPROBES = ("tcp_sent", "tcp_received")
+_HOLDING = ("hold_file", "hold_mapping", "hold_program")
+
+_PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
+_FUNC_GET_ATTACH_COOKIE = 174
+
+
+class _UprobeOptions(Structure):
+    """``struct bpf_uprobe_opts`` of libbpf 1.0; newer fields are zero by ``size``."""
+
+    _fields_ = (
+        ("size", c_size_t),
+        ("ref_ctr_offset", c_size_t),
+        ("bpf_cookie", c_uint64),
+        ("retprobe", c_bool),
+        ("func_name", c_char_p),
+    )
+
+
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "libbpf_set_print": (c_void_p, [c_void_p]),
+    "libbpf_probe_bpf_helper": (c_int, [c_int, c_int, c_void_p]),
+    "bpf_object__open_file": (c_void_p, [c_char_p, c_void_p]),
+    "bpf_object__load": (c_int, [c_void_p]),
+    "bpf_object__close": (None, [c_void_p]),
+    "bpf_object__find_map_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_object__find_program_by_name": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_object__next_map": (c_void_p, [c_void_p, c_void_p]),
+    "bpf_object__next_program": (c_void_p, [c_void_p, c_void_p]),
+    "bpf_map__fd": (c_int, [c_void_p]),
+    "bpf_map__map_flags": (ctypes.c_uint32, [c_void_p]),
+    "bpf_map__set_map_flags": (c_int, [c_void_p, ctypes.c_uint32]),
+    "bpf_map__set_initial_value": (c_int, [c_void_p, c_char_p, c_size_t]),
+    "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
+    "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
+    "bpf_map_update_elem": (c_int, [c_int, c_char_p, c_char_p, c_uint64]),
+    "bpf_map_delete_elem": (c_int, [c_int, c_char_p]),
+    "bpf_map_get_next_key": (c_int, [c_int, c_char_p, c_char_p]),
+    "bpf_program__fd": (c_int, [c_void_p]),
+    "bpf_program__section_name": (c_char_p, [c_void_p]),
+    "bpf_program__set_autoload": (c_int, [c_void_p, c_bool]),
+    "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
+    "bpf_program__attach_uprobe_opts": (
+        c_void_p,
+        [c_void_p, c_int, c_char_p, c_size_t, POINTER(_UprobeOptions)],
+    ),
+    "bpf_program__attach_raw_tracepoint": (c_void_p, [c_void_p, c_char_p]),
+    "bpf_program__attach_kprobe": (c_void_p, [c_void_p, c_bool, c_char_p]),
+    "bpf_link__destroy": (c_int, [c_void_p]),
+}
+
+
+def open_library() -> ctypes.CDLL:
+    """Return ``libbpf.so.1``, its functions typed; raises ``LoaderError`` where it is missing."""
+    try:
+        library = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    except OSError as error:
+        raise LoaderError(
+            "libbpf.so.1 is not installed", "install it (Debian: apt install libbpf1)"
+        ) from error
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class LibbpfLoader:
+    """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page.
+
+    ``has_cookies`` says whether the kernel (since 5.15) tells a program at which library it is;
+    else every library has layout 0. ``can_hold`` loads the programs that hold threads, too.
+    """
+
+    name = "co-re"
+
+    def __init__(self, ring_bytes: int, *, can_hold: bool = False) -> None:
+        self.can_hold = can_hold
+        self._lib = open_library()
+        # vfprintf's va_list cannot be read from Python: the kernel's answer in errno must do.
+        self._lib.libbpf_set_print(None)
+        if not OBJECT.exists():
+            raise LoaderError(
+                f"the BPF object {OBJECT} is missing", "build it (make) or use --loader bcc"
+            )
+        self._object = self._lib.bpf_object__open_file(os.fsencode(OBJECT), None)
+        if not self._object:
+            raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
+        self._map_fds: dict[str, int] = {}
+        self._links_multi = uprobe_multi.is_supported()
+        self.opens_perf_events = not self._links_multi
+        self.has_cookies = self._links_multi or self._has_helper(_FUNC_GET_ATTACH_COOKIE)
+        try:
+            if self._links_multi:
+                self._expect_multi_links()
+            if release.has_socket_tracepoints():
+                self._leave_out(_SOCKET_KPROBES)
+            if not can_hold:
+                self._leave_out(_HOLDING)
+            self._set_hash_map_flags()
+            self._set_constants()
+            self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
+            if self._lib.bpf_object__load(self._object) != 0:
+                raise _load_error(ctypes.get_errno())
+        except BaseException:
+            self._lib.bpf_object__close(self._object)
+            raise
+
+    def _has_helper(self, helper: int) -> bool:
+        return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
+
+    def _leave_out(self, programs: Iterable[str]) -> None:
+        """Spare the verifier what nothing will be attached to."""
+        for name in programs:
+            self._lib.bpf_program__set_autoload(self._program(name), False)
+
+    def _expect_multi_links(self) -> None:
+        program = None
+        while program := self._lib.bpf_object__next_program(self._object, program):
+            if self._lib.bpf_program__section_name(program) == _UPROBE_SECTION:
+                self._lib.bpf_program__set_expected_attach_type(
+                    program, uprobe_multi.BPF_TRACE_UPROBE_MULTI
+                )
+
+    def _set_hash_map_flags(self) -> None:
+        each = None
+        while each := self._lib.bpf_object__next_map(self._object, each):
+            if self._lib.bpf_map__map_flags(each) == release.BPF_F_NO_PREALLOC:
+                self._lib.bpf_map__set_map_flags(each, release.hash_map_flags())
+
+    def _set_constants(self) -> None:
+        value = int(procfs.pid_namespace() is not None).to_bytes(4, "little")
+        self._lib.bpf_map__set_initial_value(self._map(".rodata"), value, len(value))
+
+    def _map(self, name: str) -> int:
+        handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
+        if not handle:
+            raise LoaderError(f"the BPF object has no map {name}", "build it again (make)")
+        return handle
+
+    def _program(self, name: str) -> int:
+        handle: int | None = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
+        if not handle:
+            raise LoaderError(f"the BPF object has no program {name}", "build it again (make)")
+        return handle
+
+    def map_fd(self, name: str) -> int:
+        """See ``Loader``."""
+        if name not in self._map_fds:
+            self._map_fds[name] = self._lib.bpf_map__fd(self._map(name))
+        return self._map_fds[name]
+
+    def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
+        """See ``Loader``."""
+        value = ctypes.create_string_buffer(value_bytes)
+        if self._lib.bpf_map_lookup_elem(self.map_fd(name), key, value) != 0:
+            return None
+        return value.raw
+
+    def update(self, name: str, key: bytes, value: bytes) -> None:
+        """See ``Loader``."""
+        if self._lib.bpf_map_update_elem(self.map_fd(name), key, value, 0) != 0:
+            raise refused_entry(name, ctypes.get_errno())
+
+    def delete(self, name: str, key: bytes) -> None:
+        """See ``Loader``."""
+        self._lib.bpf_map_delete_elem(self.map_fd(name), key)
+
+    def is_empty(self, name: str) -> bool:
+        """See ``Loader``."""
+        key = ctypes.create_string_buffer(_MOST_KEY_BYTES)
+        return bool(self._lib.bpf_map_get_next_key(self.map_fd(name), None, key) != 0)
+
+    def attach_uprobes(
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        *,
+        is_return: bool,
+        cookies: Sequence[int],
+    ) -> Detach:
+        """See ``Loader``."""
+        if self._links_multi:
+            return self._link_uprobes(program, path, offsets, is_return, cookies)
+        with contextlib.ExitStack() as attached:
+            for offset, cookie in zip(offsets, cookies, strict=True):
+                given = cookie if self.has_cookies else 0
+                options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, given, is_return, None)
+                link = self._lib.bpf_program__attach_uprobe_opts(
+                    self._program(program), -1, os.fsencode(path), offset, byref(options)
+                )
+                if not link:
+                    raise refused_probe(program, [offset], ctypes.get_errno())
+                attached.callback(self._lib.bpf_link__destroy, link)
+            return attached.pop_all().close
+
+    def _link_uprobes(
+        self,
+        program: str,
+        path: str,
+        offsets: Sequence[int],
+        is_return: bool,
+        cookies: Sequence[int],
+    ) -> Detach:
+        fd = self._lib.bpf_program__fd(self._program(program))
+        try:
+            link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookies=cookies)
+        except OSError as error:
+            raise refused_probe(program, offsets, error.errno or 0) from error
+        return functools.partial(os.close, link)
+
+    def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
+        """See ``Loader``."""
+        link = self._lib.bpf_program__attach_raw_tracepoint(
+            self._program(program), tracepoint.encode()
+        )
+        return self._detach(link, f"tracepoint {tracepoint}")
+
+    def attach_kprobe(self, program: str, function: str) -> Detach:
+        """See ``Loader``."""
+        link = self._lib.bpf_program__attach_kprobe(
+            self._program(program), False, function.encode()
+        )
+        return self._detach(link, f"kprobe {function}")
+
+    def _detach(self, link: int | None, place: str) -> Detach:
+        if not link:
+            raise refused_place(place, ctypes.get_errno())
+        return functools.partial(self._lib.bpf_link__destroy, link)
+
+    def close(self) -> None:
+        """See ``Loader``."""
+        self._lib.bpf_object__close(self._object)
+
+
+def _load_error(number: int) -> SslsniffError:
+    reason = os.strerror(number)
+    if number == errno.EPERM and release.counts_maps_as_locked():
+        return PrivilegeError(
+            f"no right to load BPF programs, or to lock memory for their maps ({reason})",
+            "run sslsniff as root, or raise the limit (ulimit -l unlimited)",
+        )
+    if number in (errno.EPERM, errno.EACCES):
+        return PrivilegeError(
+            f"no right to load BPF programs as user {os.geteuid()} ({reason})",
+            "run sslsniff as root, or see sslsniff doctor for what is missing",
+        )
+    return KernelError(
+        f"the kernel did not load the BPF programs ({reason})",
+        "use kernel 5.8 or newer with BTF, or try --loader bcc; see sslsniff doctor",
+    )

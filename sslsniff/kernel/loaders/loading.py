@@ -1,0 +1,62 @@
+"""Choosing a loader, and letting it load while Python has other things to do."""
+
+import threading
+from pathlib import Path
+
+from sslsniff.kernel import release
+from sslsniff.kernel.loaders.loader import Loader
+
+_BTF = Path("/sys/kernel/btf/vmlinux")
+
+
+def has_cookies(kind: str) -> bool:
+    """Say whether programs that a loader of this ``kind`` loads get attach cookies."""
+    return not _uses_bcc(kind) and release.has_attach_cookies()
+
+
+def _uses_bcc(kind: str) -> bool:
+    return kind == "bcc" or (kind == "auto" and not _BTF.exists())
+
+
+class Loading:
+    """A loader at work in a thread of its own: it spends its 80 ms in libbpf and the kernel.
+
+    ``kind`` is ``auto``, ``co-re`` or ``bcc``; ``can_hold`` loads what holds threads, too. The
+    thread ends with the process: an error elsewhere need not wait for it. bcc has to wait until
+    ``result``: what is printed while it works is not shown.
+    """
+
+    def __init__(self, kind: str, ring_bytes: int, *, can_hold: bool = False) -> None:
+        self._uses_bcc = _uses_bcc(kind)
+        self._ring_bytes = ring_bytes
+        self._can_hold = can_hold
+        self._loader: Loader | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._load, daemon=True)
+        if not self._uses_bcc:
+            self._thread.start()
+
+    def _load(self) -> None:
+        try:
+            self._loader = self._make()
+        except BaseException as error:
+            self._error = error
+
+    def _make(self) -> Loader:
+        if self._uses_bcc:
+            from sslsniff.kernel.loaders.bcc_loader import BccLoader
+
+            return BccLoader(self._ring_bytes)
+        from sslsniff.kernel.loaders.libbpf import LibbpfLoader
+
+        return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold)
+
+    def result(self) -> Loader:
+        """Wait for the loader; raises ``LoaderError``, ``KernelError`` or ``PrivilegeError``."""
+        if self._uses_bcc:
+            self._thread.start()
+        self._thread.join()
+        if self._loader is None:
+            assert self._error is not None
+            raise self._error
+        return self._loader

@@ -1,0 +1,148 @@
+"""News of files mapped executable, by any process: how a library opened later is found.
+
+The kernel's perf side tells of each executable mapping (PERF_RECORD_MMAP2,
+include/uapi/linux/perf_event.h) at the cost of nothing else, on every kernel and without a probe.
+"""
+
+import errno
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from sslsniff.errors import KernelError
+from sslsniff.kernel import perf_event
+from sslsniff.kernel.procfs import MappedFile
+
+_ONLINE = Path("/sys/devices/system/cpu/online")
+_BIT_MMAP = 1 << 8
+_BIT_WATERMARK = 1 << 14
+_BIT_MMAP2 = 1 << 23
+_GONE = 0xFFFFFFFF
+_RECORD_LOST = 2
+_RECORD_MMAP2 = 10
+_DATA_PAGES = 64
+_HEAD_OFFSET = 1024
+_HEADER = struct.Struct("<IHH")
+_MMAP2 = struct.Struct("<I4xQQ8xIIQ16x")
+_AS_ROOT = "run sslsniff as root, and outside of a sandbox that forbids perf_event_open"
+_REMEDIES = {  # perf_event_open(2), ERRORS
+    errno.EACCES: _AS_ROOT,
+    errno.EPERM: _AS_ROOT,
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENODEV: "start sslsniff again: a CPU went offline",
+    errno.ENOSYS: "use a kernel with CONFIG_PERF_EVENTS",
+}
+
+
+class Mapped(NamedTuple):
+    """A file that ``pid`` mapped executable; its path is as that process sees it."""
+
+    pid: int
+    file: MappedFile
+
+    @property
+    def is_visible(self) -> bool:
+        """Say whether the process lives, and in a PID namespace that this process sees.
+
+        The kernel tells of the others' mappings all the same (kernel/events/core.c,
+        perf_event_pid_type): as those of process 0, or -1 where it is gone.
+        """
+        return self.pid not in (0, _GONE)
+
+
+class Mappings:
+    """The stream of such news, from all CPUs that are online. ``fds`` are pollable.
+
+    Raises ``KernelError``.
+    """
+
+    def __init__(self) -> None:
+        self.fds: list[int] = []
+        self.lost = 0
+        self._maps: list[mmap.mmap] = []
+        try:
+            for cpu in _online_cpus():
+                self._open(cpu)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, cpu: int) -> None:
+        # A count of events would wake for samples only (perf_event_open(2)); there are none.
+        bits = _BIT_MMAP | _BIT_MMAP2 | _BIT_WATERMARK
+        try:
+            fd = perf_event.open_dummy(-1, cpu, bits, wakeup=1)
+            self.fds.append(fd)
+            self._maps.append(mmap.mmap(fd, (1 + _DATA_PAGES) * mmap.PAGESIZE))
+        except OSError as error:
+            raise _refused(error.errno or 0) from error
+
+    def read(self) -> Iterator[Mapped]:
+        """Yield what is new; ``lost`` counts news for which there was no room."""
+        for ring in self._maps:
+            head, tail = struct.unpack_from("<QQ", ring, _HEAD_OFFSET)
+            while tail < head:
+                kind, _, size = _HEADER.unpack(_wrapped(ring, tail, _HEADER.size))
+                record = _wrapped(ring, tail, size)
+                tail += size
+                if kind == _RECORD_LOST:
+                    self.lost += struct.unpack_from("<Q", record, 16)[0]
+                elif kind == _RECORD_MMAP2:
+                    mapped = _mapped(record)
+                    if mapped.file.inode:  # else it is memory, such as the vdso
+                        yield mapped
+            struct.pack_into("<Q", ring, _HEAD_OFFSET + 8, tail)
+
+    def close(self) -> None:
+        """Stop the news."""
+        for ring in self._maps:
+            ring.close()
+        for fd in self.fds:
+            os.close(fd)
+        self._maps, self.fds = [], []
+
+
+def _refused(number: int) -> KernelError:
+    reason = os.strerror(number)
+    return KernelError(
+        f"the kernel does not tell of mapped files ({reason})",
+        _REMEDIES.get(number, "run sslsniff doctor"),
+    )
+
+
+def _online_cpus() -> list[int]:
+    try:
+        return parse_cpus(_ONLINE.read_text(encoding="ascii"))
+    except OSError as error:
+        raise KernelError(
+            f"cannot read {_ONLINE} ({error.strerror})",
+            _REMEDIES.get(error.errno or 0, "mount sysfs at /sys"),
+        ) from error
+
+
+def parse_cpus(text: str) -> list[int]:
+    """Return the numbers in a list of CPUs as the kernel writes it, such as ``0-2,4``.
+
+    Where some are offline, those that are online are not the first (Documentation/admin-guide/
+    cputopology.rst).
+    """
+    spans = (part.partition("-") for part in text.strip().split(","))
+    return [cpu for first, _, last in spans for cpu in range(int(first), int(last or first) + 1)]
+
+
+def _wrapped(ring: mmap.mmap, position: int, size: int) -> bytes:
+    """Return ``size`` bytes of the data pages from ``position`` on, which may wrap."""
+    room = _DATA_PAGES * mmap.PAGESIZE
+    start = position % room
+    first = ring[mmap.PAGESIZE + start : mmap.PAGESIZE + min(start + size, room)]
+    return first + ring[mmap.PAGESIZE : mmap.PAGESIZE + size - len(first)]
+
+
+def _mapped(record: bytes) -> Mapped:
+    pid, start, size, major, minor, inode = _MMAP2.unpack_from(record, _HEADER.size)
+    path = record[_HEADER.size + _MMAP2.size :].split(b"\0", 1)[0]
+    addresses = f"{start:x}-{start + size:x}"
+    return Mapped(pid, MappedFile(os.fsdecode(path), os.makedev(major, minor), inode, addresses))

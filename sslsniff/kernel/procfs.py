@@ -1,0 +1,305 @@
+"""What /proc tells of processes and the files they run.
+
+A process can end at any moment: whatever is asked of one that is gone is None or empty.
+"""
+
+import mmap
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from sslsniff.kernel.regular_files import open_regular
+
+_PROC = Path("/proc")
+_LD_SO_CACHE = Path("/etc/ld.so.cache")
+_DELETED = " (deleted)"
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO, include/linux/proc_ns.h
+
+# glibc: sysdeps/generic/dl-cache.h, struct cache_file_new and struct file_entry_new
+_CACHE_MAGIC = b"glibc-ld.so.cache1.1"
+_CACHE_HEADER = struct.Struct("<20sII20x")
+_CACHE_ENTRY = struct.Struct("<iIIIQ")
+_X86_64_LIBC6 = 0x0303
+
+
+class Process(NamedTuple):
+    """A running process. ``start_ticks`` (since boot) tells it from a later one of the same pid.
+
+    ``exe`` is None for kernel threads and where it may not be seen. ``has_seccomp`` says that
+    its system calls are filtered.
+    """
+
+    pid: int
+    comm: str
+    uid: int
+    exe: str | None
+    start_ticks: int
+    has_seccomp: bool
+
+
+class MappedFile(NamedTuple):
+    """A file that a process has mapped executable.
+
+    ``path`` is what /proc/PID/maps shows; ``device`` and ``inode`` are what it gives for the file.
+    Both can differ from what stat(2) gives (btrfs, overlayfs). ``addresses`` are those of a
+    mapping.
+    """
+
+    path: str
+    device: int
+    inode: int
+    addresses: str
+
+
+def pid_namespace() -> tuple[int, int] | None:
+    """Return device and inode of this process's PID namespace; None: it is the host's."""
+    status = (_PROC / "self/ns/pid").stat()
+    is_inside = status.st_ino != _INITIAL_PID_NAMESPACE
+    return (status.st_dev, status.st_ino) if is_inside else None
+
+
+def pids() -> list[int]:
+    """Return the ids of all processes."""
+    return sorted(int(each.name) for each in _PROC.iterdir() if each.name.isdecimal())
+
+
+def exists(pid: int) -> bool:
+    """Say whether there is a process ``pid`` that has not ended (a zombie has)."""
+    return state(pid) not in {None, "Z", "X"}
+
+
+def state(pid: int) -> str | None:
+    """Return the state of a process or thread as proc(5) names it; None where it is gone."""
+    text = _read(pid, "stat")
+    return None if text is None else text.rpartition(")")[2].split()[0]
+
+
+def process(pid: int) -> Process | None:
+    """Return the facts of a process, None where it is gone."""
+    text, fields = _read(pid, "stat"), _status_fields(pid)
+    if text is None or not fields:
+        return None
+    comm = text[text.index("(") + 1 : text.rindex(")")]
+    return Process(
+        pid=pid,
+        comm=comm,
+        uid=int(fields["Uid"].split()[1]),
+        exe=_link(pid, "exe"),
+        start_ticks=int(text.rpartition(")")[2].split()[19]),  # proc(5): field 22
+        has_seccomp=fields.get("Seccomp", "0").strip() != "0",
+    )
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the processes that any thread of ``pid`` started and that live."""
+    found: list[int] = []
+    for thread in threads(pid):
+        try:
+            text = (_PROC / str(pid) / "task" / str(thread) / "children").read_text("ascii")
+        except OSError:  # the thread is gone
+            continue
+        found += map(int, text.split())
+    return found
+
+
+def threads(pid: int) -> list[int]:
+    """Return the ids of a process's threads, none where it is gone."""
+    try:
+        return [int(each.name) for each in (_PROC / str(pid) / "task").iterdir()]
+    except OSError:
+        return []
+
+
+def tracer(tid: int) -> int:
+    """Return the process that traces a thread, 0 if none does or it is gone."""
+    return int(_status_fields(tid).get("TracerPid", "0"))
+
+
+def process_of(tid: int) -> int:
+    """Return the process that a thread belongs to; the thread's own id where it is gone."""
+    return int(_status_fields(tid).get("Tgid", tid))
+
+
+def _status_fields(pid: int) -> dict[str, str]:
+    lines = (_read(pid, "status") or "").splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def descendants(pids: Iterable[int]) -> list[int]:
+    """Return ``pids`` with their children, the children of these, and so on, each once.
+
+    What forks meanwhile can have one more. Only the descendants of a process that ends meanwhile
+    are never found: the kernel gives them another parent.
+    """
+    found = list(dict.fromkeys(pids))
+    for pid in found:  # which grows
+        found += [each for each in children(pid) if each not in found]
+    return found
+
+
+_EXECUTABLE = re.compile(
+    r"^(\S+) ..x. \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) +(/.*)$", re.MULTILINE
+)
+_ANY = re.compile(r"^(\S+) .... \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) +(/.*)$", re.MULTILINE)
+
+
+def mapped_files(pid: int) -> list[MappedFile]:
+    """Return the files that a process has mapped executable, each once.
+
+    The id of any thread will do. The path counts, too: on btrfs two files of one device can have
+    the same inode number, in different subvolumes.
+    """
+    found: dict[tuple[str, int, int], MappedFile] = {}
+    for file in _mappings(pid, _EXECUTABLE):
+        found.setdefault(file[:3], file)
+    return list(found.values())
+
+
+def _mappings(pid: int | str, pattern: re.Pattern[str]) -> Iterator[MappedFile]:
+    for addresses, major, minor, inode, path in pattern.findall(_read(pid, "maps") or ""):
+        yield MappedFile(path, os.makedev(int(major, 16), int(minor, 16)), int(inode), addresses)
+
+
+def is_hidden(pid: int) -> bool:
+    """Say whether what ``pid`` has mapped may not be seen, though it is not a kernel thread."""
+    try:
+        (_PROC / str(pid) / "maps").read_bytes()
+    except PermissionError:
+        return "VmSize" in (_read(pid, "status") or "")
+    except OSError:  # it is gone
+        return False
+    return False
+
+
+def file_path(pid: int, file: MappedFile) -> str | None:
+    """Return a path under which this process can open a file that ``pid`` has mapped.
+
+    The file's own path where that is the same file, else one through /proc/PID/root (containers)
+    or /proc/PID/map_files (deleted or replaced since). None where none of them leads there: the
+    process is gone, or the last is not permitted: it needs CAP_CHECKPOINT_RESTORE (Linux 5.9), or
+    CAP_SYS_ADMIN (fs/proc/base.c, proc_map_files_get_link).
+    """
+    paths = _paths(pid, file)
+    for path in paths:
+        if _has_numbers(path, file):
+            return path
+    mapping = _mapping_path(pid, file)
+    mapped = _status(mapping)
+    for path in paths:
+        status = _status(path)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        if os.path.samestat(status, mapped) if mapped else _maps_as(path, file):
+            return path
+    return mapping if mapped else None
+
+
+def news_path(pid: int, file: MappedFile) -> str | None:
+    """Return what ``file_path`` does for a file that ``pid`` was said to have mapped.
+
+    The mapping can have other addresses by now. Of a process that is gone only the file's own path
+    is left, if that is the same file.
+    """
+    for path in _paths(pid, file):
+        if _has_numbers(path, file):
+            return path
+    for each in mapped_files(pid):
+        if _numbers(each) == _numbers(file):
+            return file_path(pid, each)
+    return file.path if _maps_as(file.path, file) else None
+
+
+def _paths(pid: int, file: MappedFile) -> tuple[str, str]:
+    """Return where a mapped file can be: as this process sees files, and as ``pid`` does."""
+    shown = file.path.removesuffix(_DELETED)
+    return shown, f"{_PROC}/{pid}/root{shown}"
+
+
+def _mapping_path(pid: int, file: MappedFile) -> str:
+    start, end = (int(each, 16) for each in file.addresses.split("-"))
+    return f"{_PROC}/{pid}/map_files/{start:x}-{end:x}"  # maps has zeros before short ones
+
+
+def _numbers(file: MappedFile) -> tuple[int, int]:
+    return file.device, file.inode
+
+
+def _has_numbers(path: str, file: MappedFile) -> bool:
+    """Say whether stat gives for ``path`` what maps gives for ``file``: then it is that file.
+
+    If not it still can be. No device number is that of two mounted file systems.
+    """
+    status = _status(path)
+    return status is not None and (status.st_dev, status.st_ino) == _numbers(file)
+
+
+def _maps_as(path: str, file: MappedFile) -> bool:
+    """Say whether the file at ``path``, once this process maps it, has the numbers of ``file``.
+
+    That holds on every file system, also where maps and stat give different numbers.
+    """
+
+    def count() -> int:
+        return sum(_numbers(each) == _numbers(file) for each in _mappings("self", _ANY))
+
+    before = count()
+    try:
+        fd = open_regular(path)
+    except OSError:
+        return False
+    try:
+        with mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
+            return count() > before
+    except (OSError, ValueError):  # it cannot be mapped, or is empty
+        return False
+    finally:
+        os.close(fd)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except (OSError, ValueError):
+        return None
+
+
+def libraries() -> Iterator[tuple[str, str]]:
+    """Yield the name and path of each x86-64 library that the dynamic linker knows.
+
+    From /etc/ld.so.cache; nothing where there is none (musl) or it is of another form.
+    """
+    try:
+        data = _LD_SO_CACHE.read_bytes()
+    except OSError:
+        return
+    start = data.find(_CACHE_MAGIC)  # older ones have the libc5 form in front
+    if start < 0:
+        return
+    cache = data[start:]
+    _, count, _ = _CACHE_HEADER.unpack_from(cache)
+    entries = cache[_CACHE_HEADER.size :][: count * _CACHE_ENTRY.size]
+    for flags, name, path, _, _ in _CACHE_ENTRY.iter_unpack(entries):
+        if flags == _X86_64_LIBC6:
+            yield _string(cache, name), _string(cache, path)
+
+
+def _string(data: bytes, offset: int) -> str:
+    return os.fsdecode(data[offset : data.index(b"\0", offset)])
+
+
+def _read(pid: int | str, name: str) -> str | None:
+    try:
+        return (_PROC / str(pid) / name).read_text("utf-8", "surrogateescape")
+    except OSError:
+        return None
+
+
+def _link(pid: int, name: str) -> str | None:
+    try:
+        return str((_PROC / str(pid) / name).readlink())
+    except OSError:
+        return None

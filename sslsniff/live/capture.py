@@ -1,0 +1,364 @@
+"""The live source: loads the programs, places the probes, reads what they tell."""
+
+import contextlib
+import select
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from sslsniff import events
+from sslsniff.errors import NO_TIME, TargetError
+from sslsniff.events import IsOver, never
+from sslsniff.fast_path import Lanes
+from sslsniff.kernel import procfs
+from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.kernel.ring_buffer import Ring
+from sslsniff.kernel.ring_records import Records
+from sslsniff.live import targets, wire
+from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.late_files import LateFiles
+from sslsniff.live.maps import Tables
+from sslsniff.live.probes import Probes
+from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.skipped_records import skip_plaintext
+from sslsniff.model import Loss, NotProbed
+
+if TYPE_CHECKING:
+    from sslsniff.kernel.spill_file import Spill
+    from sslsniff.live.holder import Holder
+
+_NAP_S = 0.002  # what comes meanwhile wakes nobody;
+_MOST_NAPS = 4  # so many of them while little comes, as long as that makes no more work
+_WORK_S = 0.0003  # than this at a stretch: others wait for the processor meanwhile
+_BYTES_A_POLL = 8 << 20
+_HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
+_HELD_SHARE = 8  # and one part in so many of it
+_REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
+_WAIT_S = 0.1
+
+
+class LiveCapture:
+    """A ``Source`` of what the probes tell, from ``with`` to its end.
+
+    It begins with ``files``. ``load`` is called when these are found, and returns the loaded
+    programs. ``note`` takes lines that the user should see though nothing failed. ``spill_bytes``
+    is the room beyond the ring's, in a temporary file. ``sample`` is the share of all connections
+    that is captured, each one as a whole. ``holder`` traces the processes whose threads wait where
+    they map a file, until it is probed.
+
+    Times are those of the host's clock as it stood at the beginning, and go on evenly from there
+    (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
+    """
+
+    opens_perf_events: bool
+    """Whether files that come into use later are probed by perf_event_open(2)."""
+
+    _tables: Tables
+    _probes: Probes
+    _late_files: LateFiles
+    _records: "Ring | Spill"
+    _epoll: select.epoll
+
+    def __init__(
+        self,
+        files: EarlyFiles,
+        load: Callable[[], Loader],
+        *,
+        ring_bytes: int,
+        call_limit_bytes: int,
+        spill_bytes: int = 0,
+        sample: float = 1,
+        note: Callable[[str], None],
+        holder: "Holder | None" = None,
+    ) -> None:
+        self.libraries: list[str] = ["unknown"]
+        self.lanes: Lanes = {}
+        self._files = files
+        self._scope = files.scope
+        self._load = load
+        self._ring_bytes = ring_bytes
+        self._spill_bytes = spill_bytes
+        self._call_limit_bytes = call_limit_bytes
+        self._sample = sample
+        self._note = note
+        self._holder = holder
+        self._closing = contextlib.ExitStack()
+        self._halves = Halves(self.lanes)
+        self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
+        self._open: dict[int, tuple[int, int]] = {}
+        self._gone: set[int] = set()
+        """Connections that the kernel's table has no more, though their end was not told."""
+        self._reading = Records(memoryview(b""), 0, 0)
+        """What was read last, up to where it was taken."""
+        self._naps: float = _MOST_NAPS
+        self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def __enter__(self) -> Self:
+        """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
+        try:
+            loader = self._find_and_load()
+            self.opens_perf_events = loader.opens_perf_events
+            self._tables = Tables(loader)
+            self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
+            self._open_ring(loader)
+            self._probes = Probes(loader, self._tables, self.libraries, self._note)
+            self._closing.callback(self._probes.detach)
+            self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
+            self._find_processes()
+            self._begin(loader)
+            for each in self._files.unreachable:
+                self._late_files.tell_unreachable(each)
+            if not self._probes.files:
+                self._nothing_yet()
+            self._late_files.tell_refused()
+            self._late_files.tell_waiting()
+            self._files.planning.prepare()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _find_and_load(self) -> Loader:
+        """Find files while the programs are loaded. If both fail, the loader's error is raised."""
+        self._closing.callback(self._files.close)
+        self._files.find()
+        loader = self._load()
+        self._closing.callback(loader.close)
+        self._files.require()
+        return loader
+
+    def _open_ring(self, loader: Loader) -> None:
+        ring = Ring(loader.map_fd("events"), self._ring_bytes)
+        self._closing.callback(ring.close)
+        self._records = ring
+        if self._spill_bytes:
+            from sslsniff.kernel.spill_file import Spill  # with tempfile: 10 ms that few need
+
+            self._records = Spill(ring, self._spill_bytes)
+            self._closing.callback(self._records.close)
+        self._epoll = self._closing.enter_context(select.epoll())
+        self._epoll.register(self._records.fd, select.EPOLLIN)
+
+    def _find_processes(self) -> None:
+        """Watch the processes that were asked for, and their descendants by now.
+
+        Their forks and ends are noticed already. So it looks until it finds no more.
+        """
+        watched = set(self._scope.pids)
+        while new := set(targets.members(self._scope)) - watched:
+            watched |= new
+            for pid in new:
+                self._tables.watch(pid)
+        for pid in watched:
+            if procfs.exists(pid):
+                continue
+            if pid in self._scope.pids:
+                raise targets.no_process(pid)
+            self._tables.unwatch(pid)
+
+    def _begin(self, loader: Loader) -> None:
+        """Probe the files that are in use, and from now on those that processes map later."""
+        self._late_files = LateFiles(self._files, self._probes, self._tables, self._note)
+        self._late_files.begin()
+        if self._holder is not None:
+            self._closing.callback(self._late_files.stop_holding)
+            self._late_files.hold(self._holder, loader)
+        for fd in self._late_files.fds:
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _nothing_yet(self) -> None:
+        """No file to probe was found: an error where none can come, a note where one may."""
+        if self._scope.libraries:
+            gone = TargetError(
+                f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
+            )
+            raise self._files.planner.refusal or gone
+        self._late_files.tell_refused()
+        self._note("no TLS library that can be probed is in use yet; waiting for one")
+
+    def describe(self) -> str:
+        """Return a line that says what is watched by now."""
+        files = self._probes.files
+        return f"watching {files} file{'s' * (files != 1)} with {self._probes.count} probes"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take every probe away and unload; safe to call again."""
+        self._closing.close()
+
+    def now_ns(self) -> int:
+        """See ``Source``."""
+        return time.monotonic_ns() + self._clock_offset_ns
+
+    @property
+    def ended(self) -> bool:
+        """See ``Source``: all processes that were to be watched are gone."""
+        return self._may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
+
+    def poll(self, timeout_s: float) -> Iterator[events.Event]:
+        """See ``Source``."""
+        self._records.start()  # not before: what need not be privileged is so no more
+        ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
+        self._may_have_ended = self._records.fd not in ready
+        self._late_files.poll(ready)
+        if self._records.fd in ready:
+            rest_bytes = self._ring_bytes // _REST_SHARE
+            self._gather(rest_bytes)
+            began_s = time.thread_time()
+            is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
+            worked_s = time.thread_time() - began_s or _WORK_S
+            self._naps = min(_MOST_NAPS, max(1, self._naps * _WORK_S / worked_s))
+            if not is_over:
+                return  # what halves wait for may have come long ago
+        yield from self._halves.release(self.now_ns())
+
+    def finish(
+        self, is_drained: IsOver = never, is_skipped: IsOver = never
+    ) -> Iterator[events.Event]:
+        """See ``Source``: detaches first, then tells how far each open connection got."""
+        self._late_files.finish()
+        self._tables.stop()
+        self._probes.detach()
+        self._records.stop()
+        is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
+        if not is_over:
+            yield from self._skip(is_skipped)
+        yield from self._halves.release()
+        now_ns = self.now_ns()
+        for connection, (pid, object_address) in self._open.items():
+            positions = self._tables.positions(connection, pid, object_address)
+            if positions is not None:
+                yield from self._halves.take(events.Checked(now_ns, connection, *positions))
+            else:
+                self._gone.add(connection)
+        self._tell_shortcomings()
+
+    def counted_losses(self) -> list[Loss]:
+        """See ``Source``: of connections that came and went while the ring was full, too."""
+        return self._tables.losses()
+
+    def left_out(self) -> int | None:
+        """See ``Source``."""
+        return None if self._sample == 1 else self._tables.left_out()
+
+    def not_probed(self) -> list[NotProbed] | None:
+        """See ``Source``."""
+        return self._late_files.unprobed.sums()
+
+    def _tell_shortcomings(self) -> None:
+        """Say what the events cannot: what the programs could not do."""
+        self._probes.tell_misfits()
+        if lost := self._files.mappings.lost:
+            self._note(f"news of {lost} mapped files were lost: some may not be watched")
+        if left_out := self._files.planner.left_out:
+            self._note(f"{left_out} files are not watched: too many came into use at once")
+        if untracked := self._tables.untracked_calls():
+            self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
+        if unmatched := self._tables.unmatched_calls():
+            self._note(
+                f"{unmatched} calls were in progress when sslsniff started, or more were open at"
+                " once than it can track: their bytes are not shown"
+            )
+        exits, ends = self._tables.lost_exits(), self._tables.lost_ends()
+        if exits or ends:
+            self._note(
+                f"the ends of {exits} processes and {ends} connections were lost, as the ring was"
+                " full: they count as open"
+            )
+        closes = self._tables.lost_closes()
+        if len(self._gone) > closes:
+            self._note(
+                f"{len(self._gone) - closes} connections were forgotten, as the kernel's table was"
+                " full: what passed on them later counts as another connection's"
+            )
+        if unfollowed := self._tables.unfollowed():
+            self._note(
+                f"{unfollowed} children of processes were not followed, as the kernel's table was"
+                " full: with --all in place of --pid every process is watched"
+            )
+        if self._scope.pids and self._tables.unreliable_types():
+            self._note(
+                "the kernel headers are not this kernel's: children of processes were not followed"
+            )
+
+    def _gather(self, enough_bytes: int) -> None:
+        """Wait a little: while the reader lags the kernel wakes nobody, which spares wake-ups."""
+        for _ in range(round(self._naps)):
+            time.sleep(_NAP_S)
+            if self._records.waiting_bytes > enough_bytes:
+                break
+
+    def _drain(
+        self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
+    ) -> Generator[events.Event, None, bool]:
+        """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
+
+        What a lane takes does not become an event. Returns whether ``most_bytes`` were enough, and
+        the time. Who stops in the middle, as the time is over, has to call ``_skip``.
+        """
+        if is_drained():
+            return False
+        due_bytes = self._records.waiting_bytes
+        offset_ns = self._clock_offset_ns
+        lanes, aliases = self.lanes, self._halves.aliases
+        held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
+        for _ in range(0, most_bytes, held_bytes):
+            self._reading = records = self._records.read(held_bytes)
+            for record in wire.hand_over(records, offset_ns, lanes, aliases):
+                told = wire.parse(record, offset_ns)
+                if not isinstance(told, events.Data):
+                    self._remember(told)
+                yield from self._halves.take(told)
+                if is_drained():
+                    return False
+            read_bytes = self._records.release()
+            due_bytes -= read_bytes
+            is_over = due_bytes <= 0 and self._records.waiting_bytes <= rest_bytes
+            if is_over or not read_bytes:
+                return True
+            if is_drained():
+                break
+        return False
+
+    def _skip(self, is_skipped: IsOver) -> Iterator[events.Event]:
+        """Count what still waits as lost, and what a reader left in the middle of."""
+        lost_bytes = 0
+        while not is_skipped():
+            for told in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
+                if isinstance(told, events.Data):
+                    lost_bytes += told.span
+                self._remember(told)
+                yield from self._halves.take(told)
+            self._records.release()
+            self._reading = self._records.read(_HELD_BYTES)
+            if self._reading.position == self._reading.end:
+                if lost_bytes:
+                    self._note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
+                return
+        left_bytes = self._records.waiting_bytes
+        self._note(f"{left_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
+
+    def _remember(self, event: events.Record) -> None:
+        """Keep track of open connections: their state in the kernel is read or taken out later."""
+        if isinstance(event, events.Opened):
+            self._open[event.connection] = (event.pid, event.object_address)
+        elif isinstance(event, events.Closed | events.LeftOut):
+            self._open.pop(event.connection, None)
+            self._gone.discard(event.connection)  # a socket may end behind its process
+        elif isinstance(event, events.Exited):
+            self._may_have_ended = True
+            gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
+            for connection in gone:
+                where = self._open.pop(connection)
+                if self._tables.positions(connection, *where) is None:
+                    self._gone.add(connection)
+                self._tables.forget(*where)

@@ -1,0 +1,80 @@
+"""The files that are in use when a capture begins; planned while the BPF programs are loaded."""
+
+import contextlib
+import resource
+
+from sslsniff.errors import SslsniffError
+from sslsniff.kernel.mapping_events import Mappings
+from sslsniff.live import targets
+from sslsniff.live.planner import Planner
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.planning.process import PlanningProcess
+from sslsniff.probing.probe_set import ReturnStyle
+
+_WAIT_S = 0.1
+
+
+class EarlyFiles:
+    """The files that a capture of ``scope`` begins with, from ``find`` to ``close``.
+
+    ``style`` is how returns are seen. ``process`` is the process that plans; by default a new one.
+    ``find`` sets ``planning``, ``planner`` and ``mappings``, which reports files that are mapped
+    later; ``unreachable`` are files that cannot be opened.
+    """
+
+    planning: Planning
+    planner: Planner
+    mappings: Mappings
+
+    def __init__(
+        self,
+        scope: targets.Scope,
+        style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
+        process: PlanningProcess | None = None,
+    ) -> None:
+        self.scope = scope
+        self.unreachable: list[targets.Unreachable] = []
+        self._style = style
+        self._process = process
+        self._error: SslsniffError | None = None
+        self._has_looked = False
+        self._closing = contextlib.ExitStack()
+
+    def find(self) -> None:
+        """Find the files and start planning them, once. Errors are kept for ``require``."""
+        if self._has_looked:
+            return
+        self._has_looked = True
+        _allow_open_files()
+        try:
+            self.planning = self._closing.enter_context(Planning(self._style, self._process))
+            self.planner = Planner(self.planning)
+            # First, so that a file that is mapped during the search is not missed.
+            self.mappings = Mappings()
+            self._closing.callback(self.mappings.close)
+            for path in targets.candidates(self.scope, self.unreachable):
+                while self.planning.is_full:
+                    self.planning.wait(_WAIT_S)
+                    self.planning.collect()
+                self.planner.add(path)
+        except SslsniffError as error:
+            self._error = error
+
+    def require(self) -> None:
+        """Raise the error of ``find``, if there was one: ``TargetError`` or ``KernelError``."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """End planning, and the news of mapped files. Safe to call again."""
+        self._closing.close()
+
+
+def _allow_open_files() -> None:
+    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+
+    Each file with probes takes a descriptor for each of its programs, and a host with containers
+    has many copies of a library.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,301 @@
+"""Files that processes map: found, planned, and probed, those at the start and those that follow.
+
+They are found by the kernel's news of mappings, which come a moment later, or by the thread that
+maps one, where threads wait for that (``Holds``). Planning one may take a while: the capture goes
+on meanwhile.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from sslsniff.kernel import procfs
+from sslsniff.kernel.file_identity import Identity
+from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.kernel.mapping_events import Mapped
+from sslsniff.kernel.procfs import MappedFile
+from sslsniff.live import targets
+from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.maps import Tables
+from sslsniff.live.planner import Planned
+from sslsniff.live.probes import Probes
+from sslsniff.live.unprobed_libraries import UnprobedLibraries
+
+if TYPE_CHECKING:
+    from sslsniff.live.holder import Holder
+    from sslsniff.live.holds import Hold, Holds
+
+_HOLD_DELAY_S = 0.1  # for the thread that mapped a file to ask, before news of it are looked at
+# What takes longer is probed when the capture has begun. Nobody made files of the system to do so.
+_MOST_PLANNING_S, _MOST_PLANNING_OF_SYSTEM_S = 1.0, 5.0
+_MOST_AT_END_S = 0.3  # for the last libraries to be named
+_WAIT_S = 0.1
+_MOST_USES = 1024
+_MISSED = "what passes before a library that is loaded later is probed will be missed"
+
+
+class _Use(NamedTuple):
+    """Process ``pid`` has mapped ``file``; ``hold`` waits for that; ``process`` may end before."""
+
+    pid: int
+    process: procfs.Process | None
+    file: MappedFile
+    hold: "Hold | None"
+
+
+class LateFiles:
+    """What to do with files that processes map after the ``early`` ones, and with these.
+
+    ``note`` takes lines for the user. ``unprobed`` are the TLS libraries that the processes use and
+    that have no probes.
+    """
+
+    def __init__(
+        self,
+        early: EarlyFiles,
+        probes: Probes,
+        tables: Tables,
+        note: Callable[[str], None],
+    ) -> None:
+        self._scope = early.scope
+        self._mappings = early.mappings
+        self._planning = early.planning
+        self._planner = early.planner
+        self._probes = probes
+        self._tables = tables
+        self._note = note
+        self.unprobed = UnprobedLibraries(early.scope, tables.name)
+        self._holds: Holds | None = None
+        self._held_for: set[tuple[str, int, int]] = set()
+        """Files that a process had mapped for which a thread waited."""
+        self._later: deque[tuple[float, Mapped]] = deque()
+        """News of files that a thread may ask for, and when to look at them."""
+        self._unreachable: set[str] = set()
+        self._uses: dict[Identity, list[_Use]] = {}
+        """The uses of files that are being planned."""
+        self._unplanned: dict[Hold, int] = {}
+        """How many files of a process that waits are being planned."""
+        self._first: list[os.stat_result] = []
+        """The files that were probed at the start."""
+        self._has_begun = False
+        self._is_over = False
+
+    @property
+    def fds(self) -> list[int]:
+        """The descriptors that are readable when there is something to do."""
+        holds = [self._holds.fd] if self._holds else []
+        return [*self._mappings.fds, self._planning.fd, *holds]
+
+    def begin(self) -> None:
+        """Probe the files that are used already, and note which processes use other libraries.
+
+        What takes long to plan is probed later; but where libraries are named, one of them is
+        waited for: there may be nothing else to do.
+        """
+        began_s = time.monotonic()
+        self._take_decided()
+        while self._planning.is_busy:
+            took_s = time.monotonic() - began_s
+            is_of_system = self._planning.has_system_files
+            most_s = _MOST_PLANNING_OF_SYSTEM_S if is_of_system else _MOST_PLANNING_S
+            if took_s >= most_s and (self._probes.files or not self._scope.libraries):
+                break
+            self._planning.wait(_WAIT_S)
+            self._take_decided()
+        self._take_unprobed()
+        self._find_processes()
+        self._has_begun = True
+
+    def tell_waiting(self) -> None:
+        """Say how many files are not planned yet."""
+        if count := self._planning.waiting:
+            files = "1 file is" if count == 1 else f"{count} files are"
+            self._note(f"{files} still being planned, and watched as soon as that is done")
+
+    def hold(self, holder: "Holder", loader: Loader) -> None:
+        """Let threads wait from now on where they map a file that was not probed at the start.
+
+        Raises ``KernelError``.
+        """
+        if not loader.can_hold:
+            holder.close()
+            self._note(f"--loader {loader.name} cannot hold processes: {_MISSED}")
+            return
+        from sslsniff.live.holds import Holds
+
+        self._holds = Holds(holder, loader, self._note)
+        for each in self._first:
+            self._holds.mark(each)
+
+    def stop_holding(self) -> None:
+        """Let all threads go on. Safe to call again."""
+        holds, self._holds = self._holds, None
+        self._unplanned.clear()
+        if holds is not None:
+            holds.close()
+
+    def poll(self, ready: set[int]) -> None:
+        """Handle what there is to do, where descriptors are ``ready`` or time has passed."""
+        if self._holds is not None and self._holds.fd in ready:
+            self._answer_holds(self._holds)
+        if not ready.isdisjoint(self._mappings.fds):
+            self._take_news()
+        while self._later and self._later[0][0] <= time.monotonic():
+            self._look_at(self._later.popleft()[1])
+        self._planning.collect()
+        if self._planning.is_busy:
+            self._take_decided()
+        self.tell_refused()
+
+    def finish(self) -> None:
+        """Let all threads go on, and name the libraries that were not looked at so far."""
+        self.stop_holding()
+        self._is_over = True
+        self._take_news()
+        for _, mapped in self._later:
+            self._look_at(mapped)
+        self._later.clear()
+        end_s = time.monotonic() + _MOST_AT_END_S
+        while self._planning.is_quick and time.monotonic() < end_s:
+            self._planning.wait(_WAIT_S)
+            self._take_decided()
+        self.tell_refused()
+
+    def tell_refused(self) -> None:
+        """Say of each TLS library in use that is not probed why it is not, once."""
+        for line in (*self._planner.untold, *self.unprobed.untold()):
+            self._note(line)
+        self._planner.untold.clear()
+
+    def tell_unreachable(self, file: targets.Unreachable) -> None:
+        """Say of a file that it cannot be opened, once."""
+        if file.path not in self._unreachable:
+            self._unreachable.add(file.path)
+            self._note(str(file))
+
+    def _take_news(self) -> None:
+        for mapped in self._mappings.read():
+            if not self._is_in_scope(mapped):
+                continue
+            if self._holds is None:
+                self._look_at(mapped)
+            else:
+                self._later.append((time.monotonic() + _HOLD_DELAY_S, mapped))
+        self.tell_refused()
+
+    def _look_at(self, mapped: Mapped) -> None:
+        """Probe a file that a process has mapped, and say so: what passed by now was missed."""
+        self._look(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
+
+    def _answer_holds(self, holds: "Holds") -> None:
+        try:
+            for hold in holds.read():
+                self._handle(hold)
+                self._take_decided()
+                self.tell_refused()
+        except EOFError:
+            self.stop_holding()
+            self._note(f"the process that holds the others ended: {_MISSED}")
+
+    def _handle(self, hold: "Hold") -> None:
+        """Probe what the process of a thread that waits has mapped."""
+        files = procfs.mapped_files(hold.tid)
+        hold.is_unhandled = not files
+        self._unplanned[hold] = 1  # until all of them were looked at
+        for file in files:
+            if file[:3] in self._held_for and file.inode != hold.inode:
+                continue
+            self._held_for.add(file[:3])
+            if self._is_wanted(file.path):
+                self._look(hold.pid, file, procfs.file_path(hold.tid, file), hold)
+        self._count_down(hold)
+
+    def _count_down(self, hold: "Hold") -> None:
+        """Take note that one more file of a process that waits was handled."""
+        if hold not in self._unplanned:  # it waits no more
+            return
+        self._unplanned[hold] -= 1
+        if not self._unplanned[hold]:
+            del self._unplanned[hold]
+            if self._holds is not None:
+                self._holds.release(hold)
+
+    def _look(
+        self, pid: int, file: MappedFile, path: str | None, hold: "Hold | None" = None
+    ) -> None:
+        """Let a file be planned and probed that can be opened by ``path``."""
+        if path is None:
+            if procfs.exists(pid):
+                self.tell_unreachable(targets.Unreachable(pid, file.path))
+            return
+        if not self._planner.has_seen(file.device, file.inode, path):
+            self._planner.add(path)
+        identity = self._planner.waits_for(path)
+        if identity is None:
+            self.unprobed.mapped(pid, path)
+            return
+        uses = self._uses.setdefault(identity, [])
+        if hold is not None or len(uses) < _MOST_USES:
+            uses.append(_Use(pid, procfs.process(pid), file, hold))
+        if hold is not None:
+            self._unplanned[hold] += 1
+
+    def _take_decided(self) -> None:
+        """Probe the files that are planned by now, and let go on who waits for that."""
+        for each in self._planner.decided():
+            planned = each.planned
+            is_new = planned is not None and not self._is_over and self._attach(planned)
+            self._take_unprobed()
+            uses = self._uses.pop(each.identity, [])
+            if is_new:
+                self._tell_new(each.path, uses)
+            for use in uses:
+                self.unprobed.used(each.identity, use.pid, use.process)
+                if use.hold is not None:
+                    self._count_down(use.hold)
+            if self._has_begun and not uses:  # it was in use at the start
+                self._find_processes()
+
+    def _tell_new(self, path: str, uses: list[_Use]) -> None:
+        """Say that a file has probes from now on, where a process went on without them."""
+        waited = {use.pid for use in uses if use.hold is not None}
+        for use in uses:
+            if use.hold is not None:
+                use.hold.probed.append(use.file.path)
+        late = next((use for use in uses if use.pid not in waited), None)
+        if late is not None:
+            self._note(f"{late.file.path} came into use by process {late.pid}: watched from now on")
+        elif self._has_begun and not uses:
+            self._note(f"{path} is planned: watched from now on")
+
+    def _attach(self, planned: Planned) -> bool:
+        taken = self._probes.attach(planned)
+        if taken:
+            self._planner.keep(planned)
+        if not self._has_begun:
+            self._first.append(os.fstat(planned.file))
+        return taken
+
+    def _find_processes(self) -> None:
+        """Count the processes that use libraries that are not probed by now."""
+        if not self._scope.programs or self._has_begun:  # a command has not begun
+            self.unprobed.find_processes()
+
+    def _take_unprobed(self) -> None:
+        for each in self._planner.unprobed:
+            self.unprobed.add(*each)
+        self._planner.unprobed.clear()
+
+    def _is_in_scope(self, mapped: Mapped) -> bool:
+        if not mapped.is_visible:
+            return False
+        if not self._scope.libraries and self._scope.pids:
+            return self._tables.is_watched(mapped.pid)
+        return self._is_wanted(mapped.file.path)
+
+    def _is_wanted(self, path: str) -> bool:
+        """Say whether the file is one of the libraries to watch."""
+        libraries = self._scope.libraries
+        return not libraries or targets.is_named(path, libraries)

@@ -1,0 +1,203 @@
+"""The maps of the BPF programs as user space writes and reads them (bpf/maps.bpf.h)."""
+
+import math
+import os
+import struct
+from collections.abc import Iterable
+from typing import TypeVar
+
+from sslsniff.kernel import procfs
+from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.live.targets import Scope
+from sslsniff.model import Loss, LossCause
+from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
+from sslsniff.probing.probe_set import Part
+from sslsniff.probing.ssl_layout import SslLayout
+
+LAYOUT_BITS = 10  # of an attach cookie
+MOST_LAYOUTS = 1 << LAYOUT_BITS
+
+_CONFIG = struct.Struct("<IIIIIIQQQ")
+_LAYOUT = struct.Struct("<I14iI")
+_RUSTLS_LAYOUT = struct.Struct("<8iQQ")
+_CONNECTION_KEY = struct.Struct("<QQ")
+_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBxI4x")
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_COMM_BYTES = 16
+_UNKNOWN = -1
+_NO_RUSTLS = [_UNKNOWN] * len(RustlsLayout._fields)
+_MISFITS_ALLOWED = 8  # bpf/rustls.bpf.h
+
+T = TypeVar("T")
+
+# enum counter: for each of these first the events, then the bytes
+_COUNTED = (
+    LossCause.RING_FULL,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+    LossCause.NOT_READ,
+)
+_UNTRACKED_CALLS = 10
+_UNRELIABLE_TYPES = 11
+_LEFT_OUT = 12
+_LOST_EXITS = 13
+_LOST_ENDS = 14
+_LOST_CLOSES = 15
+_UNFOLLOWED = 16
+_UNMATCHED_CALLS = 17
+
+
+def _only(values: Iterable[T]) -> T | None:
+    """Return the one value that all are; None where they are several or none."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _offsets(layout: SslLayout | RustlsLayout) -> list[int]:
+    return [_UNKNOWN if offset is None else offset for offset in layout]
+
+
+class Tables:
+    """The maps of loaded programs. Everything here raises ``KernelError``."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def configure(self, scope: Scope, call_limit_bytes: int, sample: float = 1) -> None:
+        """Tell the programs whom to watch, how much of a call to copy, and of how many connections.
+
+        ``sample`` is the share of all connections, above 0, 1 at most.
+        """
+        self._sample_most = math.ceil(sample * (1 << 32)) - 1
+        self._scope = scope
+        self._call_limit_bytes = call_limit_bytes
+        self._write_config(stopped=False)
+        for pid in scope.pids:
+            self.watch(pid)
+        for uid in scope.uids:
+            self._loader.update("uids", _U32.pack(uid), _U32.pack(0))
+        for comm in scope.comms:
+            name = comm.encode()[: _COMM_BYTES - 1].ljust(_COMM_BYTES, b"\0")
+            self._loader.update("comms", name, _U32.pack(0))
+
+    def watch(self, pid: int) -> None:
+        """Watch a process, and from now on its children."""
+        self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
+
+    def unwatch(self, pid: int) -> None:
+        """Do not wait for a process that is gone."""
+        self._loader.delete("pids", _U32.pack(pid))
+
+    def stop(self) -> None:
+        """End the capture in one moment: probes go away one after the other."""
+        self._write_config(stopped=True)
+
+    def _write_config(self, *, stopped: bool) -> None:
+        scope = self._scope
+        config = _CONFIG.pack(
+            os.getpid(),
+            bool(scope.pids),
+            bool(scope.uids),
+            bool(scope.comms),
+            stopped,
+            self._sample_most,
+            self._call_limit_bytes,
+            *(procfs.pid_namespace() or (0, 0)),
+        )
+        self._loader.update("configs", _U32.pack(0), config)
+
+    def set_layout(self, index: int, parts: Iterable[Part]) -> None:
+        """Tell the programs where objects keep what, at the probes with this ``index``.
+
+        They are those of all ``parts``: only what holds for all is told.
+        """
+        ssl = _only(each.layout for each in parts if isinstance(each.layout, SslLayout))
+        rustls = _only(each.layout for each in parts if isinstance(each.layout, RustlsLayout))
+        tls_version = _only(each.tls_version for each in parts)
+        row = _LAYOUT.pack(index, *_offsets(ssl or SslLayout()), tls_version or 0)
+        self._loader.update("layouts", _U32.pack(index), row)
+        offsets = _offsets(rustls) if rustls else _NO_RUSTLS
+        row = _RUSTLS_LAYOUT.pack(*offsets, 0, 0)
+        self._loader.update("rustls_layouts", _U32.pack(index), row)
+
+    def is_misfit(self, index: int) -> bool:
+        """Say whether records were found not to be as the rustls layout ``index`` says."""
+        value = self._loader.lookup("rustls_layouts", _U32.pack(index), _RUSTLS_LAYOUT.size)
+        *_, fits, misfits = _RUSTLS_LAYOUT.unpack(value or bytes(_RUSTLS_LAYOUT.size))
+        return bool(misfits > fits + _MISFITS_ALLOWED)
+
+    def is_watched(self, pid: int) -> bool:
+        """Say whether the process is, or was, one that was asked for, or a child of one."""
+        asked = self._loader.lookup("pids", _U32.pack(pid), _U32.size)
+        return asked is not None or self.name(pid) is not None
+
+    def name(self, pid: int) -> str | None:
+        """Return what a watched process was called when it last began a program, or ended.
+
+        None where it has not done so since the capture began, or is not watched.
+        """
+        value = self._loader.lookup("names", _U32.pack(pid), _COMM_BYTES)
+        return None if value is None else os.fsdecode(value.split(b"\0", 1)[0])
+
+    def has_processes(self) -> bool:
+        """Say whether any of the processes that were asked for, or their children, lives."""
+        return not self._loader.is_empty("pids")
+
+    def positions(self, connection: int, pid: int, object_address: int) -> tuple[int, int] | None:
+        """Return how many bytes were read and written; None if the object has another by now."""
+        key = _CONNECTION_KEY.pack(object_address, pid)
+        value = self._loader.lookup("connections", key, _CONNECTION.size)
+        if value is None:
+            return None
+        identity, read, written, *_ = _CONNECTION.unpack(value)
+        return (read, written) if identity == connection else None
+
+    def forget(self, pid: int, object_address: int) -> None:
+        """Take out a connection whose process is gone."""
+        self._loader.delete("connections", _CONNECTION_KEY.pack(object_address, pid))
+
+    def losses(self) -> list[Loss]:
+        """Return what was lost, by cause."""
+        counts = (
+            Loss(cause, self._counter(2 * index), self._counter(2 * index + 1))
+            for index, cause in enumerate(_COUNTED)
+        )
+        return [loss for loss in counts if loss.bytes]
+
+    def untracked_calls(self) -> int:
+        """Return how many calls passed unseen because a table was full."""
+        return self._counter(_UNTRACKED_CALLS)
+
+    def unmatched_calls(self) -> int:
+        """Return how many calls moved bytes and ended without their entry being known."""
+        return self._counter(_UNMATCHED_CALLS)
+
+    def left_out(self) -> int:
+        """Return how many connections on which something passed were left out."""
+        return self._counter(_LEFT_OUT)
+
+    def lost_exits(self) -> int:
+        """Return how many ends of processes the ring had no room for."""
+        return self._counter(_LOST_EXITS)
+
+    def lost_ends(self) -> int:
+        """Return how many ends of connections the ring had no room for."""
+        return self._counter(_LOST_ENDS)
+
+    def lost_closes(self) -> int:
+        """Return how many events of such ends it had no room for: of a half's its own."""
+        return self._counter(_LOST_CLOSES)
+
+    def unfollowed(self) -> int:
+        """Return how many children of processes the table of processes had no room for."""
+        return self._counter(_UNFOLLOWED)
+
+    def unreliable_types(self) -> int:
+        """Return how often bcc's headers were found not to be this kernel's."""
+        return self._counter(_UNRELIABLE_TYPES)
+
+    def _counter(self, index: int) -> int:
+        value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
+        return int(_U64.unpack(value)[0]) if value else 0

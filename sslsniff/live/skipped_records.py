@@ -1,0 +1,70 @@
+"""Records that there is no time to decode: the plaintext in them is counted as lost."""
+
+from collections.abc import Callable, Iterator
+
+from sslsniff import events
+from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
+from sslsniff.live import wire
+from sslsniff.model import LossCause
+
+_LOOK_EVERY = 1024  # records: to ask whether it is over takes as long as one
+
+_Runs = dict[tuple[int, int], tuple[int, int, int, int]]
+"""Connection and number of a direction -> first position, last, thread and time."""
+
+
+def skip_plaintext(
+    records: Records, clock_offset_ns: int, is_over: Callable[[], bool]
+) -> Iterator[events.Record]:
+    """Yield what ``records`` tell; of plaintext only how many bytes are lost, run after run.
+
+    Stops where it ``is_over``: ``records`` then say how far it got. It takes 1 us a record.
+    """
+    runs: _Runs = {}
+    while not is_over() and records.position < records.end:
+        if _skip_run(records, runs):
+            continue
+        record = records.next()
+        if record is None:
+            break
+        yield from _lost(runs, clock_offset_ns)
+        yield wire.parse(record, clock_offset_ns)
+    yield from _lost(runs, clock_offset_ns)
+
+
+def _skip_run(records: Records, runs: _Runs) -> bool:
+    """Skip the records of plaintext that come next, but not too many; say whether there were any.
+
+    Nothing is called for each that can be spared: they are what there is most of.
+    """
+    unpack, data, end = wire.HEAD_OF_DATA.unpack_from, records.data, records.end
+    at = start = records.position
+    for _ in range(_LOOK_EVERY):
+        if at >= end:
+            break
+        length, kind, direction, _, tid, time_ns, connection, position, span, _ = unpack(data, at)
+        if kind == wire.DATA_KIND and length < DISCARDED:
+            key = connection, direction
+            run = runs.get(key)
+            runs[key] = (run[0] if run else position), position + span, tid, time_ns
+        elif length & (BUSY | DISCARDED) != DISCARDED:
+            break
+        at = (at + HEADER_BYTES + (length & ~DISCARDED) + 7) & ~7
+    records.position = at
+    return at > start
+
+
+def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[events.Data]:
+    """Take the runs out; yield each as plaintext that is not there."""
+    for (connection, direction), (first, last, tid, time_ns) in runs.items():
+        yield events.Data(
+            time_ns + clock_offset_ns,
+            tid,
+            connection,
+            events.DIRECTIONS[direction],
+            first,
+            last - first,
+            b"",
+            LossCause.NO_TIME,
+        )
+    runs.clear()

@@ -1,0 +1,255 @@
+"""Which files to probe, and where in them: processes and plans -> attachments."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import open_file
+from sslsniff.errors import ElfError, TargetError
+from sslsniff.kernel import procfs
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.plans import PLANS
+
+_WAIT_S = 1.0
+_GONE = Refusal("the process is gone")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to watch: all that is given must fit; empty means any.
+
+    ``pids`` are watched with all their descendants if ``follows_children``. ``libraries`` are names
+    or paths; ``programs`` are files to probe beside those that processes map already, such as a
+    command that is about to start.
+    """
+
+    pids: tuple[int, ...] = ()
+    follows_children: bool = True
+    uids: tuple[int, ...] = ()
+    comms: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+class Unreachable(NamedTuple):
+    """A file that a process has mapped and that sslsniff has no path to.
+
+    It is deleted, or of another mount namespace, and /proc/PID/map_files may not be followed.
+    """
+
+    pid: int
+    path: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} of process {self.pid} cannot be opened: run sslsniff as root, or with"
+            " CAP_CHECKPOINT_RESTORE (Linux 5.9)"
+        )
+
+
+def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
+    """Return of each path what to attach to the file there, or why nothing."""
+    plans: dict[str, Attachment | Refusal] = {}
+
+    def take_finished() -> None:
+        planning.wait(_WAIT_S)
+        for each in planning.finished():
+            plans[each.path] = each.plan
+            each.close()
+
+    for path in paths:
+        try:
+            planning.add(path, open_file(path))
+        except ElfError as error:
+            plans[path] = Refusal(error.fact, remedy=error.remedy)
+        while planning.is_full:
+            take_finished()
+    while planning.is_busy:
+        take_finished()
+    return plans
+
+
+def candidates(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
+    """Yield the files that may be worth a probe for ``scope``, each once.
+
+    Those that processes map and that this one cannot open are appended to ``unreachable``. Raises
+    ``TargetError`` where a process, program or library that it names does not exist.
+    """
+    if scope.libraries:
+        files = [each for name in scope.libraries for each in _named_files(name)]
+    elif scope.programs:
+        files = [*map(_program, scope.programs), *_known_libraries()]
+    else:
+        files = list(_mapped_files(scope, unreachable))
+        # Those of processes to come, too. Where the processes use none by now (a shell), all that
+        # there will be to see is what they open or start, and the first of that may be over soon.
+        known = list(_known_libraries())
+        if not scope.pids or not _share_one(files, known):
+            files += known
+    seen: set[tuple[int, int]] = set()
+    for path in files:
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) not in seen:
+            seen.add((status.st_dev, status.st_ino))
+            yield path
+
+
+def is_named(path: str, names: Collection[str]) -> bool:
+    """Say whether ``path`` is one of these libraries: ``ssl``, ``libssl.so``, or a path."""
+    return any(path == name if "/" in name else _fits(Path(path).name, name) for name in names)
+
+
+def _fits(file_name: str, name: str) -> bool:
+    stem = name if name.startswith("lib") or ".so" in name else f"lib{name}"
+    return re.match(rf"{re.escape(stem)}($|\.|-\d)", file_name) is not None
+
+
+def _named_files(name: str) -> list[str]:
+    """Return the files that a library's name means; raises ``TargetError`` where there is none."""
+    if "/" in name:
+        if not Path(name).exists():
+            raise TargetError(f"there is no file {name}", "give the path of a library or program")
+        if not Path(name).is_file():  # nothing to wait for, as the reader of a pipe does
+            raise TargetError(f"{name} is not a file", "give the path of a library or program")
+        return [name]
+    found = [path for each, path in procfs.libraries() if _fits(each, name)]
+    found += [path for path in _mapped_files(Scope()) if _fits(Path(path).name, name)]
+    if not found:
+        raise TargetError(
+            f"no library {name} is installed or in use",
+            "give its path (sslsniff list shows those in use)",
+        )
+    return found
+
+
+def _known_libraries() -> Iterator[str]:
+    """Yield the installed libraries that there are plans for: what a new process may use."""
+    beginnings = tuple({each for plan in PLANS for each in plan.file_names})
+    for name, path in procfs.libraries():
+        if name.startswith(beginnings):
+            yield path
+
+
+def _share_one(files: Iterable[str], libraries: Iterable[str]) -> bool:
+    """Say whether any of ``files`` has the name of one of ``libraries``."""
+    return not {Path(file).name for file in files}.isdisjoint(
+        Path(library).resolve().name for library in libraries
+    )
+
+
+def _program(name: str) -> str:
+    """Return the file that is executed for a command's name: for a script, its interpreter."""
+    import shutil  # 9 ms, and only a command of the user needs it
+
+    path = shutil.which(name)
+    if path is None and Path(name).is_file():
+        raise TargetError(f"{name} is not an executable program", "allow it with chmod +x")
+    if path is None:
+        raise TargetError(f"there is no program {name}", "check its name and PATH")
+    try:
+        with Path(path).open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return path
+    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return shutil.which(words[0]) or path if words else path
+
+
+def members(scope: Scope) -> list[int]:
+    """Return the processes that ``scope`` names, with the descendants that they have now."""
+    return procfs.descendants(scope.pids) if scope.follows_children else list(scope.pids)
+
+
+def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
+    seen: set[tuple[str, int, int]] = set()
+    for process in processes(scope):
+        for file in procfs.mapped_files(process.pid):
+            if file[:3] in seen:
+                continue
+            path = procfs.file_path(process.pid, file)
+            if path is not None:
+                seen.add(file[:3])
+                yield path
+            elif unreachable is not None and procfs.exists(process.pid):
+                unreachable.append(Unreachable(process.pid, file.path))
+
+
+def processes(scope: Scope) -> Iterator[procfs.Process]:
+    """Yield the processes that ``scope`` asks for; raises ``TargetError`` where one is not there.
+
+    The libraries that it asks for do not count.
+    """
+    for pid in members(scope) if scope.pids else procfs.pids():
+        process = procfs.process(pid)
+        if process is None:
+            if pid in scope.pids:
+                raise no_process(pid)
+            continue
+        if is_member(scope, process):
+            yield process
+
+
+def is_member(scope: Scope, process: procfs.Process) -> bool:
+    """Say whether a process has a user and a name that ``scope`` asks for."""
+    return (not scope.uids or process.uid in scope.uids) and (
+        not scope.comms or _has_name(process, scope.comms)
+    )
+
+
+def no_process(pid: int) -> TargetError:
+    """Return the error for a process that was asked for and is not there."""
+    return TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
+
+
+def _has_name(process: procfs.Process, names: Iterable[str]) -> bool:
+    """Say what ``is_watched`` in bpf/process.bpf.h does: by the process's name or its program's."""
+    program = os.fsencode(Path(process.exe or "").name)
+    own = {process.comm.encode(errors="surrogateescape"), program[:15]}
+    return not own.isdisjoint(os.fsencode(name)[:15] for name in names)
+
+
+class Usage(NamedTuple):
+    """A process and the TLS libraries that it uses: path -> what can be attached.
+
+    ``hidden`` says that these may not be seen.
+    """
+
+    process: procfs.Process
+    files: dict[str, Attachment | Refusal]
+    hidden: bool = False
+
+
+def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
+    """Look at processes (all, or ``pids``) for TLS libraries; yield those that use one or hide it.
+
+    A process that was asked for is told of even where it uses none. Raises ``TargetError`` where
+    one of ``pids`` does not exist.
+    """
+    paths: dict[tuple[str, int, int], str | None] = {}
+    mapped: list[tuple[procfs.Process, list[procfs.MappedFile]]] = []
+    for process in processes(Scope(pids=tuple(pids), follows_children=False)):
+        files = procfs.mapped_files(process.pid)
+        mapped.append((process, files))
+        for file in files:
+            if file[:3] not in paths:
+                paths[file[:3]] = procfs.file_path(process.pid, file)
+    with Planning() as planning:
+        plans = plan_all((path for path in paths.values() if path is not None), planning)
+    for process, files in mapped:
+        found = {}
+        for file in files:
+            plan = plans.get(paths[file[:3]] or "", _GONE)
+            if isinstance(plan, Attachment) or plan.is_tls:
+                found[file.path] = plan
+        hidden = not found and procfs.is_hidden(process.pid)
+        if found or hidden or pids:
+            yield Usage(process, found, hidden)

@@ -1,0 +1,157 @@
+"""TLS libraries that watched processes use and that are not probed: named, and counted."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from sslsniff.errors import TargetError
+from sslsniff.kernel import procfs
+from sslsniff.kernel.file_identity import Identity, identify
+from sslsniff.live import targets
+from sslsniff.model import NotProbed, Process
+from sslsniff.probing.probe_set import Unprobed
+
+_MOST_SEPARATE = 64
+"""After so many, and where the whole host is watched, files with the same library count as one."""
+_MOST_LIBRARIES = 512
+"""After so many, whose versions or reasons somebody may have made up, only their kinds count."""
+_MOST_FILES = 4096
+_MOST_PROCESSES = 1024
+
+_TOO_MANY = "there are more of them than sslsniff tells apart"
+
+
+class UnprobedLibraries:
+    """What of the processes in ``scope`` cannot be shown.
+
+    ``name`` returns what a process in ``scope`` was called that is gone, None where nobody knows.
+    What is kept is bounded: some kilobytes for each of 512 libraries, and little for each file.
+    """
+
+    def __init__(self, scope: targets.Scope, name: Callable[[int], str | None]) -> None:
+        self._scope = scope
+        self._name = name
+        self._is_whole_host = not (scope.pids or scope.uids or scope.comms or scope.libraries)
+        self._files: dict[Identity, list[_Use]] = {}
+        self._uses: dict[tuple[Unprobed, str | None], _Use] = {}
+
+    def add(self, file: Identity, path: str, rows: Iterable[Unprobed]) -> None:
+        """Take note of the libraries in a file: they count once a watched process uses it."""
+        self._files.pop(file, None)  # what it was before, or the last one with its inode
+        uses = [self._use(row, path) for row in rows]
+        if uses and len(self._files) < _MOST_FILES:
+            self._files[file] = uses
+        for use in uses:
+            # A file that was asked for counts even where no process uses it.
+            use.add_file(path, is_wanted=bool(self._scope.libraries))
+
+    def _use(self, row: Unprobed, path: str) -> "_Use":
+        if len(self._uses) >= _MOST_LIBRARIES:
+            row = Unprobed(row.library, row.name, None, _TOO_MANY)
+        separate = None if self._is_whole_host or len(self._uses) >= _MOST_SEPARATE else path
+        return self._uses.setdefault((row, separate), _Use(row))
+
+    def find_processes(self) -> None:
+        """Count the processes that use these files by now."""
+        if not self._files:
+            return
+        known: dict[tuple[str, int, int], Identity | None] = {}
+        for process in self._processes():
+            for file in procfs.mapped_files(process.pid):
+                key = file[:3]
+                if key not in known:
+                    path = procfs.file_path(process.pid, file)
+                    known[key] = None if path is None else _identity(path)
+                self.used(known[key], process.pid, process)
+
+    def _processes(self) -> Iterator[procfs.Process]:
+        scopes = [replace(self._scope, pids=(pid,)) for pid in self._scope.pids] or [self._scope]
+        for each in scopes:
+            with contextlib.suppress(TargetError):  # it has ended meanwhile
+                yield from targets.processes(each)
+
+    def mapped(self, pid: int, path: str) -> None:
+        """Count process ``pid``, which maps the file that this process finds at ``path``.
+
+        It is one of those asked for by number, or a descendant, if any were.
+        """
+        if self._files:
+            self.used(_identity(path), pid, None)
+
+    def used(self, file: Identity | None, pid: int, process: procfs.Process | None) -> None:
+        """Count process ``pid``, which maps a file: as ``mapped`` does; ``process``: if known."""
+        uses = self._files.get(file, ()) if file else ()
+        if not uses or pid == os.getpid():
+            return
+        process = process or procfs.process(pid)
+        if process is None:
+            name = self._name(pid)
+            if name is None and (self._scope.uids or self._scope.comms):
+                return  # nobody knows whether it was one of those
+        elif targets.is_member(self._scope, process):
+            name = process.comm
+        else:
+            return
+        for use in uses:
+            use.add_process(Process(pid, name or "?"))
+
+    def untold(self) -> Iterator[str]:
+        """Yield a line for each library that has come into use since this was last asked."""
+        for use in self._uses.values():
+            if use.is_wanted and not use.is_told:
+                use.is_told = True
+                yield str(use.sum())
+
+    def sums(self) -> list[NotProbed]:
+        """Return all libraries in use so far."""
+        return [use.sum() for use in self._uses.values() if use.is_wanted]
+
+
+class _Use:
+    """The use of one library, in one file or in several."""
+
+    def __init__(self, row: Unprobed) -> None:
+        self.is_wanted = False
+        self.is_told = False
+        self._row = row
+        self._path = ""
+        self._files = 0
+        self._processes = 0
+        self._first: Process | None = None
+        self._pids: set[int] = set()
+
+    def add_file(self, path: str, *, is_wanted: bool) -> None:
+        self._path = self._path or path
+        self._files += 1
+        self.is_wanted |= is_wanted
+
+    def add_process(self, process: Process) -> None:
+        """Count a process, once; beyond some each time that it maps the file."""
+        if process.pid not in self._pids:
+            self._first = self._first or process
+            self._processes += 1
+            self.is_wanted = True
+            if len(self._pids) < _MOST_PROCESSES:
+                self._pids.add(process.pid)
+
+    def sum(self) -> NotProbed:
+        row = self._row
+        return NotProbed(
+            library=row.library,
+            name=row.name,
+            version=row.version,
+            reason=row.reason,
+            remedy=row.remedy,
+            file=self._path,
+            files=self._files,
+            processes=self._processes,
+            first=self._first,
+        )
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        return identify(path)[0]
+    except OSError:
+        return None

@@ -1,0 +1,224 @@
+"""The inner functions to which public ones hand a read or a write on (x86-64).
+
+A public function may have no cheap places for probes, and an inner one that does its work may have.
+So its calls are followed (``call_steps``). Some go through a table of methods, to which the object
+has a pointer: then all functions are followed that stand there in any table.
+
+Only where every success of a function comes from such calls is it complete to see these instead.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code.call_steps import Body, Step, body_of
+from sslsniff.machine_code.callers import arguments
+from sslsniff.machine_code.conventions import Signature
+from sslsniff.machine_code.instructions import ARGUMENTS
+from sslsniff.machine_code.known_values import Field
+from sslsniff.machine_code.method_tables import MethodTables
+from sslsniff.machine_code.probe_pairs import Pair
+
+_MOST_ROUNDS = 16
+
+
+class UnfollowedError(Exception):
+    """Calls lead to what is not known; says where."""
+
+
+class Link(NamedTuple):
+    """A function that does the work of calls.
+
+    ``is_usual``: that of TLS over TCP, by its tables of methods. ``pair`` has its cheap places;
+    None: it has none.
+    """
+
+    function: Function
+    signature: Signature
+    is_usual: bool
+    pair: Pair | None
+
+
+class CallChains:
+    """Follows calls in a file. ``behind`` returns the function that a call of an address reaches.
+
+    Raises ``ElfError`` where the file is damaged.
+    """
+
+    def __init__(self, elf: Elf, behind: Callable[[int], Function | None]) -> None:
+        self._elf = elf
+        self._behind = behind
+        self._tables = MethodTables(elf)
+        self._functions: dict[int, Function] = {}
+        self._bodies: dict[int, Body] = {}
+
+    def follow(self, roots: Mapping[str, Signature], others: Mapping[str, Signature]) -> list[Link]:
+        """Return the functions that do the work of the public ones, ``roots``, that there are.
+
+        ``others`` are public functions whose calls must not count. Raises ``UnfollowedError``.
+        """
+        try:
+            return self._follow(roots, others)
+        finally:
+            for body in self._bodies.values():
+                body.forget_flow()
+
+    def _follow(
+        self, roots: Mapping[str, Signature], others: Mapping[str, Signature]
+    ) -> list[Link]:
+        starts = self._named(roots)
+        opened = set(starts)
+        while True:
+            links = self._reach(starts, opened)
+            outer = {each for each in links if self._leads_on(each, links)}
+            if not outer:
+                break
+            opened |= outer  # of those, calls would be seen twice
+        self._check_others(others, links)
+        return list(links.values())
+
+    def _named(self, roots: Mapping[str, Signature]) -> dict[int, Signature]:
+        found: dict[int, Signature] = {}
+        for name, signature in roots.items():
+            function = self._elf.function(name)
+            if function is not None:
+                self._functions[function.address] = function
+                found[function.address] = signature
+        return found
+
+    def _check_others(self, others: Mapping[str, Signature], links: Mapping[int, Link]) -> None:
+        """Raise ``UnfollowedError`` if calls of ``others`` come to ``links`` and look alike."""
+        waiting = list(self._named(others).items())
+        seen = set(waiting)
+        while waiting:
+            outer, signature = waiting.pop()
+            for step in self._body(outer).steps(signature)[0]:
+                for inner, _ in self._targets(step.to):
+                    how = self._signature(step, inner, signature)
+                    if inner in links and not _is_told_apart(how, links[inner].signature):
+                        raise UnfollowedError(f"calls of {inner:#x} are not all of one kind")
+                    if inner not in links and (inner, how) not in seen:
+                        seen.add((inner, how))
+                        waiting.append((inner, how))
+
+    def _reach(self, starts: dict[int, Signature], opened: set[int]) -> dict[int, Link]:
+        """Return the links, by address; functions in ``opened`` are followed into.
+
+        Round by round, until nothing changes: how a function is called is known only when all are
+        known that call it.
+        """
+        known = dict(starts)
+        usual: set[int] = set()
+        for _ in range(_MOST_ROUNDS):
+            usual_before = usual.copy()
+            found = {address: [signature] for address, signature in starts.items()}
+            links: dict[int, Link] = {}
+            for address, signature in known.items():
+                is_usual = address in usual
+                body = self._body(address)
+                pair = None if address in opened else body.pair(signature)
+                if pair is not None or not (address in opened or body.steps(signature)[1]):
+                    links[address] = Link(self._functions[address], signature, is_usual, pair)
+                    continue
+                for inner, how, is_of_tls in self._inner(address, signature):
+                    found.setdefault(inner, []).append(how)
+                    if is_of_tls or (is_of_tls is None and is_usual):
+                        usual.add(inner)
+            merged = {address: _merged(each) for address, each in found.items()}
+            if merged == known and usual == usual_before:
+                return links
+            known = merged
+        raise UnfollowedError("calls lead on and on")
+
+    def _inner(
+        self, address: int, signature: Signature
+    ) -> Iterator[tuple[int, Signature, bool | None]]:
+        """Yield what a function hands its calls on to, how, and whether by a table of TLS."""
+        steps, is_complete = self._body(address).steps(signature)
+        if not is_complete:
+            raise UnfollowedError(f"the function at {address:#x} does not hand all calls on")
+        for step in steps:
+            for inner, is_of_tls in self._targets(step.to):
+                yield inner, self._signature(step, inner, signature), is_of_tls
+
+    def _targets(self, to: int | Field) -> Iterator[tuple[int, bool | None]]:
+        """Yield where a call leads, and whether by a table of TLS; None: by no table."""
+        addresses: Mapping[int, bool | None]
+        if isinstance(to, int):
+            function = self._behind(to)
+            addresses = {} if function is None else {function.address: None}
+        else:
+            addresses = self._tables.at(to.offset)
+        if not addresses:
+            raise UnfollowedError("a call leads to what is no function of the file")
+        for address, is_of_tls in addresses.items():
+            found = self._elf.function_at(address)
+            if found is None:
+                raise UnfollowedError(f"there is no function at {address:#x}")
+            self._functions[address] = found
+            yield address, is_of_tls
+
+    def _signature(self, step: Step, inner: int, outer: Signature) -> Signature:
+        """Return how an inner function is called. It has one kind at most, the outermost."""
+        if step.kind is not None and outer.kind is not None:
+            return step.signature._replace(kind=(step.kind, outer.kind[1]))
+        last = max(ARGUMENTS.index(each) for each in step.signature[:3] if each is not None)
+        numbers = {
+            name: value
+            for name, value in step.constants.items()
+            if ARGUMENTS.index(name) <= last or name in self._read(inner)
+        }
+        if len(numbers) > 1:
+            raise UnfollowedError(f"calls of {inner:#x} have several kinds")
+        return step.signature._replace(kind=next(iter(numbers.items()), None))
+
+    def _read(self, address: int) -> frozenset[str]:
+        """Return the arguments that a function reads."""
+        return arguments(self._elf.code(self._functions[address]), address)
+
+    def _leads_on(self, address: int, links: dict[int, Link]) -> bool:
+        """Say whether a function's calls come to another of ``links``: they would count twice.
+
+        Raises ``UnfollowedError``.
+        """
+        waiting = [(address, links[address].signature)]
+        seen = {address}
+        while waiting:
+            outer, signature = waiting.pop()
+            for step in self._body(outer).steps(signature)[0]:
+                for inner, _ in self._targets(step.to):
+                    if inner in seen:
+                        continue
+                    if inner in links:
+                        return True
+                    seen.add(inner)
+                    waiting.append((inner, step.signature))
+        return False
+
+    def _body(self, address: int) -> Body:
+        if address not in self._bodies:
+            code = self._elf.code(self._functions[address])
+            self._bodies[address] = body_of(code, address)
+        return self._bodies[address]
+
+
+def _is_told_apart(other: Signature, own: Signature) -> bool:
+    """Say whether an argument has another value than in calls that count."""
+    return (
+        other.kind is not None
+        and own.kind is not None
+        and other.kind[0] == own.kind[0]
+        and other.kind[1] != own.kind[1]
+    )
+
+
+def _merged(signatures: list[Signature]) -> Signature:
+    """Return what holds of all these ways to call a function. Raises ``UnfollowedError``."""
+    first, *others = signatures
+    for each in others:
+        if each[:3] != first[:3]:
+            raise UnfollowedError("a function is called in several ways")
+        if each.kind != first.kind:
+            first = first._replace(kind=None)
+    return first

@@ -1,0 +1,100 @@
+"""Where a probe finds the values of a call: packed for its BPF program (bpf/convention.bpf.h).
+
+A program gets it as part of its attach cookie, which kernels have since 5.15. 0 stands for the
+calling convention: arguments and result in its registers, the stack pointer that of the entry.
+"""
+
+from typing import NamedTuple
+
+BITS = 54
+"""Of a cookie's 64; the others are the index of the layout."""
+
+_WORD_BYTES = 8
+_INT_BYTES = 4
+# The order of struct pt_regs (arch/x86/include/asm/ptrace.h).
+_REGISTERS = (
+    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8"),
+    *("rax", "rcx", "rdx", "rsi", "rdi"),
+)
+_GIVEN = 16
+_DEPTH_BITS = 12
+_USUAL, _IN_REGISTER, _ON_STACK, _NOWHERE = range(4)
+
+
+class Signature(NamedTuple):
+    """The registers in which a function gets what a probe needs of a call.
+
+    ``count_pointer`` points to where the count is stored; None: the result is the count. ``kind``
+    is an argument, with the value that it has for the calls that are meant: those of the same
+    function for something else have another there.
+    """
+
+    object: str
+    buffer: str
+    count_pointer: str | None = None
+    kind: tuple[str, int] | None = None
+
+
+def pack_depth(depth: int) -> int:
+    """Pack the bytes that the stack pointer stands below that of the entry.
+
+    This, and all below, raises ``ValueError`` for what there are no bits for.
+    """
+    return _field(_whole(depth, _WORD_BYTES), _DEPTH_BITS)
+
+
+def pack_enter(depth: int, signature: Signature, *, writes: bool) -> int:
+    """Pack where arguments are, for the program ``c_call_enter``."""
+    register, value = signature.kind or (None, 0)
+    return _packed(
+        (pack_depth(depth), _DEPTH_BITS),
+        (_REGISTERS.index(signature.object), 4),
+        (_REGISTERS.index(signature.buffer), 4),
+        (_optional(signature.count_pointer), 5),
+        (_optional(register), 5),
+        (value, 8),
+        (writes, 1),
+    )
+
+
+def pack_leave(depth: int, condition: int | None, result: str | int | None) -> int:
+    """Pack where a result is: see ``probe_pairs.Leave``."""
+    kind, register, slot = _NOWHERE, 0, 0
+    if result == "rax":
+        kind = _USUAL
+    elif isinstance(result, str):
+        kind, register = _IN_REGISTER, _REGISTERS.index(result)
+    elif isinstance(result, int):
+        kind, slot = _ON_STACK, _whole(-result, _INT_BYTES)
+    return _packed(
+        (pack_depth(depth), _DEPTH_BITS),
+        (0 if condition is None else _GIVEN + condition, 5),
+        (kind, 2),
+        (register, 4),
+        (slot, 12),
+    )
+
+
+def _optional(register: str | None) -> int:
+    return 0 if register is None else _GIVEN + _REGISTERS.index(register)
+
+
+def _packed(*fields: tuple[int, int]) -> int:
+    """Pack numbers of so many bits each, the first lowest."""
+    packed = at = 0
+    for number, bits in fields:
+        packed |= _field(number, bits) << at
+        at += bits
+    return packed
+
+
+def _whole(number_bytes: int, unit_bytes: int) -> int:
+    if number_bytes % unit_bytes:
+        raise ValueError(f"{number_bytes} bytes are no multiple of {unit_bytes}")
+    return number_bytes // unit_bytes
+
+
+def _field(number: int, bits: int) -> int:
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{number} does not fit into {bits} bits")
+    return number

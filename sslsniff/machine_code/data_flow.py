@@ -1,0 +1,199 @@
+"""What is known of the values in a function at each of its instructions, by data flow (x86-64)."""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from heapq import heappop, heappush
+
+from sslsniff.machine_code.instructions import ARGUMENTS
+from sslsniff.machine_code.known_values import (
+    INT_BYTES,
+    WORD_BYTES,
+    Argument,
+    Failure,
+    Low,
+    Number,
+    Result,
+    Stack,
+    State,
+    Value,
+    Values,
+    narrowed,
+)
+from sslsniff.machine_code.operations import Code, Kind, Memory, Operation, Register
+
+# Conditions of jumps, as x86 numbers them; they stand in pairs, each with its opposite.
+_EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14
+
+
+class Flow:
+    """The flow of data in a function."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    @cached_property
+    def states(self) -> dict[int, State]:
+        """What is known at each instruction that can be reached from the entry."""
+        return self.states_without(())
+
+    def states_without(self, avoided: Collection[int]) -> dict[int, State]:
+        """Return what is known where no way leads over one of the instructions ``avoided``."""
+        code = self.code
+        if code.address not in code.operations:
+            return {}
+        registers: dict[str, Values] = {each: frozenset({Argument(each)}) for each in ARGUMENTS}
+        registers["rsp"] = frozenset({Stack(0)})
+        known = {code.address: State(registers, {})}
+        waiting = [code.address]
+        while waiting:
+            address = heappop(waiting)
+            if address in avoided:
+                continue
+            operation = code.operations[address]
+            after = _after(operation, known[address])
+            for following in self.ways[address]:
+                state = _chosen(operation, after, following)
+                joined = known[following].join(state) if following in known else state
+                if following not in known or not joined.is_as(known[following]):
+                    known[following] = joined
+                    if following not in waiting:
+                        heappush(waiting, following)
+        return known
+
+    @cached_property
+    def ways(self) -> dict[int, tuple[int, ...]]:
+        """Where each instruction leads within the function."""
+        code = self.code
+        return {address: tuple(code.ways_on(each)) for address, each in code.operations.items()}
+
+    @cached_property
+    def callers(self) -> dict[int, set[int]]:
+        """The instructions that lead to each."""
+        callers: dict[int, set[int]] = {}
+        for address, ways in self.ways.items():
+            for each in ways:
+                callers.setdefault(each, set()).add(address)
+        return callers
+
+    def reached(self, starts: Iterable[int], avoided: Collection[int] = ()) -> list[int]:
+        """Return what can be reached from instructions, these among them, near ones first.
+
+        By ways that do not lead over the instructions ``avoided``.
+        """
+        found = dict.fromkeys(starts)
+        waiting = list(found)
+        for address in waiting:
+            if address in avoided:
+                continue
+            new = [each for each in self.ways[address] if each not in found]
+            found.update(dict.fromkeys(new))
+            waiting += new
+        return waiting
+
+    def leading_to(self, ends: Collection[int]) -> set[int]:
+        """Return the instructions from which one of ``ends`` can be reached, these among them."""
+        found = set(ends)
+        waiting = list(ends)
+        while waiting:
+            new = self.callers.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        return found
+
+
+def _after(operation: Operation, before: State) -> State:
+    """Return what is known when an operation is done."""
+    state = before.copy()
+    result = Result(operation.address)
+    if operation.kind is Kind.CALL or operation.compares:
+        state.replace(result, None)
+    values = _moved(operation, before)
+    if values is None and any(before.has_address(each) for each in operation.computes_with):
+        state.note_unknown_address()
+    if "rflags" in operation.registers:
+        state.compared = operation.compares
+    for register in operation.registers:
+        if state.compared and register == state.compared.register and not operation.compares:
+            state.compared = None
+        state.set(register, None)
+    target = operation.target
+    if operation.kind is Kind.CALL:
+        state.set("rsp", before.registers.get("rsp"))
+        state.compared = None
+        state.call()
+        state.set("rax", frozenset({result}))
+    elif operation.kind in (Kind.PUSH, Kind.POP, Kind.LEAVE):
+        _use_stack(operation, before, state)
+    else:
+        for memory in operation.stores:
+            state.store(memory, values if memory == target else None, fills=operation.fills)
+        if isinstance(target, Register) and target.name in operation.registers:
+            state.set(target.name, values if target.size >= INT_BYTES else None)
+    return state
+
+
+def _moved(operation: Operation, before: State) -> Values | None:
+    """Return what an operation's target is afterwards; None: unknown."""
+    kind, target, source = operation.kind, operation.target, operation.source
+    if kind is Kind.MOVE:
+        size = target.size if isinstance(target, Register | Memory) else WORD_BYTES
+        return narrowed(before.value(source), size)
+    if kind is Kind.CHOOSE:
+        old, new = before.value(target), before.value(source)
+        return None if old is None or new is None else old | new
+    if kind is Kind.ADDRESS and isinstance(source, Memory) and source.is_exact:
+        if source.base is None:
+            return frozenset({Number(source.offset)})
+        place = before.place(source)
+        is_address = isinstance(target, Register) and target.size == WORD_BYTES
+        return frozenset({Stack(place)}) if is_address and place is not None else None
+    if kind is Kind.ADD and isinstance(target, Register) and isinstance(source, int):
+        base = before.one(target.name)
+        if isinstance(base, Stack) and target.size == WORD_BYTES:
+            return frozenset({Stack(base.offset + source)})
+    return frozenset({Result(operation.address)}) if operation.compares else None
+
+
+def _use_stack(operation: Operation, before: State, state: State) -> None:
+    """Carry out a push, a pop or a ``leave``."""
+    pointer = before.one("rbp" if operation.kind is Kind.LEAVE else "rsp")
+    if not isinstance(pointer, Stack):
+        state.set("rsp", None)
+        state.slots.clear()
+        return
+    if operation.kind is Kind.PUSH:
+        state.set("rsp", frozenset({Stack(pointer.offset - WORD_BYTES)}))
+        state.store(Memory("rsp", 0, WORD_BYTES, is_exact=True), before.value(operation.source))
+        return
+    state.set("rsp", frozenset({Stack(pointer.offset + WORD_BYTES)}))
+    size, values = before.slots.get(pointer.offset, (0, None))
+    target = Register("rbp", WORD_BYTES) if operation.kind is Kind.LEAVE else operation.target
+    if isinstance(target, Register) and target.name != "rsp":
+        state.set(target.name, values if size == WORD_BYTES else None)
+
+
+def _chosen(operation: Operation, state: State, following: int) -> State:
+    """Return what is known on one of the ways on from an operation: it may be a choice."""
+    condition = operation.condition
+    if condition is None or state.compared is None:
+        return state
+    if following != operation.leads_to:
+        condition ^= 1
+    register, size, number = state.compared
+    known: Value | None = None
+    if condition == _EQUAL:
+        known = Number(number)
+    elif size == INT_BYTES and number == 0 and condition in (_NEGATIVE, _NOT_POSITIVE):
+        known = Failure()
+    if known is None:
+        return state
+    old = state.one(register)
+    if isinstance(old, Low):
+        old = old.value
+    if isinstance(old, Argument):
+        return state  # to know more of it on one way would be to know less behind both
+    chosen = state.copy()
+    if isinstance(old, Result):
+        chosen.replace(old, known)
+    chosen.set(register, frozenset({known}))
+    return chosen

@@ -1,0 +1,373 @@
+"""x86-64 instructions as far as data flow needs them: what is moved where, and where it goes on.
+
+An instruction that is not one of the few kinds below is an ``OTHER``: of it only is known which
+registers and which memory it changes.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import capstone
+
+from sslsniff.machine_code.instructions import (
+    disassemble,
+    instruction_lines,
+    is_jump,
+    is_return,
+    register_name,
+    registers_written,
+)
+from sslsniff.machine_code.probe_sites import is_emulated
+
+
+class Kind(Enum):
+    """What an operation does. MOVE: ``target = source``; ADDRESS: the address of ``source``.
+
+    CHOOSE: a MOVE, or nothing. ADD: ``target += source``. END: nothing follows.
+    """
+
+    MOVE = auto()
+    ADDRESS = auto()
+    CHOOSE = auto()
+    ADD = auto()
+    PUSH = auto()
+    POP = auto()
+    LEAVE = auto()
+    CALL = auto()
+    JUMP = auto()
+    BRANCH = auto()
+    RETURN = auto()
+    END = auto()
+    OTHER = auto()
+
+
+class Register(NamedTuple):
+    """A register by the name that all of it has, and how many bytes of it are meant."""
+
+    name: str
+    size: int
+
+
+class Memory(NamedTuple):
+    """Memory at a register's value (None: none) and an offset; ``is_exact``: nothing is added."""
+
+    base: str | None
+    offset: int
+    size: int
+    is_exact: bool
+
+
+Operand = Register | Memory | int
+_AnOperand = TypeVar("_AnOperand", bound=Operand | None)
+
+
+class Comparison(NamedTuple):
+    """The flags tell how the low ``size`` bytes of a register compare with a number."""
+
+    register: str
+    size: int
+    number: int
+
+
+class Operation(NamedTuple):
+    """One instruction.
+
+    ``leads_to`` is the target of a direct jump or call, ``condition`` the number that a conditional
+    jump's encoding has for its condition. ``compares`` is of a register as it is afterwards.
+    ``registers`` are those that it changes, ``stores`` the memory; ``fills`` says that it changes
+    more after that. ``computes_with`` are registers of which an address may go into a result.
+    """
+
+    address: int
+    size: int
+    kind: Kind
+    target: Operand | None
+    source: Operand | None
+    leads_to: int | None
+    condition: int | None
+    compares: Comparison | None
+    registers: frozenset[str]
+    stores: tuple[Memory, ...]
+    fills: bool
+    computes_with: frozenset[str]
+    is_emulated: bool
+
+    @property
+    def following(self) -> int:
+        """The address of the instruction after it."""
+        return self.address + self.size
+
+
+_LEADING = frozenset({Kind.CALL, Kind.JUMP, Kind.BRANCH})
+_INT_BYTES = 4
+_ALL_ONES = (-1, 0xFFFFFFFF)
+_CALL_CHANGES = frozenset({"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"})
+_ENDS = frozenset({"ud2", "hlt", "int3"})
+_INTO_THE_KERNEL = frozenset({"syscall", "sysenter", "int"})  # which may change any register
+_ONLY_READS = frozenset(
+    {"cmp", "test", "bt", "push", "call", "jmp", "nop", "mul", "imul", "div", "idiv"}
+    | {"prefetchnta", "prefetcht0", "prefetcht1", "prefetcht2"}
+)
+"""Instructions that do not change their first operand if it is memory."""
+
+_ZEROED_BY_ITSELF = frozenset({"xor", "sub"})
+_WIDENED = frozenset({"movsxd", "movsx", "movzx"})
+_LONG_BRANCH = 0x0F
+_PROTECTOR_AT = 0x28
+_CHECKS = frozenset({"sub", "xor", "cmp"})
+_EQUAL, _NOT_EQUAL = 4, 5
+_ANYWHERE = 1 << 40
+"""An address with room for jumps in both directions."""
+
+
+class Code:
+    """A function's operations by address, and which of the functions it calls do not return."""
+
+    def __init__(self, code: bytes, address: int) -> None:
+        self.address = address
+        self.operations: dict[int, Operation] = {}
+        self.is_whole = bool(code)
+        shapes = []
+        at = 0
+        for start, size, mnemonic, _ in instruction_lines(code, address):
+            shape = _shape(code[at : at + size])
+            at += size
+            shapes.append(shape)
+            self.operations[start] = shape.at(start)
+            self.is_whole &= mnemonic not in _INTO_THE_KERNEL
+        self.is_whole &= at == len(code)
+        self._fatal = set(_fatal_calls(shapes, self.operations))
+
+    def ways_on(self, operation: Operation) -> Iterator[int]:
+        """Yield where an operation leads within the function."""
+        jumps = operation.kind in (Kind.JUMP, Kind.BRANCH)
+        if jumps and operation.leads_to is not None and operation.leads_to in self.operations:
+            yield operation.leads_to
+        if operation.kind in (Kind.JUMP, Kind.RETURN, Kind.END) or self.is_fatal(operation):
+            return
+        if operation.following in self.operations:
+            yield operation.following
+
+    def is_fatal(self, operation: Operation) -> bool:
+        """Say whether it is a call of what does not return."""
+        return operation.kind is Kind.CALL and (
+            operation.leads_to in self._fatal or operation.following not in self.operations
+        )
+
+    def leaves(self, operation: Operation) -> bool:
+        """Say whether it may lead out of the function other than by a return or a call."""
+        if operation.kind in (Kind.JUMP, Kind.BRANCH):
+            return operation.leads_to not in self.operations
+        return (
+            operation.kind not in (Kind.RETURN, Kind.END, Kind.CALL)
+            and operation.following not in self.operations
+        )
+
+
+class _Shape(NamedTuple):
+    """What an instruction's bytes mean wherever they stand: most stand in many places.
+
+    ``operation`` is as it would be at ``_ANYWHERE``; ``is_relative``: it names addresses by their
+    distance. The last two are about a stack protector's value: whether it is read, and whether a
+    comparison could be with it.
+    """
+
+    operation: Operation
+    is_relative: bool
+    reads_protector: bool
+    is_check: bool
+
+    def at(self, address: int) -> Operation:
+        """Return the operation that the instruction is at an address."""
+        operation = Operation._make((address, *self.operation[1:]))
+        if not self.is_relative:
+            return operation
+        by = address - _ANYWHERE
+        if operation.leads_to is not None:
+            there = operation.leads_to + by
+            return operation._replace(source=there, leads_to=there)
+        return operation._replace(
+            target=_moved(operation.target, by),
+            source=_moved(operation.source, by),
+            stores=tuple(_moved(each, by) for each in operation.stores),
+        )
+
+
+@lru_cache(1 << 14)
+def _shape(encoded: bytes) -> _Shape:
+    [instruction] = disassemble(encoded, _ANYWHERE)
+    operation = _operation(instruction)
+    return _Shape(
+        operation,
+        is_relative=operation.leads_to is not None or _is_relative_to_itself(instruction),
+        reads_protector=_reads_protector(instruction),
+        is_check=instruction.mnemonic in _CHECKS,
+    )
+
+
+def _moved(operand: _AnOperand, by: int) -> _AnOperand:
+    """Return what an operand of a relative instruction is where that stands ``by`` bytes later."""
+    if isinstance(operand, Memory) and operand.base is None:
+        return operand._replace(offset=operand.offset + by)
+    return operand
+
+
+def _is_relative_to_itself(instruction: capstone.CsInsn) -> bool:
+    """Say whether an instruction names memory by its distance from the instruction's end."""
+    return any(
+        each.type == capstone.CS_OP_MEM and register_name(each.mem.base) == "rip"
+        for each in instruction.operands
+    )
+
+
+def _fatal_calls(shapes: list[_Shape], operations: dict[int, Operation]) -> Iterator[int]:
+    """Yield the functions that are called where a stack protector's check fails."""
+    branches = list(operations.values())[2:]
+    for load, check, branch in zip(shapes, shapes[1:], branches, strict=False):
+        if branch.condition not in (_EQUAL, _NOT_EQUAL) or not check.is_check:
+            continue
+        if not (load.reads_protector or check.reads_protector):
+            continue
+        failed = branch.leads_to if branch.condition == _NOT_EQUAL else branch.following
+        at = operations.get(failed or 0)
+        while at is not None and at.kind in (Kind.MOVE, Kind.OTHER):
+            at = operations.get(at.following)
+        if at is not None and at.kind is Kind.CALL and at.leads_to is not None:
+            yield at.leads_to
+
+
+def _reads_protector(instruction: capstone.CsInsn) -> bool:
+    """Say whether an instruction reads the value of stack protectors (System V ABI: fs:0x28)."""
+    return any(
+        register_name(each.mem.segment) == "fs" and each.mem.disp == _PROTECTOR_AT
+        for each in instruction.operands
+        if each.type == capstone.CS_OP_MEM and each.mem.segment
+    )
+
+
+def _operation(instruction: capstone.CsInsn) -> Operation:
+    kind, target, source = _meaning(instruction)
+    if kind in (Kind.JUMP, Kind.BRANCH) and source == instruction.address + instruction.size:
+        kind, source = Kind.OTHER, None  # on every way the next instruction follows
+    registers = registers_written(instruction)
+    if kind is Kind.CALL:
+        registers |= _CALL_CHANGES
+    encoded = bytes(instruction.bytes)
+    return Operation(
+        address=instruction.address,
+        size=instruction.size,
+        kind=kind,
+        target=target,
+        source=source,
+        leads_to=source if kind in _LEADING and isinstance(source, int) else None,
+        condition=_condition(encoded) if kind is Kind.BRANCH else None,
+        compares=_comparison(instruction.mnemonic, target, source),
+        registers=frozenset(registers),
+        stores=tuple(_stores(instruction)),
+        fills=instruction.mnemonic.startswith("rep"),
+        computes_with=frozenset(_computed_with(instruction, kind)),
+        is_emulated=is_emulated(encoded),
+    )
+
+
+def _meaning(instruction: capstone.CsInsn) -> tuple[Kind, Operand | None, Operand | None]:
+    """Return the kind of an operation, with its target and source."""
+    mnemonic = instruction.mnemonic
+    if is_return(instruction):
+        return Kind.RETURN, None, None
+    if mnemonic in _ENDS:
+        return Kind.END, None, None
+    operands = [_operand(instruction, each) for each in instruction.operands]
+    if mnemonic in ("call", "notrack call", "bnd call"):
+        return Kind.CALL, None, operands[0]
+    if is_jump(instruction):
+        always = mnemonic in ("jmp", "notrack jmp", "bnd jmp")
+        return (Kind.JUMP if always else Kind.BRANCH), None, operands[0]
+    if mnemonic == "leave":
+        return Kind.LEAVE, None, None
+    if mnemonic in ("push", "pop") and len(operands) == 1:
+        if mnemonic == "push":
+            return Kind.PUSH, None, operands[0]
+        is_followed = isinstance(operands[0], Register)
+        return (Kind.POP if is_followed else Kind.OTHER), operands[0], None
+    if len(operands) != 2:
+        return Kind.OTHER, None, None
+    target, source = operands
+    kind = _BINARY.get(mnemonic, Kind.OTHER)
+    if mnemonic in _ZEROED_BY_ITSELF and target == source:
+        return Kind.MOVE, target, 0
+    if mnemonic == "or" and source in _ALL_ONES:
+        return Kind.MOVE, target, -1
+    if mnemonic in ("add", "sub") and isinstance(source, int):
+        return Kind.ADD, target, source if mnemonic == "add" else -source
+    if mnemonic in _WIDENED or mnemonic.startswith("cmov"):
+        kind = Kind.MOVE if mnemonic in _WIDENED else Kind.CHOOSE
+    return kind, target, source
+
+
+_BINARY = {"mov": Kind.MOVE, "movabs": Kind.MOVE, "lea": Kind.ADDRESS}
+
+
+def _operand(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Operand | None:
+    if operand.type == capstone.CS_OP_IMM:
+        return int(operand.imm)
+    if operand.type == capstone.CS_OP_REG:
+        return Register(register_name(operand.reg), operand.size)
+    if operand.type == capstone.CS_OP_MEM:
+        return _memory(instruction, operand)
+    return None
+
+
+def _memory(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Memory:
+    place = operand.mem
+    base = register_name(place.base) if place.base else None
+    offset = place.disp
+    if base == "rip":
+        base, offset = None, instruction.address + instruction.size + offset
+    is_exact = not place.index and not place.segment
+    return Memory(base, offset, operand.size, is_exact)
+
+
+def _comparison(mnemonic: str, target: Operand | None, source: Operand | None) -> Comparison | None:
+    """Return what an instruction compares; None: it compares no register with a number."""
+    if not isinstance(target, Register) or target.size < _INT_BYTES:
+        return None
+    if mnemonic == "and" or (mnemonic == "test" and source == target):
+        return Comparison(target.name, target.size, 0)
+    if mnemonic == "cmp" and isinstance(source, int):
+        return Comparison(target.name, target.size, source)
+    return None
+
+
+def _stores(instruction: capstone.CsInsn) -> Iterator[Memory]:
+    """Yield the memory that an instruction changes.
+
+    Capstone calls that of ``movups`` and others read: so all first operands count as changed.
+    """
+    only_reads = instruction.mnemonic.split()[-1] in _ONLY_READS
+    for index, operand in enumerate(instruction.operands):
+        is_written = operand.access & capstone.CS_AC_WRITE or (index == 0 and not only_reads)
+        if operand.type == capstone.CS_OP_MEM and is_written:
+            yield _memory(instruction, operand)
+
+
+def _computed_with(instruction: capstone.CsInsn, kind: Kind) -> Iterator[str]:
+    """Yield the registers whose values may be a part of what an instruction leaves."""
+    if kind not in (Kind.ADDRESS, Kind.CHOOSE, Kind.ADD, Kind.OTHER):
+        return
+    for operand in instruction.operands:
+        if operand.type == capstone.CS_OP_REG:
+            yield register_name(operand.reg)
+        elif operand.type == capstone.CS_OP_MEM and kind is Kind.ADDRESS:
+            for each in (operand.mem.base, operand.mem.index):
+                if each:
+                    yield register_name(each)
+
+
+def _condition(encoded: bytes) -> int | None:
+    """Return the number of a conditional jump's condition; None: it has none (jrcxz, loop)."""
+    if encoded[0] == _LONG_BRANCH and encoded[1] & 0xF0 == 0x80:
+        return encoded[1] & 0xF
+    return encoded[0] & 0xF if encoded[0] & 0xF0 == 0x70 else None

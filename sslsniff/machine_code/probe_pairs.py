@@ -1,0 +1,248 @@
+"""Cheap places in one function: a way into each call, and the ways out of it (x86-64).
+
+A probe on the first sees the arguments, one on the others the result. The kernel emulates the
+instructions at all of them (``probe_sites``). That they belong together is proved by data flow:
+
+- Each call that may succeed passes the way in, once.
+- From there it passes one of the ways out, once, before it returns.
+- At a way out the result is settled. After it the function calls nothing, and stores nothing but
+  on its stack and in its object.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import Argument, Failure, Field, Number, State, Value
+from sslsniff.machine_code.operations import Kind, Memory, Operation
+from sslsniff.machine_code.result_origins import Origin, result_origins
+
+
+class Enter(NamedTuple):
+    """A way in: the stack pointer is ``depth`` bytes below that of the entry.
+
+    ``registers`` are those that hold what was asked for, by its name.
+    """
+
+    address: int
+    depth: int
+    registers: dict[str, str]
+
+
+class Leave(NamedTuple):
+    """A way out, at ``depth``.
+
+    ``condition`` is that of the jump, as x86 numbers it, under which it is one; None: always.
+    ``result`` is the register that has the result, or its offset from the entry's stack pointer;
+    None: the call fails.
+    """
+
+    address: int
+    depth: int
+    condition: int | None
+    result: str | int | None
+
+
+class Pair(NamedTuple):
+    """The places in a function."""
+
+    enter: Enter
+    leaves: tuple[Leave, ...]
+
+
+class Needs(NamedTuple):
+    """What a pair must have.
+
+    ``values`` are needed at the way in, by name; the function may still change ``object`` when its
+    result is settled. ``in_place``: arguments must be in their own registers. ``is_plain``: and the
+    result in that of results, always, and both stack pointers the same.
+    """
+
+    values: Mapping[str, Value]
+    object: Value | None = None
+    in_place: bool = False
+    is_plain: bool = False
+
+
+def arguments_in_place(registers: Sequence[str], *, is_plain: bool) -> Needs:
+    """Return the needs of programs that find values only where they are at a call.
+
+    The first register has the object.
+    """
+    values = {each: Argument(each) for each in registers}
+    return Needs(values, next(iter(values.values()), None), in_place=True, is_plain=is_plain)
+
+
+def find_pair(flow: Flow, needs: Needs) -> Pair | None:
+    """Return cheap places in a function; None where it has none that are proved."""
+    if not flow.code.is_whole:
+        return None
+    search = _Search(flow, needs)
+    for enter in search.enters():
+        leaves = search.leaves(enter.address)
+        if needs.is_plain and not all(_is_plain(each, enter) for each in leaves):
+            continue
+        if leaves and search.sees_all(enter.address):
+            return Pair(enter, leaves)
+    return None
+
+
+def _is_plain(leave: Leave, enter: Enter) -> bool:
+    return leave == Leave(leave.address, enter.depth, None, "rax")
+
+
+class _Search:
+    """A search for pairs in one function."""
+
+    def __init__(self, flow: Flow, needs: Needs) -> None:
+        self._flow = flow
+        self._operations = flow.code.operations
+        self._needs = needs
+        self._exits = {address for address in flow.states if self._is_exit(address)}
+
+    @cached_property
+    def _origins(self) -> Mapping[int, frozenset[Origin]]:
+        return result_origins(self._flow)
+
+    def _is_exit(self, address: int) -> bool:
+        operation = self._operations[address]
+        return operation.kind is Kind.RETURN or self._flow.code.leaves(operation)
+
+    def enters(self) -> Iterator[Enter]:
+        """Yield what may be a way in, what comes first first."""
+        for address in self._flow.reached([self._flow.code.address]):
+            state = self._flow.states[address]
+            if not self._operations[address].is_emulated or state.depth is None:
+                continue
+            registers = {
+                name: register
+                for name, value in self._needs.values.items()
+                for register in _holders(state, value, in_place=self._needs.in_place)
+            }
+            if len(registers) == len(self._needs.values):
+                yield Enter(address, state.depth, registers)
+
+    def sees_all(self, enter: int) -> bool:
+        """Say whether each call that may succeed passes ``enter``."""
+        around = self._flow.reached([self._flow.code.address], avoided={enter})
+        missed = self._exits.intersection(around) - {enter}
+        if any(self._operations[each].kind is not Kind.RETURN for each in missed):
+            return False
+        without = self._flow.states_without({enter}) if missed else {}
+        return all(_fails(without[each]) for each in missed)
+
+    def leaves(self, enter: int) -> tuple[Leave, ...]:
+        """Return the ways out of calls that passed ``enter``; none where calls may miss them."""
+        after = self._flow.reached(self._flow.ways[enter])
+        if enter in after or self._misses(enter):
+            return ()
+        return tuple(each for address in after for each in self._leaves_at(address))
+
+    @cached_property
+    def _last(self) -> Mapping[tuple[int, int], str | int | None]:
+        """Ways from one instruction to the next, each the last on which a result is settled.
+
+        With what has the result there. A probe on the former sees it.
+        """
+        settled = {
+            (address, following): result
+            for address in self._flow.states
+            if self._operations[address].is_emulated
+            for following in self._flow.ways[address]
+            for result in self._settled(address, following)
+        }
+        before_others = self._flow.leading_to({address for address, _ in settled})
+        return {way: result for way, result in settled.items() if way[1] not in before_others}
+
+    def _settled(self, address: int, following: int) -> Iterator[str | int | None]:
+        """Yield the result on the way from one instruction to another, if it is settled there."""
+        operation = self._operations[address]
+        found = self._origins[following if operation.kind is Kind.BRANCH else address]
+        if not found or self._flow.states[address].depth is None:
+            return
+        if all(isinstance(each, Number) and is_failure(each) for each in found):
+            yield None
+        elif len(found) == 1 and operation.kind is not Kind.CALL and following not in self._busy:
+            [result] = found
+            if isinstance(result, str | int):
+                yield result
+
+    def _leaves_at(self, address: int) -> Iterator[Leave]:
+        last = self._last
+        operation = self._operations[address]
+        depth = self._flow.states[address].depth
+        ways = [each for each in self._flow.ways[address] if (address, each) in last]
+        if not ways or depth is None:
+            return
+        others = [each for each in self._flow.ways[address] if each not in ways]
+        results = {last[address, each] for each in ways}
+        if len(results) == 1 and not any(self._origins[each] for each in others):
+            yield Leave(address, depth, None, results.pop())
+            return
+        for way in ways:
+            condition = operation.condition
+            if condition is not None and way != operation.leads_to:
+                condition ^= 1  # they stand in pairs, each with its opposite
+            yield Leave(address, depth, condition, last[address, way])
+
+    def _misses(self, enter: int) -> bool:
+        """Say whether a call may come from ``enter`` to an exit by none of the last ways.
+
+        One from ``enter`` itself is none: a probe there does not see the return, too.
+        """
+        found = {enter}
+        waiting = [enter]
+        while waiting:
+            address = waiting.pop()
+            if address in self._exits:
+                return True
+            new = {
+                each
+                for each in self._flow.ways[address]
+                if address == enter or (address, each) not in self._last
+            } - found
+            found |= new
+            waiting += new
+        return False
+
+    @cached_property
+    def _busy(self) -> set[int]:
+        """Where calls are still to come, or stores elsewhere than on the stack or in the object."""
+        return self._flow.leading_to(
+            {address for address in self._flow.states if self._acts(self._operations[address])}
+        )
+
+    def _acts(self, operation: Operation) -> bool:
+        if operation.kind is Kind.CALL:
+            return not self._flow.code.is_fatal(operation)
+        state = self._flow.states[operation.address]
+        return any(
+            state.place(each) is None and not self._is_in_object(each, state)
+            for each in operation.stores
+        )
+
+    def _is_in_object(self, memory: Memory, state: State) -> bool:
+        base = state.one(memory.base) if memory.base else None
+        while isinstance(base, Field):
+            base = base.base
+        return base is not None and base == self._needs.object
+
+
+def _holders(state: State, value: Value, *, in_place: bool) -> Iterator[str]:
+    """Yield a register that holds a value, if any does: an argument's own if that still does."""
+    holders = sorted(name for name in state.registers if state.one(name) == value)
+    own = [each for each in holders if Argument(each) == value]
+    yield from (own or ([] if in_place else holders))[:1]
+
+
+def _fails(state: State) -> bool:
+    """Say whether a return with this state means failure or an end."""
+    values = state.registers.get("rax")
+    return values is not None and all(is_failure(each) for each in values)
+
+
+def is_failure(result: Value) -> bool:
+    """Say whether a result, an int, is 0 or negative."""
+    low = result.value & 0xFFFFFFFF if isinstance(result, Number) else 1
+    return isinstance(result, Failure) or low == 0 or low >= 1 << 31

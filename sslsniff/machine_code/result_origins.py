@@ -1,0 +1,121 @@
+"""What holds by now what a function will return, by data flow back from its returns (x86-64)."""
+
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop, heappush
+
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import (
+    FRAME_POINTERS,
+    INT_BYTES,
+    WORD_BYTES,
+    Number,
+    Stack,
+    State,
+)
+from sslsniff.machine_code.operations import Kind, Memory, Operand, Operation, Register
+
+Origin = str | int | Number | None
+"""What will be the result: what a register holds, or the stack at an offset from the entry's stack
+pointer, or a number; None: something else."""
+
+_RESULT: frozenset[Origin] = frozenset({"rax"})
+_UNKNOWN: frozenset[Origin] = frozenset({None})
+
+
+def result_origins(flow: Flow) -> dict[int, frozenset[Origin]]:
+    """Return for each instruction what a function will return if it comes there.
+
+    That is what holds the result before the instruction is executed. The empty set: no way leads
+    from there to a return.
+    """
+    found: dict[int, frozenset[Origin]] = dict.fromkeys(flow.states, frozenset())
+    waiting = [-address for address in found]  # a heap, the last instruction first
+    heapify(waiting)
+    queued = set(found)
+    while waiting:
+        address = -heappop(waiting)
+        queued.remove(address)
+        now = _origins_at(address, flow, found)
+        if now != found[address]:
+            found[address] = now
+            for caller in (flow.callers.get(address, set()) & found.keys()) - queued:
+                queued.add(caller)
+                heappush(waiting, -caller)
+    return found
+
+
+def _origins_at(
+    address: int, flow: Flow, found: Mapping[int, frozenset[Origin]]
+) -> frozenset[Origin]:
+    operation = flow.code.operations[address]
+    if operation.kind is Kind.RETURN:
+        return _RESULT
+    after = frozenset[Origin]().union(*(found[each] for each in flow.ways[address]))
+    if flow.code.leaves(operation):
+        after |= _UNKNOWN
+    state = flow.states[address]
+    return frozenset(each for origin in after for each in _before(origin, operation, state))
+
+
+def _before(origin: Origin, operation: Operation, state: State) -> Iterator[Origin]:
+    """Yield of what an operation makes an origin: itself, where it does not change that."""
+    if isinstance(origin, str):
+        yield from _register_before(origin, operation, state)
+    elif isinstance(origin, int):
+        yield _slot_before(origin, operation, state)
+    else:
+        yield origin
+
+
+def _register_before(register: str, operation: Operation, state: State) -> Iterator[Origin]:
+    if register not in operation.registers:
+        yield register
+        return
+    target = operation.target
+    is_target = isinstance(target, Register) and target.name == register and _is_int(target)
+    if operation.kind is Kind.POP and is_target:
+        pointer = state.one("rsp")
+        yield pointer.offset if isinstance(pointer, Stack) else None
+    elif operation.kind in (Kind.MOVE, Kind.CHOOSE) and is_target:
+        yield _origin(operation.source, state)
+        if operation.kind is Kind.CHOOSE:
+            yield register
+    else:
+        yield None
+
+
+def _slot_before(slot: int, operation: Operation, state: State) -> Origin:
+    if operation.kind is Kind.CALL:
+        is_own = state.depth is not None and slot >= -state.depth
+        return slot if is_own and (state.escaped is None or slot < state.escaped) else None
+    if operation.kind is Kind.PUSH:
+        pointer = state.one("rsp")
+        if not isinstance(pointer, Stack):
+            return None
+        is_pushed = pointer.offset - WORD_BYTES == slot
+        return _origin(operation.source, state) if is_pushed else slot
+    for memory in operation.stores:
+        place = state.place(memory)
+        if place == slot and operation.kind is Kind.MOVE and _is_int(memory):
+            return _origin(operation.source, state)
+        if place is None and (memory.base in FRAME_POINTERS or state.escaped is not None):
+            return None
+        if (
+            place is not None
+            and place < slot + INT_BYTES
+            and (slot < place + memory.size or operation.fills)
+        ):
+            return None
+    return slot
+
+
+def _origin(operand: Operand | None, state: State) -> Origin:
+    if isinstance(operand, int):
+        return Number(operand)
+    if isinstance(operand, Register) and _is_int(operand):
+        return operand.name
+    return state.place(operand) if isinstance(operand, Memory) and _is_int(operand) else None
+
+
+def _is_int(operand: Operand | None) -> bool:
+    return isinstance(operand, Register | Memory) and operand.size >= INT_BYTES

@@ -1,9 +1,0 @@
-"""What to probe in each TLS library: data only. A library is one module here and one line below."""
-
-from sslsniff.plans.openssl import BORINGSSL, OPENSSL
-from sslsniff.plans.rows import Alternative, At, Passing, Plan, Row
-
-PLANS: tuple[Plan, ...] = (BORINGSSL, OPENSSL)
-"""The first whose ``symbols`` a file defines is the file's plan."""
-
-__all__ = ["PLANS", "Alternative", "At", "Passing", "Plan", "Row"]

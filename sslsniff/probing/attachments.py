@@ -1,0 +1,108 @@
+"""One file and the plans -> what to attach to it, or why nothing."""
+
+from typing import NamedTuple
+
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import Elf
+from sslsniff.probing import fitting
+from sslsniff.probing.plans import PLANS, Plan
+from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
+from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.recognition import first_texts, recognise
+from sslsniff.probing.rustls.versions import MENTION
+from sslsniff.probing.rustls_fitting import fit_rustls
+
+_MACHINE = "x86-64"
+
+
+class Attachment(NamedTuple):
+    """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why.
+
+    ``debug_file`` is the one that names the functions, where the file does not itself.
+    ``unprobed`` are other TLS libraries in the file.
+    """
+
+    path: str
+    build_id: str | None
+    parts: tuple[Part, ...]
+    left_out: tuple[str, ...] = ()
+    debug_file: str | None = None
+    unprobed: tuple[Unprobed, ...] = ()
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes of all parts."""
+        return tuple(probe for part in self.parts for probe in part.probes)
+
+
+class Refusal(NamedTuple):
+    """Why nothing is attached to a file, and what to do about it, if anything.
+
+    Where not ``is_tls``, nothing was to be expected. ``unprobed`` are the TLS libraries in it;
+    ``debug_file`` names the functions, as that of ``Attachment`` does.
+    """
+
+    reason: str
+    is_tls: bool = False
+    remedy: str = ""
+    unprobed: tuple[Unprobed, ...] = ()
+    debug_file: str | None = None
+
+
+def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
+    """Find a file's TLS libraries and where probes belong; raises ``ElfError`` if damaged."""
+    if elf.machine != _MACHINE:
+        return _foreign(elf, _plan(elf))
+    texts = first_texts(elf)
+    parts, left_out, unprobed = fit_rustls(elf) if MENTION in texts else ([], [], [])
+    plan = _plan(elf)
+    if plan is None and (found := debug_files.find(elf)) is not None:
+        elf.add_symbols(found.symbols, found.path)
+        plan = _plan(elf)
+    if plan is not None:
+        try:
+            part, lesser = fitting.fit(plan, elf, style)
+        except UnfitError as unfit:
+            unprobed.append(_unfit(plan, f"no place for its probes: {unfit}"))
+        else:
+            parts.append(part)
+            left_out += lesser
+    is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
+    remedy = "" if is_named else WITH_SYMBOLS
+    rows = (
+        *(each._replace(remedy=remedy) for each in unprobed),
+        *recognise(elf, texts, has_family=plan is not None),
+    )
+    if not parts:
+        return _refusal(rows, elf.debug_file)
+    return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
+
+
+def _foreign(elf: Elf, plan: Plan | None) -> Refusal:
+    reason = f"it is for {elf.machine}"
+    remedy = f"only {_MACHINE} programs can be watched"
+    if plan is None:
+        return Refusal(reason, remedy=remedy)
+    return _refusal((_unfit(plan, reason)._replace(remedy=remedy),))
+
+
+def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refusal:
+    if not rows:
+        reason = "there is no TLS library in it that sslsniff knows"
+        return Refusal(reason, debug_file=debug_file)
+    reason = "; ".join(f"{each}: {each.reason}" for each in rows)
+    return Refusal(reason, True, rows[0].remedy, rows, debug_file)
+
+
+def _unfit(plan: Plan, reason: str) -> Unprobed:
+    return Unprobed(plan.library, NAMES[plan.library], None, reason)
+
+
+def _plan(elf: Elf) -> Plan | None:
+    return next((each for each in PLANS if _is_in(each, elf)), None)
+
+
+def _is_in(plan: Plan, elf: Elf) -> bool:
+    return all(elf.function(each) for each in plan.symbols) and (
+        not plan.marks or any(elf.function(each) for each in plan.marks)
+    )

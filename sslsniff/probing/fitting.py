@@ -1,0 +1,235 @@
+"""A plan and a file -> the probes that belong in it.
+
+A plan that does not fit is refused with the reason, never bent: a probe in a wrong place would
+damage the program that it watches.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.errors import ElfError
+from sslsniff.machine_code.callers import arguments, callees, direct_calls, handed_on, stub_slot
+from sslsniff.machine_code.probe_sites import Cost, is_emulated
+from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
+from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
+from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.probing.ssl_layout import read_layout
+
+if TYPE_CHECKING:
+    from sslsniff.machine_code.call_chains import CallChains
+
+_STUB_BYTES = 16
+
+
+_Placing = Callable[["_Fitting", Row, str, Function, set[int]], Iterator[Probe]]
+
+
+class _AbsentError(UnfitError):
+    """The file has no such function."""
+
+
+def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[Part, list[str]]:
+    """Return a plan's probes in a file, and why lesser ones do not fit.
+
+    Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
+    """
+    return _Fitting(elf, style).fit(plan)
+
+
+class _Fitting:
+    """Fits plans to one file."""
+
+    def __init__(self, elf: Elf, style: ReturnStyle) -> None:
+        self._elf = elf
+        self._style = style
+        self._seen_inside: set[str] = set()
+        """Public functions of which the work is seen in others."""
+
+    def fit(self, plan: Plan) -> tuple[Part, list[str]]:
+        probes: list[Probe] = []
+        left_out: list[str] = []
+        probed: set[int] = set()
+        for group in plan.required:
+            probes += self._cheapest(group, probed)
+        for row in plan.optional:
+            try:
+                probes += self._place(row, probed)
+            except _AbsentError:
+                continue
+            except UnfitError as unfit:
+                left_out.append(str(unfit))
+        part = Part(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        return part, left_out
+
+    def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
+        """Return the probes of the cheapest alternative; add its functions to ``probed``."""
+        found: list[tuple[float, list[Probe], set[int]]] = []
+        reasons: list[str] = []
+        for alternative in group:
+            functions = probed.copy()
+            try:
+                rows = [self._place(row, functions) for row in alternative]
+            except UnfitError as unfit:
+                # Inner functions are never needed.
+                reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
+                continue
+            dear = _dearness(alternative, rows)
+            found.append((dear, [probe for row in rows for probe in row], functions))
+            if not dear:
+                break
+        if not found:
+            raise UnfitError("; ".join(dict.fromkeys(reasons)))
+        _, probes, functions = min(found, key=lambda each: each[0])
+        probed |= functions
+        return probes
+
+    def _place(self, row: Row, probed: set[int]) -> list[Probe]:
+        """Return a row's probes and add its function to ``probed``; raises ``UnfitError``."""
+        if row.unless is not None and self._elf.function(row.unless) is not None:
+            raise UnfitError(f"there is {row.unless}")
+        name, function = self._find(row.function)
+        if row.through is not None and (
+            not self._seen_inside.isdisjoint(row.through)
+            or self._leads_to(function, probed, row.through)
+        ):
+            return []
+        probed.add(function.address)
+        return list(_PLACES[row.at](self, row, name, function, probed))
+
+    def _at_entry(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        return entry_probes(self._elf, name, function, row, self._style)
+
+    def _in_span(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        probes = cheap_probes(self._elf, function, row, self._style)
+        if not probes:
+            raise UnfitError(f"{name} has no cheap places for probes")
+        yield from probes
+
+    def _at_calls(
+        self, row: Row, name: str, function: Function, probed: set[int]
+    ) -> Iterator[Probe]:
+        calls = direct_calls(function.address, self._elf.executable(), self._code_around)
+        if not calls:
+            raise UnfitError(f"{name} is called from who knows where")
+        for call in calls:
+            if call.caller not in probed:
+                cost = Cost.EMULATED if is_emulated(call.behind_bytes) else Cost.STEPPED
+                yield Probe(str(row.enter), self._elf.offset(call.address), False, Cost.EMULATED)
+                yield Probe(str(row.leave), self._elf.offset(call.behind), False, cost)
+
+    @cached_property
+    def _chains(self) -> "CallChains":
+        from sslsniff.machine_code.call_chains import CallChains  # only where a plan is made
+
+        return CallChains(self._elf, self._behind_stub)
+
+    def _inside(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.machine_code.call_chains import UnfollowedError
+
+        if self._style is not ReturnStyle.INSTRUCTIONS:
+            raise UnfitError("probes of inner functions need attach cookies")
+        try:
+            links = self._chains.follow(dict(row.outer), dict(row.others))
+            usual = [each for each in links if each.is_usual] or links
+            if any(each.pair is None for each in usual):
+                raise UnfitError(f"what {name} calls has no cheap places for probes")
+            probes = [probe for link in links for probe in inner_probes(self._elf, link, row)]
+        except (UnfollowedError, ValueError) as error:
+            raise UnfitError(f"{name} cannot be followed: {error}") from error
+        self._seen_inside |= {outer for outer, _ in row.outer}
+        yield from probes
+
+    def _code_around(self, address: int) -> tuple[int, bytes] | None:
+        function = self._elf.function_around(address)
+        return function and (function.address, self._elf.code(function))
+
+    def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
+        """Say whether a function calls one of ``wanted``, itself or through the ones named."""
+        targets = callees(self._elf.code(function), function.address)
+        called = {each for target in targets if (each := self._behind_stub(target)) is not None}
+        if any(each.address in wanted for each in called):
+            return True
+        inner = {name: self._elf.function(name) for name in through}
+        return any(
+            each in called and self._leads_to(each, wanted, tuple({*through} - {name}))
+            for name, each in inner.items()
+            if each is not None
+        )
+
+    def _behind_stub(self, address: int) -> Function | None:
+        try:
+            code = self._elf.code(Function(address, _STUB_BYTES))
+        except ElfError:
+            return None
+        slot = stub_slot(code, address)
+        name = None if slot is None else self._elf.name_in(slot)
+        return self._elf.function_at(address) if name is None else self._elf.function(name)
+
+    def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
+        if isinstance(wanted, str):
+            return wanted, self._named(wanted)
+        return self._passed(wanted)
+
+    def _named(self, name: str) -> Function:
+        function = self._elf.function(name)
+        if function is None:
+            raise _AbsentError(f"there is no {name}")
+        if not function.size:
+            raise UnfitError(f"the length of {name} is unknown")
+        return function
+
+    def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
+        """Find the one function that all of these calls lead to."""
+        common: set[int] | None = None
+        for passing in passings:
+            caller = self._named(passing.caller)
+            calls = handed_on(self._elf.code(caller), caller.address)
+            passed = {
+                callee for callee, kept in calls.items() if kept.issuperset(passing.registers)
+            }
+            common = passed if common is None else common & passed
+        registers = {register for passing in passings for register in passing.registers}
+        functions = [
+            function
+            for callee in common or ()
+            if (function := self._elf.function_at(callee)) is not None
+            and arguments(self._elf.code(function), callee) >= registers
+        ]
+        name = "what " + " and ".join(each.caller for each in passings) + " call"
+        if len(functions) != 1:
+            raise UnfitError(f"{name} is not one function")
+        return name, functions[0]
+
+
+_PLACES: dict[At, _Placing] = {
+    At.ENTRY: _Fitting._at_entry,
+    At.SPAN: _Fitting._in_span,
+    At.CALLS: _Fitting._at_calls,
+    At.INNER: _Fitting._inside,
+}
+
+
+def _dearness(alternative: Alternative, placed: list[list[Probe]]) -> float:
+    """Return the dear hits of a call: the mean of all rows, as none is known to be the usual.
+
+    Of inner functions those that usual calls pass are cheap.
+    """
+    hits = [
+        0 if row.at is At.INNER else _dear_hits(probes)
+        for row, probes in zip(alternative, placed, strict=True)
+    ]
+    return sum(hits) / len(hits)
+
+
+def _dear_hits(row: list[Probe]) -> int:
+    """Count the dear hits of one call; a return probe stands where the entry's does."""
+    return len({each.program for each in row if each.cost is Cost.STEPPED and not each.is_return})

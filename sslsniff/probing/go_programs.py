@@ -1,0 +1,34 @@
+"""Programs in Go: which release built them, and whether they have crypto/tls.
+
+Neither stripping (-ldflags="-s -w") nor -trimpath removes what is looked for here: tracebacks and
+the garbage collector need the names of functions (runtime/symtab.go), ``go version`` the release.
+"""
+
+import re
+
+from sslsniff.elf.elf_file import Elf
+
+_BUILD_INFO = ".go.buildinfo"
+# Names of functions: in a section of their own, unless the C linker made the program
+# (cmd/link/internal/ld/data.go).
+_TABLES = (".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro")
+_WRITE = b"\0crypto/tls.(*Conn).Write\0"
+
+# debug/buildinfo: magic, size of a pointer, flags; since Go 1.18 the release stands at byte 32,
+# behind its length in one byte.
+_RELEASE = re.compile(rb"\xff Go buildinf:.[\x02\x03].{16}[\x01-\x7f]go(\d+\.\d+[\w.]*)", re.DOTALL)
+_MOST_BYTES = 128
+
+
+def has_crypto_tls(elf: Elf) -> bool:
+    """Say whether a file is a Go program with crypto/tls in it. Raises ``ElfError``."""
+    return elf.section_address(_BUILD_INFO) is not None and any(
+        _WRITE in elf.section_region(name) for name in _TABLES
+    )
+
+
+def release(elf: Elf) -> str | None:
+    """Return the release of Go that built a program, such as "1.26.8"; None if it is not known."""
+    region = elf.section_region(_BUILD_INFO)
+    found = _RELEASE.match(region.read(0, min(region.size, _MOST_BYTES)))
+    return found[1].decode() if found else None

@@ -1,0 +1,132 @@
+"""A function, and the programs for its entry and its returns -> its probes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code import conventions
+from sslsniff.machine_code.conventions import Signature
+from sslsniff.machine_code.probe_sites import Cost, best_site
+from sslsniff.machine_code.returns import return_sites
+from sslsniff.probing.probe_set import Probe, ReturnStyle, UnfitError
+
+if TYPE_CHECKING:
+    from sslsniff.machine_code.call_chains import Link
+    from sslsniff.machine_code.probe_pairs import Leave
+    from sslsniff.probing.plans import Row
+
+
+class Programs(Protocol):
+    """What a plan has of a function."""
+
+    @property
+    def enter(self) -> str | None:
+        """The BPF program for its entry."""
+
+    @property
+    def leave(self) -> str | None:
+        """The BPF program for its returns."""
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        """The registers that ``enter`` reads."""
+
+
+def entry_probes(
+    elf: Elf, name: str, function: Function, programs: Programs, style: ReturnStyle
+) -> Iterator[Probe]:
+    """Yield the probes in a function's first instructions, and those that see it return.
+
+    Raises ``UnfitError``, which calls the function ``name``.
+    """
+    enter, leave = programs.enter, programs.leave
+    if style is ReturnStyle.INSTRUCTIONS:
+        cheap = cheap_probes(elf, function, programs, style)
+        yield from cheap
+        if cheap:
+            return
+    code = elf.code(function)
+    site = best_site(code, function.address, programs.registers, with_return=leave is not None)
+    if site is None:
+        raise UnfitError(f"{name} has no place for a probe")
+    offset = elf.offset(site.address)
+    if enter is not None:
+        yield Probe(enter, offset, False, site.cost)
+    if leave is None:
+        return
+    if style is ReturnStyle.TRAMPOLINE:
+        yield Probe(leave, offset, True, site.cost)
+        return
+    returns = return_sites(code, function.address, elf.data)
+    if returns is None:
+        raise UnfitError(f"{name} has ways out other than its return instructions")
+    for address in returns:
+        yield Probe(leave, elf.offset(address), False, Cost.STEPPED)
+
+
+def cheap_probes(
+    elf: Elf, function: Function, programs: Programs, style: ReturnStyle
+) -> list[Probe]:
+    """Return the probes in cheap places of a function, without return probes.
+
+    None where it has not all the places that are needed.
+    """
+    # Only where a plan is made: a warm start does without.
+    from sslsniff.machine_code.data_flow import Flow
+    from sslsniff.machine_code.operations import Code
+    from sslsniff.machine_code.probe_pairs import arguments_in_place, find_pair
+
+    if programs.enter is None or programs.leave is None:
+        return []
+    is_plain = style is not ReturnStyle.INSTRUCTIONS
+    flow = Flow(Code(elf.code(function), function.address))
+    pair = find_pair(flow, arguments_in_place(programs.registers, is_plain=is_plain))
+    if pair is None:
+        return []
+    try:
+        depth = conventions.pack_depth(pair.enter.depth)
+        enter = Probe(programs.enter, elf.offset(pair.enter.address), False, Cost.EMULATED, depth)
+        probes = [enter, *_leaving(elf, pair.leaves, programs.leave)]
+    except ValueError:  # its frame is too large for a cookie
+        return []
+    return [each._replace(convention=0) for each in probes] if is_plain else probes
+
+
+def _leaving(elf: Elf, leaves: "Iterable[Leave]", program: str) -> Iterator[Probe]:
+    for leave in leaves:
+        how = conventions.pack_leave(leave.depth, leave.condition, leave.result)
+        yield Probe(program, elf.offset(leave.address), False, Cost.EMULATED, how)
+
+
+def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
+    """Yield the probes of a function that does the work of public ones: in cheap places, if it can.
+
+    Raises ``UnfitError``, and ``ValueError`` if the function is too large.
+    """
+    assert row.enter is not None
+    assert row.leave is not None
+    signature, address = link.signature, link.function.address
+    if link.pair is not None:
+        enter, leaves = link.pair
+        held = _held(signature, enter.registers)
+        how = conventions.pack_enter(enter.depth, held, writes=row.writes)
+        yield Probe(row.enter, elf.offset(enter.address), False, Cost.EMULATED, how)
+        yield from _leaving(elf, leaves, row.leave)
+        return
+    code = elf.code(link.function)
+    needed = [each for each in (*signature[:3], *(signature.kind or ())[:1]) if each is not None]
+    site = best_site(code, address, needed, with_return=True)
+    returns = return_sites(code, address, elf.data)
+    if site is None or returns is None:
+        raise UnfitError(f"the function at {address:#x} has no places for probes")
+    how = conventions.pack_enter(0, signature, writes=row.writes)
+    yield Probe(row.enter, elf.offset(site.address), False, site.cost, how)
+    for each in returns:
+        yield Probe(row.leave, elf.offset(each), False, Cost.STEPPED)
+
+
+def _held(signature: Signature, registers: Mapping[str, str]) -> Signature:
+    """Return where a signature's values are when registers hold them that are given by name."""
+    kind = None if signature.kind is None else (registers["kind"], signature.kind[1])
+    return Signature(registers["object"], registers["buffer"], registers.get("count_pointer"), kind)

@@ -1,0 +1,311 @@
+"""What was found out about a file, kept on disk, so that a second start need not disassemble.
+
+An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
+of change. The build id would not do, as anyone can write one into a file of their own and so
+have wrong places remembered for a library that others use. It also says which separate debug file
+was wanted, and which files were tried as that: it does not hold where there are others by now.
+"""
+
+import contextlib
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import WantedDebugFile
+from sslsniff.machine_code import conventions
+from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing import rustls_fitting
+from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.plans import PLANS
+from sslsniff.probing.plans.rustls_ciphers import METHODS
+from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, Unprobed
+from sslsniff.probing.ssl_layout import SslLayout
+
+_PACKAGE = Path(__file__).parents[1]
+_ROOT_FOLDER = Path("/var/cache/sslsniff")
+# Under sudo the process becomes its caller before it reads traffic. What that user's files say of
+# places for probes is not believed then either; root's can still be read, but not written.
+_USER = os.geteuid()
+_MOST_ENTRIES = 4096
+_MOST_ENTRY_BYTES = 65536
+_LARGEST_FIELD = 1 << 31
+_MOST_TEXT_LETTERS = 4096
+
+
+def folder() -> Path:
+    """Return where entries are: root's own place, never one that another user names.
+
+    It is that of who sslsniff was started as.
+    """
+    if _USER == 0:
+        return _ROOT_FOLDER
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sslsniff"
+
+
+class Tried(NamedTuple):
+    """The debug file that was wanted, and what was tried as it: of each file its ``_identity``."""
+
+    wanted: WantedDebugFile | None = None
+    files: tuple[tuple[int, ...], ...] = ()
+
+
+_NOTHING_TRIED = Tried()
+
+
+def tried(wanted: WantedDebugFile | None, offers: Iterable[debug_files.Offer] = ()) -> Tried:
+    """Return what to keep of the ``wanted`` debug file of a file, and of what was tried as it."""
+    return Tried(wanted, tuple(_identity(os.fstat(each.file)) for each in offers))
+
+
+def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | Refusal | None:
+    """Return what is known of the file at ``path``, None where nothing is.
+
+    What is not of the right form, or not this user's alone, is as if it were not there.
+    """
+    try:
+        kept = json.loads(_read_private(folder(), _name(status, style)))
+        if _is_outdated(_parse_tried(kept["tried"]), path, status.st_uid):
+            return None
+        return parse(kept, path, status.st_size)
+    except UNBELIEVABLE:
+        return None
+
+
+def store(
+    found: Attachment | Refusal,
+    status: os.stat_result,
+    style: ReturnStyle,
+    basis: Tried = _NOTHING_TRIED,
+) -> None:
+    """Keep what was found. Where that cannot be, nothing is said: it only saves time."""
+    with contextlib.suppress(OSError):
+        place = folder()
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _prune(place)
+        text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
+        kept = place / _name(status, style)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        try:
+            with open(fresh, "x", encoding="ascii", opener=_private) as file:
+                file.write(text)
+            fresh.replace(kept)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def _is_outdated(basis: Tried, path: str, owner: int) -> bool:
+    """Say whether there are other debug files now than those that were tried."""
+    if basis.wanted is None:
+        return False
+    with contextlib.ExitStack() as closing:
+        offers = debug_files.open_offers(path, owner, basis.wanted, closing)
+        return tried(basis.wanted, offers) != basis
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """Return what is another for each file, and changes with it."""
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _name(status: os.stat_result, style: ReturnStyle) -> str:
+    """Return the entry's name; other plans or releases of sslsniff make others."""
+    facts = (_code(), *_identity(status))
+    return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
+
+
+def sources(package: Path) -> list[Path]:
+    """Return the source files in sslsniff's folder that decide where probes belong."""
+    folders = (package / each for each in ("elf", "machine_code", "probing"))
+    return [each for folder in folders for each in sorted(folder.rglob("*.py"))]
+
+
+@cache
+def _code() -> int:
+    """Return a number that changes with what decides where probes belong, or how it is kept."""
+    statuses = [each.stat() for each in sources(_PACKAGE)]
+    return zlib.crc32(repr([(each.st_mtime_ns, each.st_size) for each in statuses]).encode())
+
+
+def _read_private(place: Path, name: str) -> bytes:
+    """Return an entry; raises ``OSError`` where another user could have written it."""
+    _check_private(place.lstat(), stat.S_ISDIR)
+    fd = os.open(place / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        _check_private(os.fstat(fd), stat.S_ISREG)
+        return os.read(fd, _MOST_ENTRY_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _check_private(status: os.stat_result, is_kind: Any) -> None:
+    if (
+        not is_kind(status.st_mode)
+        or status.st_uid != _USER
+        or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        raise PermissionError
+
+
+def entry(found: Attachment | Refusal) -> dict[str, Any]:
+    """Return what was found in a form that JSON has: ``parse`` makes it of that again."""
+    if isinstance(found, Refusal):
+        return {
+            "refusal": found.reason,
+            "is_tls": found.is_tls,
+            "remedy": found.remedy,
+            "unprobed": found.unprobed,
+            "debug_file": found.debug_file,
+        }
+    return {
+        "build_id": found.build_id,
+        "parts": [_part_entry(each) for each in found.parts],
+        "left_out": found.left_out,
+        "debug_file": found.debug_file,
+        "unprobed": found.unprobed,
+    }
+
+
+def _part_entry(part: Part) -> dict[str, Any]:
+    return {
+        "library": part.library,
+        "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in part.probes],
+        # That of rustls is its version's, and so no fact of the file.
+        "layout": part.layout if isinstance(part.layout, SslLayout) else None,
+        "version": part.version,
+        "tls_version": part.tls_version,
+    }
+
+
+UNBELIEVABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What ``json.loads``, ``parse`` and ``parse_wanted`` raise where nothing sensible is said."""
+
+
+def parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
+    """Return what an ``entry`` says of the file at ``path``, which has ``size`` bytes.
+
+    It need not be trusted: no more can be wrong than the places of probes of TLS libraries in this
+    file. Raises one of ``UNBELIEVABLE``.
+    """
+    unprobed = tuple(map(_parse_unprobed, entry["unprobed"]))
+    debug_file = _text_or_none(entry["debug_file"])
+    if "refusal" in entry:
+        reason, remedy = _text(entry["refusal"]), _text(entry["remedy"])
+        return Refusal(reason, bool(entry["is_tls"]), remedy, unprobed, debug_file)
+    parts = tuple(_parse_part(each, size) for each in entry["parts"])
+    if not parts:
+        raise ValueError
+    return Attachment(
+        path=path,
+        build_id=_text_or_none(entry["build_id"]),
+        parts=parts,
+        left_out=tuple(_text(each) for each in entry["left_out"]),
+        debug_file=debug_file,
+        unprobed=unprobed,
+    )
+
+
+def _parse_unprobed(fields: list[Any]) -> Unprobed:
+    library, name, version, reason, remedy = fields
+    return Unprobed(
+        _text(library), _text(name), _text_or_none(version), _text(reason), _text(remedy)
+    )
+
+
+def _parse_tried(basis: list[Any]) -> Tried:
+    wanted, files = basis
+    return Tried(parse_wanted(wanted), tuple(tuple(map(_whole_number, each)) for each in files))
+
+
+def parse_wanted(wanted: list[Any] | None) -> WantedDebugFile | None:
+    """Return which debug file is wanted; raises one of ``UNBELIEVABLE``."""
+    if wanted is None:
+        return None
+    build_id, name = wanted
+    return WantedDebugFile(_text_or_none(build_id), _text_or_none(name))
+
+
+def _parse_part(entry: dict[str, Any], size: int) -> Part:
+    library = _text(entry["library"])
+    programs = _programs(library)
+    probes = []
+    for program, offset, is_return, cost, convention in entry["probes"]:
+        if program not in programs or program is None or not isinstance(is_return, bool):
+            raise ValueError
+        place = _number(offset, size)
+        where = _number(convention, 1 << conventions.BITS)
+        probes.append(Probe(program, place, is_return, Cost(cost), where))
+    if not probes:
+        raise ValueError
+    if library != rustls_fitting.LIBRARY:
+        return Part(library, tuple(probes), _parse_layout(entry["layout"]))
+    major, minor = map(int, _text(entry["version"]).split("."))
+    tls_version = entry["tls_version"]
+    return rustls_fitting.make_part(
+        (major, minor), None if tls_version is None else _number(tls_version, 1 << 16), probes
+    )
+
+
+def _programs(library: str) -> set[str | None]:
+    """Return the BPF programs that a library's probes can be of."""
+    if library == rustls_fitting.LIBRARY:
+        return {each for method in METHODS.values() for each in (method.enter, method.leave)}
+    plan = {each.library: each for each in PLANS}[library]
+    rows = [row for group in plan.required for each in group for row in each]
+    return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
+
+
+def _parse_layout(fields: list[Any]) -> SslLayout:
+    return SslLayout(
+        **{
+            name: None if value is None else _number(value, _LARGEST_FIELD)
+            for name, value in zip(SslLayout._fields, fields, strict=True)
+        }
+    )
+
+
+def _number(value: Any, limit: int) -> int:
+    number = _whole_number(value)
+    if not 0 <= number < limit:
+        raise ValueError
+    return number
+
+
+def _whole_number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _MOST_TEXT_LETTERS:
+        raise ValueError
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _prune(place: Path) -> None:
+    names = os.listdir(place)  # noqa: PTH208 - a tenth of the time of a path for each
+    if len(names) >= _MOST_ENTRIES:
+        entries = sorted(map(place.joinpath, names), key=lambda each: each.stat().st_mtime)
+        for each in entries[: _MOST_ENTRIES // 4]:
+            each.unlink(missing_ok=True)

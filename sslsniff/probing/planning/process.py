@@ -1,0 +1,172 @@
+"""The process that workers are forked from.
+
+It is forked itself before any thread is started and before a byte of traffic is read. It waits,
+then imports what workers need and gives up every right; it never looks into a file.
+
+Its orders come on a socket, one a message, and nothing is answered: prepare; start a worker, with
+its number, its limit in seconds of CPU or 0, and its end of a socket; stop the worker of a number.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+from pathlib import Path
+from typing import NoReturn
+
+from sslsniff.kernel import privileges
+
+LARGEST_MESSAGE_BYTES = 64 << 10
+"""Of what is asked of workers, and of what they answer."""
+
+_ORDER = struct.Struct("<cII")
+_PREPARE, _START, _STOP = b"p", b"s", b"k"
+_PAUSE_S = 0.5  # a command that begins, or sslsniff if it ends at once, has the processors first
+_MOST_OUT_OF_MEMORY = (
+    b"1000"  # proc(5), oom_score_adj: the first to be killed where memory is short
+)
+
+
+class PlanningProcess:
+    """The running process, and this one's end of the socket to it."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._workers = 0
+        ours = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run(theirs.detach(), ours)
+        theirs.close()
+
+    def prepare(self) -> None:
+        """Let it import what workers need and give up its rights, when there is time."""
+        self._send(_PREPARE)
+
+    def start_worker(self, cpu_s: int) -> tuple[int, socket.socket]:
+        """Return the number of a new worker, and a socket to it: see ``worker``.
+
+        It may use ``cpu_s`` seconds of CPU; 0: so many for each file.
+        """
+        self._workers += 1
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._send(_START, self._workers, cpu_s, theirs.fileno())
+        return self._workers, ours
+
+    def stop_worker(self, number: int) -> None:
+        """End a worker, if it did not end by itself. To be called for each, once."""
+        self._send(_STOP, number)
+
+    def close(self) -> None:
+        """End it, and all workers."""
+        if self._orders.fileno() < 0:
+            return
+        self._orders.close()
+        # Under sudo this process may not, by now; the other notices by itself.
+        with contextlib.suppress(PermissionError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def _send(self, kind: bytes, number: int = 0, value: int = 0, *files: int) -> None:
+        # Where the process is gone the worker's socket says so.
+        with contextlib.suppress(OSError):
+            socket.send_fds(self._orders, [_ORDER.pack(kind, number, value)], files)
+
+
+def _run(orders: int, parent: int) -> NoReturn:
+    """Be that process, in the child of a fork."""
+    try:
+        os.setsid()  # Ctrl-C is for sslsniff only
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGQUIT,
+            signal.SIGUSR1,
+        ):
+            signal.signal(number, signal.SIG_DFL)
+        os.closerange(0, orders)
+        os.closerange(orders + 1, 1 << 30)
+        for _ in range(3):
+            os.open(os.devnull, os.O_RDWR)
+        privileges.end_with(parent)
+        _Forker(socket.socket(fileno=orders), parent).serve()
+    finally:
+        os._exit(0)
+
+
+class _Forker:
+    """Carries out orders."""
+
+    def __init__(self, orders: socket.socket, parent: int) -> None:
+        self._orders = orders
+        self._parent = parent
+        self._pids: dict[int, int] = {}
+        self._dying: set[int] = set()
+        self._is_prepared = False
+
+    def serve(self) -> None:
+        is_to_prepare = False
+        while True:
+            pause_s = _PAUSE_S if is_to_prepare or self._dying else None
+            if not select.select([self._orders], [], [], pause_s)[0]:
+                if is_to_prepare:
+                    self._prepare()
+                is_to_prepare = False
+                self._reap()
+                continue
+            order, files, _, _ = socket.recv_fds(self._orders, _ORDER.size, 1)
+            if not order:
+                return  # sslsniff has ended, and workers end with this process
+            kind, number, value = _ORDER.unpack(order)
+            if kind == _PREPARE:
+                is_to_prepare = True
+            elif kind == _STOP:
+                self._stop(number)
+            else:
+                self._prepare()
+                self._start(number, value, files[0])
+
+    def _prepare(self) -> None:
+        if self._is_prepared:
+            return
+        from sslsniff.probing.planning import worker
+
+        worker.import_all()
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_bytes(_MOST_OUT_OF_MEMORY)
+        privileges.renounce()
+        privileges.end_with(self._parent)
+        gc.collect()
+        gc.freeze()  # what is here by now stays shared with workers
+        self._is_prepared = True
+
+    def _start(self, number: int, cpu_s: int, file: int) -> None:
+        ours = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(file)
+            return
+        if pid:
+            self._pids[number] = pid
+            os.close(file)
+            return
+        from sslsniff.probing.planning import worker
+
+        self._orders.close()
+        worker.run(socket.socket(fileno=file), ours, cpu_s)
+
+    def _stop(self, number: int) -> None:
+        pid = self._pids.pop(number, None)
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            # Not waited for: it may be in the middle of a read of a disk that does not answer.
+            self._dying.add(pid)
+
+    def _reap(self) -> None:
+        self._dying = {each for each in self._dying if os.waitpid(each, os.WNOHANG) == (0, 0)}

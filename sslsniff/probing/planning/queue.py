@@ -1,0 +1,200 @@
+"""Files that wait for a worker, and the worker that they wait for."""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from sslsniff.elf.debug_files import Offer, open_offers
+from sslsniff.elf.elf_file import WantedDebugFile
+from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES, PlanningProcess
+from sslsniff.probing.probe_set import ReturnStyle
+
+_MOST_SECONDS = 60.0
+"""By the clock: so long may a disk not answer."""
+
+_MOST_AHEAD = 32
+_MOST_IDLE_S = 2.0
+"""So long a shared worker waits for more: a program that begins maps one file after another."""
+
+
+class Job:
+    """A file to plan: the path it is known by, its open descriptor, and what fstat says of it.
+
+    ``offers`` are open files that may be its debug file.
+    """
+
+    def __init__(self, path: str, file: int, status: os.stat_result, style: ReturnStyle) -> None:
+        self.path = path
+        self.file = file
+        self.status = status
+        self.style = style
+        self.offers: list[Offer] = []
+        self._has_looked = False
+        self._opened = contextlib.ExitStack()
+
+    def look_for_debug_files(self, wanted: WantedDebugFile | None) -> bool:
+        """Open what may be the debug file, if it is ``wanted``; say whether any came by that."""
+        if wanted is None or self._has_looked:
+            return False
+        self._has_looked = True
+        self.offers = open_offers(self.path, self.status.st_uid, wanted, self._opened)
+        return bool(self.offers)
+
+    def close_debug_files(self) -> None:
+        """Close all but the file itself."""
+        self._opened.close()
+
+    def close(self) -> None:
+        """Close all."""
+        self._opened.close()
+        os.close(self.file)
+
+
+class _Worker:
+    """A running worker: its number, the socket to it, the jobs that it has.
+
+    ``deadline_s`` is when the first of them should be done with, or where there are none, more
+    should have come, on the monotonic clock.
+    """
+
+    def __init__(self, number: int, asked: socket.socket) -> None:
+        self.number = number
+        self.socket = asked
+        self.jobs: deque[Job] = deque()
+        self.allow_more_time()
+
+    def allow_more_time(self) -> None:
+        """Let the next job begin, or the wait for one."""
+        most_s = _MOST_SECONDS if self.jobs else _MOST_IDLE_S
+        self.deadline_s = time.monotonic() + most_s
+
+
+class Queue:
+    """A queue of jobs with ``cpu_s`` seconds of CPU for each; ``ready`` wakes for its answers.
+
+    ``shares_worker``: one worker looks into many files, as long as there are more. Else each
+    file has its own, so that none can do harm to what is found out about another.
+    """
+
+    def __init__(
+        self,
+        process: PlanningProcess,
+        ready: select.epoll,
+        cpu_s: int,
+        *,
+        shares_worker: bool = False,
+    ) -> None:
+        self.cpu_s = cpu_s
+        self._process = process
+        self._ready = ready
+        self._shares_worker = shares_worker
+        self._waiting: deque[Job] = deque()
+        self._worker: _Worker | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) + (len(self._worker.jobs) if self._worker else 0)
+
+    def add(self, job: Job, *, is_urgent: bool) -> None:
+        """Let a job wait, ahead of those that are not urgent."""
+        if is_urgent:
+            self._waiting.appendleft(job)
+        else:
+            self._waiting.append(job)
+        self._send()
+
+    def answers(self) -> Iterator[tuple[Job, dict[str, Any] | None]]:
+        """Yield what is there: jobs that are over, and the answers, None where the worker died."""
+        self._end_idle()
+        while (worker := self._worker) is not None and worker.jobs:
+            try:
+                answer = worker.socket.recv(LARGEST_MESSAGE_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if time.monotonic() < worker.deadline_s:
+                    return
+                answer = b""
+            except OSError:
+                answer = b""
+            job = worker.jobs.popleft()
+            if not answer or not self._shares_worker:
+                self._end_worker()
+            self._send()
+            worker.allow_more_time()
+            yield job, _parsed(answer)
+
+    def _end_idle(self) -> None:
+        """End a worker that nothing was there for in a while, or that has ended without."""
+        worker = self._worker
+        if worker is None or worker.jobs:
+            return
+        try:
+            worker.socket.recv(1, socket.MSG_DONTWAIT)
+            is_over = True
+        except BlockingIOError:
+            is_over = time.monotonic() >= worker.deadline_s
+        except OSError:
+            is_over = True
+        if is_over:
+            self._end_worker()
+
+    def close(self) -> None:
+        """End the worker, and forget what waits."""
+        self._end_worker()
+        while self._waiting:
+            self._waiting.popleft().close()
+
+    def _send(self) -> None:
+        """Let the worker have what it has room for."""
+        while self._waiting and self._room():
+            worker = self._worker or self._start_worker()
+            job = self._waiting.popleft()
+            request = {
+                "path": job.path,
+                "style": job.style.value,
+                "cpu_s": self.cpu_s,
+                "debug": [each.path for each in job.offers],
+            }
+            files = [job.file, *(each.file for each in job.offers)]
+            try:
+                socket.send_fds(
+                    worker.socket, [json.dumps(request).encode()], files, socket.MSG_DONTWAIT
+                )
+            except BlockingIOError:
+                self._waiting.appendleft(job)
+                return
+            except OSError:
+                pass  # it died: there will be no answer
+            worker.jobs.append(job)
+            if len(worker.jobs) == 1:
+                worker.allow_more_time()
+
+    def _room(self) -> bool:
+        has = len(self._worker.jobs) if self._worker else 0
+        return has < (_MOST_AHEAD if self._shares_worker else 1)
+
+    def _start_worker(self) -> _Worker:
+        cpu_s = 0 if self._shares_worker else self.cpu_s
+        number, asked = self._process.start_worker(cpu_s)
+        self._ready.register(asked, select.EPOLLIN)
+        self._worker = _Worker(number, asked)
+        return self._worker
+
+    def _end_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.socket.close()
+            self._process.stop_worker(worker.number)
+            self._waiting.extendleft(reversed(worker.jobs))
+
+
+def _parsed(answer: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(answer)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None

@@ -1,0 +1,113 @@
+"""What looks into files: a process that has no rights, can open nothing, and is limited.
+
+It is forked from a process that is prepared for it (``process``). A request is one message on its
+socket, with the file's descriptor and those of files that may be its debug file:
+``{"path": ..., "style": ..., "cpu_s": ..., "debug": [path, ...]}``. So is an answer: either a plan
+as ``plan_cache`` keeps it, ``{"plan": ..., "wanted": [build id, name] or null}``, or why there is
+none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. Who asks believes no answer
+more than an entry of the cache: a hostile file may have taken over who gave it.
+"""
+
+import json
+import os
+import resource
+import socket
+from typing import Any, NoReturn
+
+from sslsniff.elf import demangling
+from sslsniff.elf.elf_file import Elf
+from sslsniff.errors import ElfError
+from sslsniff.kernel import privileges, resource_limits, seccomp
+from sslsniff.kernel.resource_limits import OverTimeError
+from sslsniff.machine_code.instructions import disassemble
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES
+from sslsniff.probing.probe_set import ReturnStyle
+
+MOST_MEMORY_BYTES = 512 << 20
+"""Address space of a worker."""
+
+_MOST_DEBUG_FILES = 4
+_MOST_OPEN_FILES = 16
+_NICE_FROM_S = 2  # who is slow should not be in the way of others
+_NICE = 10
+
+
+def import_all() -> None:
+    """Import what a worker needs: it can open nothing."""
+    import sslsniff.machine_code.call_chains
+    import sslsniff.machine_code.probe_pairs  # noqa: F401
+
+    disassemble(b"\xc3", 0)  # imports capstone
+    demangling.demangle("_R")
+
+
+def run(asked: socket.socket, parent: int, cpu_s: int) -> NoReturn:
+    """Answer requests until there are no more; be a worker, in the child of a fork.
+
+    ``cpu_s`` is the limit in seconds of CPU; 0: so many as each request says.
+    """
+    try:
+        resource_limits.raise_when_over_time()
+        _confine(parent, cpu_s)
+        _serve(asked, has_limit_each=not cpu_s)
+    finally:
+        os._exit(0)
+
+
+def _confine(parent: int, cpu_s: int) -> None:
+    privileges.end_with(parent)
+    most_of = {
+        resource.RLIMIT_AS: MOST_MEMORY_BYTES,
+        resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, most in most_of.items():
+        resource_limits.lower(kind, most, most)
+    if cpu_s:  # at the first SIGXCPU comes, at the second SIGKILL
+        resource_limits.lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
+    if cpu_s >= _NICE_FROM_S:
+        os.nice(_NICE)
+    seccomp.allow_only_computing()
+
+
+def _serve(asked: socket.socket, *, has_limit_each: bool) -> None:
+    while True:
+        message, files, _, _ = socket.recv_fds(asked, LARGEST_MESSAGE_BYTES, 1 + _MOST_DEBUG_FILES)
+        if not message:
+            return
+        request = json.loads(message)
+        if has_limit_each:
+            resource_limits.allow_cpu(request["cpu_s"])
+        answer = json.dumps(_answer(request, files), separators=(",", ":")).encode()
+        if len(answer) > LARGEST_MESSAGE_BYTES:
+            answer = b'{"failed":"a plan of more than 64 KB"}'
+        asked.send(answer)
+        for each in files:
+            os.close(each)
+
+
+def _answer(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
+    try:
+        return _plan(request, files)
+    except OverTimeError:
+        return {"over": f"{request['cpu_s']} s of CPU"}
+    except MemoryError:
+        return {"over": f"{MOST_MEMORY_BYTES >> 20} MB of memory"}
+    except Exception as error:  # whatever a damaged file can lead to
+        return {"failed": type(error).__name__}
+
+
+def _plan(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
+    file, *debug_files = files
+    wanted = None
+    try:
+        with Elf(request["path"], file) as elf:
+            elf.offered = list(zip(request["debug"], debug_files, strict=True))
+            found = make_attachment(elf, ReturnStyle(request["style"]))
+            wanted = elf.wanted
+    except ElfError as error:
+        found = Refusal(error.fact, remedy=error.remedy)
+    return {"plan": plan_cache.entry(found), "wanted": wanted}

@@ -1,0 +1,131 @@
+"""OpenSSL 1.0.2 to 4.0, and BoringSSL, which has its interface.
+
+``SSL_read`` and ``SSL_read_ex`` both call ``ssl_read_internal(ssl, buffer, size, size_t *count)``
+(ssl/ssl_lib.c since 1.1.1), so one place sees all reads; likewise for writes. Since 3.3, which
+brought ``SSL_write_ex2``, ``ssl_write_internal`` has the flags before the count. A compiler may
+have put the internal function into its callers (Node.js): then these are probed. They call what the
+object's table of methods has, such as ``ssl3_read``, which calls on: where these have cheap places,
+they are probed instead. Else ``SSL_read`` and ``SSL_write`` may still have cheap places: then they
+are probed there, and the other calls of the internal function, rarer as a rule, where it is called
+(in ``SSL_read_ex`` and the BIO that ``BIO_f_ssl`` makes).
+``SSL_write_ex`` calls ``SSL_write_ex2``, ``SSL_read_early_data`` and ``SSL_write_early_data`` call
+``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler did the same there. (In LibreSSL
+``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` shows bytes that a read shows again and is not
+probed.
+"""
+
+from sslsniff.machine_code.conventions import Signature
+from sslsniff.probing.plans.rows import At, Passing, Plan, Row
+
+_OBJECT = ("rdi",)
+_PLAIN = ("rdi", "rsi")
+_COUNTED = ("rdi", "rsi", "rcx")
+_FLAGGED = ("rdi", "rsi", "r8")
+_HANDED_ON = ("rdi", "rsi", "rdx", "rcx")
+
+_CALLED_PLAIN = Signature("rdi", "rsi")
+_CALLED_COUNTED = Signature("rdi", "rsi", "rcx")
+_CALLED_FLAGGED = Signature("rdi", "rsi", "r8")
+
+_READ_INNER = Row(
+    function="SSL_read",
+    enter="c_call_enter",
+    leave="c_return",
+    at=At.INNER,
+    outer=(("SSL_read", _CALLED_PLAIN), ("SSL_read_ex", _CALLED_COUNTED)),
+    others=(("SSL_peek", _CALLED_PLAIN), ("SSL_peek_ex", _CALLED_COUNTED)),
+)
+_READ_INTERNAL = Row(
+    function=(Passing("SSL_read_ex", _HANDED_ON), Passing("SSL_read")),
+    enter="c_read_enter",
+    leave="c_return",
+    registers=_COUNTED,
+)
+_READ_PLAIN = Row("SSL_read", "c_read_plain_enter", "c_return", _PLAIN)
+_READ_SPAN = (_READ_PLAIN._replace(at=At.SPAN), _READ_INTERNAL._replace(at=At.CALLS))
+_READ_ALONE = _READ_PLAIN._replace(unless="SSL_read_ex")
+_READ_EX = Row("SSL_read_ex", "c_read_enter", "c_return", _COUNTED, through=())
+
+_WRITE_INNER = Row(
+    function="SSL_write",
+    enter="c_call_enter",
+    leave="c_return",
+    at=At.INNER,
+    outer=(
+        ("SSL_write", _CALLED_PLAIN),
+        ("SSL_write_ex", _CALLED_COUNTED),
+        ("SSL_write_ex2", _CALLED_FLAGGED),
+    ),
+    writes=True,
+)
+_WRITE_INTERNAL_FLAGS = Row(
+    function=(Passing("SSL_write_ex2", (*_HANDED_ON, "r8")), Passing("SSL_write")),
+    enter="c_write_flags_enter",
+    leave="c_return",
+    registers=_FLAGGED,
+)
+_WRITE_INTERNAL = Row(
+    function=(Passing("SSL_write_ex", _HANDED_ON), Passing("SSL_write")),
+    enter="c_write_enter",
+    leave="c_return",
+    registers=_COUNTED,
+    unless="SSL_write_ex2",
+)
+_WRITE_PLAIN = Row("SSL_write", "c_write_plain_enter", "c_return", _PLAIN)
+_WRITE_SPAN_FLAGS = (
+    _WRITE_PLAIN._replace(at=At.SPAN),
+    _WRITE_INTERNAL_FLAGS._replace(at=At.CALLS),
+)
+_WRITE_SPAN = (_WRITE_PLAIN._replace(at=At.SPAN), _WRITE_INTERNAL._replace(at=At.CALLS))
+_WRITE_ALONE = _WRITE_PLAIN._replace(unless="SSL_write_ex")
+_WRITE_EX = Row("SSL_write_ex", "c_write_enter", "c_return", _COUNTED, through=())
+_WRITE_EX2 = Row("SSL_write_ex2", "c_write_flags_enter", "c_return", _FLAGGED, through=())
+
+_EARLY_DATA = (
+    _READ_EX._replace(function="SSL_read_early_data", through=("SSL_read_ex",)),
+    _WRITE_EX._replace(function="SSL_write_early_data", through=("SSL_write_ex", "SSL_write_ex2")),
+)
+_LIFE = (
+    Row("SSL_free", "openssl_free_enter", registers=_OBJECT),
+    Row("SSL_clear", "openssl_clear_enter", registers=_OBJECT),
+    Row("SSL_shutdown", "openssl_shutdown_enter", registers=_OBJECT),
+)
+
+OPENSSL = Plan(
+    library="openssl",
+    symbols=("SSL_read", "SSL_write", "SSL_new"),
+    marks=(),
+    file_names=("libssl.so", "libssl-"),
+    required=(
+        ((_READ_INNER,), (_READ_INTERNAL,), _READ_SPAN, (_READ_PLAIN, _READ_EX), (_READ_ALONE,)),
+        (
+            (_WRITE_INNER,),
+            (_WRITE_INTERNAL_FLAGS,),
+            _WRITE_SPAN_FLAGS,
+            (_WRITE_INTERNAL,),
+            _WRITE_SPAN,
+            (_WRITE_PLAIN, _WRITE_EX2, _WRITE_EX),
+            (_WRITE_PLAIN, _WRITE_EX._replace(unless="SSL_write_ex2")),
+            (_WRITE_ALONE,),
+        ),
+    ),
+    optional=(
+        *_EARLY_DATA,
+        *_LIFE,
+        Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
+    ),
+)
+# It has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear before
+# a handshake.
+BORINGSSL = Plan(
+    library="boringssl",
+    symbols=OPENSSL.symbols,
+    marks=(
+        "SSL_CTX_set_grease_enabled",
+        "SSL_get_peer_signature_algorithm",
+        "SSL_get0_peer_verify_algorithms",
+    ),
+    file_names=OPENSSL.file_names,
+    required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
+    optional=(Row("SSL_new", leave="openssl_new_return"), *_LIFE),
+)

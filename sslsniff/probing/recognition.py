@@ -1,0 +1,73 @@
+"""Which TLS libraries a file has that are not probed: named, so that nobody takes it for silence.
+
+By what the file exports: ten microseconds a library. Then by texts that only the library has, for
+one that is linked in: half a millisecond for each megabyte of read-only data.
+"""
+
+from collections.abc import Collection, Iterable
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.mapped_file import Region
+from sslsniff.probing import go_programs
+from sslsniff.probing.plans.unprobed import FAMILY, GO, KINDS, Kind
+from sslsniff.probing.probe_set import Unprobed
+from sslsniff.probing.rustls.versions import MENTION
+
+_LEAST_CODE_BYTES = 64 << 10
+"""The smallest TLS client of Mbed TLS has more."""
+
+_LONGEST_VERSION_BYTES = 128
+_TEXTS = frozenset(kind.texts[0] for kind in (*KINDS, *FAMILY) if kind.texts)
+
+
+def first_texts(elf: Elf) -> frozenset[bytes]:
+    """Return which first text of a kind, or the mention of rustls, a file's read-only data has.
+
+    So the data is read once where there are none. Raises ``ElfError`` if the file is damaged.
+    """
+    wanted = {MENTION} if elf.code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
+    found: set[bytes] = set()
+    for _, piece in elf.section_region(".rodata").pieces(max(map(len, wanted)) - 1):
+        found.update(text for text in wanted - found if text in piece)
+    return frozenset(found)
+
+
+def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[Unprobed]:
+    """Return the TLS libraries in a file that have no probes; raises ``ElfError`` if damaged.
+
+    ``texts`` are its ``first_texts``. ``has_family`` says that its OpenSSL or BoringSSL is known
+    already.
+    """
+    strings = elf.section_region(".rodata")
+    kinds = KINDS if has_family else (*KINDS, *FAMILY)
+    rows = [
+        _row(kind, _version(kind, strings))
+        for kind in kinds
+        if _exports(elf, kind) or _has_texts(strings, texts, kind)
+    ]
+    if go_programs.has_crypto_tls(elf):
+        rows.append(_row(GO, go_programs.release(elf)))
+    return rows
+
+
+def _exports(elf: Elf, kind: Kind) -> bool:
+    return bool(kind.exports) and all(map(elf.exports, kind.exports))
+
+
+def _has_texts(strings: Region, texts: Collection[bytes], kind: Kind) -> bool:
+    if not kind.texts or kind.texts[0] not in texts:
+        return False
+    is_other = kind.unless is not None and kind.unless in strings
+    return not is_other and all(text in strings for text in kind.texts[1:])
+
+
+def _version(kind: Kind, strings: Region) -> str | None:
+    if kind.version is None:
+        return None
+    pieces: Iterable[bytes] = (piece for _, piece in strings.pieces(_LONGEST_VERSION_BYTES))
+    found = next(filter(None, map(kind.version.search, pieces)), None)
+    return found[1].decode() if found else None
+
+
+def _row(kind: Kind, version: str | None) -> Unprobed:
+    return Unprobed(kind.library, kind.name, version, kind.reason, kind.remedy)

@@ -1,0 +1,118 @@
+"""Where plaintext passes in a Rust program that uses rustls.
+
+Its reads and writes are generic and inlined away, but not the methods of its ciphers, which it
+calls through vtables: ``<... as MessageEncrypter>::encrypt`` and
+``<... as MessageDecrypter>::decrypt``. They are found by symbols, those of a separate debug file
+included, and without any by their vtables.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sslsniff.elf import debug_files
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.errors import ElfError
+from sslsniff.probing.rustls.methods import Found, Method, Proof, Refused, Search, Version
+from sslsniff.probing.rustls.named import Named, find_named
+from sslsniff.probing.rustls.shaped import VERSIONS, find_shaped
+from sslsniff.probing.rustls.versions import find_releases, is_mentioned, version_of, versions_with
+
+__all__ = ["Found", "Method", "Proof", "Refused", "Search", "Version", "find_rustls"]
+
+_WITH_RECEIVED = (0, 23)
+_TLS_NAMES = {0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
+
+
+def find_rustls(elf: Elf) -> Search:
+    """Return where plaintext passes in a file; nothing of one without rustls.
+
+    A function about which there is a doubt is left out, and the reason told. Symbols are looked for
+    in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
+    """
+    strings = elf.section_region(".rodata")
+    if not is_mentioned(strings):
+        return Search()
+    releases = find_releases(strings)
+    named = list(find_named(elf))
+    if releases and not named and _add_debug_file(elf):
+        named = list(find_named(elf))
+    if named:
+        return _checked(elf, _from_names(elf, named, releases), releases)
+    return _without_names(elf, releases)
+
+
+def _add_debug_file(elf: Elf) -> bool:
+    """Add the symbols of the file's debug file; returns whether it has one that was not there."""
+    if elf.debug_file is None and (found := debug_files.find(elf)) is not None:
+        elf.add_symbols(found.symbols, found.path)
+        return True
+    return False
+
+
+def _from_names(elf: Elf, named: list[Named], releases: tuple[str, ...]) -> Iterator[Found]:
+    proof = Proof.DEBUG_FILE if elf.debug_file else Proof.SYMBOL
+    for method, name, module, tls_version, (address, size) in named:
+        versions = versions_with(module, releases)
+        version = versions.pop() if len(versions) == 1 else None
+        if method is not Method.RECEIVED or version == _WITH_RECEIVED:
+            yield Found(method, address, size, name, version, tls_version, proof)
+
+
+def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
+    shaped = find_shaped(elf)
+    versions = {*map(version_of, releases)}
+    known = versions & VERSIONS
+    if not releases:
+        reason = "its ciphers have no symbols, and no source paths tell its release"
+        return Search(refused=(Refused(None, reason),) if shaped else ())
+    reasons = {
+        release: _no_shape(version_of(release), known, found_any=bool(shaped))
+        for release in releases
+    }
+    refused = [
+        Refused(release, f"its ciphers have no symbols, and {why}")
+        for release, why in reasons.items()
+        if why
+    ]
+    found = [
+        Found(method, *function, _described(method, tls_version), version, tls_version, Proof.SHAPE)
+        for version in known
+        for method, tls_version, function in shaped
+        if len(known) == 1
+    ]
+    return _checked(elf, found, releases, refused)
+
+
+def _no_shape(version: Version, known: set[Version], *, found_any: bool) -> str | None:
+    """Return why nothing of a version is found in a file that has these ``known`` ones."""
+    if version not in known:
+        able = ", ".join(f"{major}.{minor}" for major, minor in sorted(VERSIONS))
+        return f"only those of {able} are found without"
+    if len(known) > 1:
+        return "without them they cannot be told from another release's"
+    return None if found_any else "nothing in the file looks like them"
+
+
+def _described(method: Method, tls_version: int) -> str:
+    return f"{method.value} of a cipher for {_TLS_NAMES[tls_version]}, known by its vtable"
+
+
+def _checked(
+    elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refused: Iterable[Refused] = ()
+) -> Search:
+    """Return what was found, without that about which there is a doubt."""
+    doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
+    left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
+    kept = tuple(each for each, doubt in doubts.items() if doubt is None)
+    return Search(kept, releases, tuple(refused), tuple(left_out))
+
+
+def _doubt(elf: Elf, function: Function) -> str | None:
+    """Return why a function should not be probed."""
+    if not function.size:
+        return "its length is unknown"
+    try:
+        elf.code(function)
+    except ElfError:
+        return "it is outside of the file's code"
+    return None

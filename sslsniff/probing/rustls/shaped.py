@@ -1,0 +1,148 @@
+"""The methods of rustls in a file without symbols: by their vtables, and what they do.
+
+A vtable is the address of the drop function or 0, the size, the alignment, then the methods. What
+an encrypter's has is known since rustls 0.22, and no less of what else must be there:
+
+- its second method, ``encrypted_payload_len(&self, payload_len)``, returns its argument plus what
+  the cipher adds, a constant. It is one ``lea`` and a return. By this the vtables are found;
+- the vtable of the decrypter, with one method, stands beside it;
+- ``decrypt``, or a function that it calls, compares a length with the most that a record may hold:
+  in TLS 1.2 2^14 bytes, in 1.3 one more for the type (RFC 8446, 5.2 and 5.4).
+"""
+
+import struct
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.mapped_file import places
+from sslsniff.elf.relocations import Pointers, read_pointers
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code.callers import called_slots, callees
+from sslsniff.machine_code.instructions import disassemble
+from sslsniff.probing.rustls.methods import Method
+
+VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
+"""Those of rustls that have this shape."""
+
+# What a record has more than its plaintext: AES-GCM of TLS 1.2 8 bytes of nonce and 16 of tag
+# (RFC 5288), ChaCha20-Poly1305 the tag (RFC 7905), TLS 1.3 the type and the tag.
+_TLS_OF_OVERHEAD = {24: 0x0303, 16: 0x0303, 17: 0x0304}
+_TAG_BYTES = 16
+_MOST_PLAIN_BYTES = {0x0303: 1 << 14, 0x0304: (1 << 14) + 1}
+
+_WORD_BYTES = 8
+_HEAD = struct.Struct("<QQQ")
+_LARGEST_BYTES = 1 << 16
+_ALIGNMENTS = frozenset({8, 16, 32, 64})
+# Between the two vtables stand as a rule the 24 bytes of a panic's location, the decrypter's first.
+_DISTANCES = sorted(range(-0x100, 0x100, _WORD_BYTES), key=lambda each: (each > 0, abs(each)))
+
+
+class Shaped(NamedTuple):
+    """A method that is known by its shape."""
+
+    method: Method
+    tls_version: int
+    function: Function
+
+
+def find_shaped(elf: Elf) -> list[Shaped]:
+    """Return the methods in a file that has a rustls of ``VERSIONS``, each once.
+
+    Encrypters without a decrypter, and decrypters without an encrypter are none. Raises
+    ``ElfError``.
+    """
+    lengths = dict(_payload_lengths(elf))
+    if not lengths:
+        return []
+    tables = _Vtables(elf, read_pointers(elf))
+    found: dict[Shaped, None] = {}
+    for encrypter, length in tables.with_second(lengths):
+        tls_version = lengths[length]
+        decrypter = _decrypter_beside(elf, tables, encrypter, tls_version)
+        if decrypter is not None:
+            found[Shaped(Method.ENCRYPT, tls_version, encrypter.method)] = None
+            found[Shaped(Method.DECRYPT, tls_version, decrypter)] = None
+    return list(found)
+
+
+def _payload_lengths(elf: Elf) -> Iterator[tuple[int, int]]:
+    """Yield the functions that may be ``encrypted_payload_len``, each with the TLS version."""
+    for overhead, tls_version in _TLS_OF_OVERHEAD.items():
+        code = bytes((0x48, 0x8D, 0x46, overhead, 0xC3))  # lea overhead(%rsi), %rax; ret
+        for address, data in elf.executable():
+            for place in places(data, code):
+                if elf.function_at(address + place) == (address + place, len(code)):
+                    yield address + place, tls_version
+
+
+def _decrypter_beside(
+    elf: Elf, tables: "_Vtables", encrypter: "_Vtable", tls_version: int
+) -> Function | None:
+    for distance in _DISTANCES:
+        table = tables.at(encrypter.address + distance)
+        if table and table.alignment == encrypter.alignment and table.method != encrypter.method:
+            functions = table.method, *tables.callees(table.method)
+            if any(_compares(elf, each, _MOST_PLAIN_BYTES[tls_version]) for each in functions):
+                return table.method
+    return None
+
+
+def _compares(elf: Elf, function: Function, limit: int) -> bool:
+    """Say whether a function asks if a length is over ``limit``, with the tag or without."""
+    code = elf.code(function)
+    limits = [limit + tag + more for tag in (0, _TAG_BYTES) for more in (0, 1)]
+    if not any(struct.pack("<I", each) in code for each in limits):  # a hundred times as fast
+        return False
+    wanted = tuple(f", {each:#x}" for each in limits)
+    return any(
+        each.mnemonic == "cmp" and each.op_str.endswith(wanted)
+        for each in disassemble(code, function.address)
+    )
+
+
+class _Vtable(NamedTuple):
+    address: int
+    alignment: int
+    method: Function
+    """The first."""
+
+
+class _Vtables:
+    """The vtables of a file, among its ``pointers``."""
+
+    def __init__(self, elf: Elf, pointers: Pointers) -> None:
+        self._elf = elf
+        self._pointers = pointers
+
+    def with_second(self, methods: Container[int]) -> Iterator[tuple[_Vtable, int]]:
+        """Yield the vtables whose second method is one of these, each with that."""
+        for slot, address in self._pointers.to(methods):
+            table = self.at(slot - _WORD_BYTES - _HEAD.size)
+            if table is not None:
+                yield table, address
+
+    def callees(self, function: Function) -> Iterator[Function]:
+        """Yield the functions of the file that a function calls, also through a pointer."""
+        code, address = self._elf.code(function), function.address
+        through = {self._pointers.at(each) for each in called_slots(code, address)}
+        for callee in callees(code, address) | through:
+            found = None if callee is None else self._elf.function_at(callee)
+            if found is not None:
+                yield found
+
+    def at(self, address: int) -> _Vtable | None:
+        """Return the vtable at ``address``; None if there is none with a method."""
+        drop, *numbers, method = (
+            self._pointers.at(address + each) for each in range(0, _HEAD.size + 1, _WORD_BYTES)
+        )
+        head = self._elf.data(address, _HEAD.size)
+        function = None if method is None else self._elf.function_at(method)
+        if head is None or function is None or numbers != [None, None]:
+            return None
+        no_drop, size, alignment = _HEAD.unpack(head)
+        if alignment not in _ALIGNMENTS or size % alignment or not 0 < size < _LARGEST_BYTES:
+            return None
+        has_drop = not no_drop if drop is None else self._elf.function_at(drop) is not None
+        return _Vtable(address, alignment, function) if has_drop else None

@@ -1,0 +1,249 @@
+"""Where the library's SSL object keeps what we want to know: read off its own accessors.
+
+Offsets differ between releases and builds. Instead of a table of releases, the accessor
+functions say them: ``SSL_is_server`` loads the field ``server``, and so on. Their few instructions
+are followed over all ways with symbolic values; what is not proven stays None, never guessed.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.instructions import disassemble, whole_register
+
+if TYPE_CHECKING:
+    import capstone
+
+
+class SslLayout(NamedTuple):
+    """Byte offsets; None where unknown. The order is that of ``struct layout`` in bpf/maps.bpf.h.
+
+    ``is_typed`` is 1 where the object begins with a type that is 0 for TLS (OpenSSL 3.2 and
+    newer, where an object may be one of QUIC); the other offsets hold for that type.
+    ``alpn_base`` is the place of a pointer to what ``alpn`` and ``alpn_length`` are offsets in;
+    None where that is the object itself. ``sni`` is the place of the server's name; where null
+    stands there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
+    session that was resumed. ``shutdown`` is that of the flags of ``SSL_get_shutdown``.
+    """
+
+    server: int | None = None
+    version: int | None = None
+    alpn_base: int | None = None
+    alpn: int | None = None
+    alpn_length: int | None = None
+    session: int | None = None
+    session_cipher: int | None = None
+    cipher_name: int | None = None
+    references: int | None = None
+    sni: int | None = None
+    sni_base: int | None = None
+    sni_inner: int | None = None
+    shutdown: int | None = None
+    is_typed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """A function's argument, by its number from 0."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What stands in memory at ``base`` + ``offset``."""
+
+    base: "_Argument | _Load"
+    offset: int
+
+
+_Value = _Argument | _Load | None
+"""None: something else, or nothing that could be followed."""
+
+
+@dataclass
+class _Outcomes:
+    """What the ways through a function did."""
+
+    results: set[_Value] = field(default_factory=set)
+    stores: dict[int, set[_Value]] = field(default_factory=dict)
+    """Values stored through an argument, by its number."""
+    tested: set[_Value] = field(default_factory=set)
+    added_to: set[_Value] = field(default_factory=set)
+    """Places that an atomic addition changed."""
+
+
+_ARGUMENTS = ("rdi", "rsi", "rdx")
+_KEPT_OVER_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+_MOST_STEPS = 2000
+_MOST_STEPS_A_WAY = 80
+
+
+def read_layout(elf: Elf) -> SslLayout:
+    """Return the layout of SSL objects of the library in ``elf``."""
+    server = _run(elf, "SSL_is_server")
+    version = _run(elf, "SSL_version")
+    alpn = _run(elf, "SSL_get0_alpn_selected")
+    cipher = _run(elf, "SSL_get_current_cipher")
+    name = _run(elf, "SSL_CIPHER_get_name")
+    free = _run(elf, "SSL_free")
+    shutdown = _run(elf, "SSL_get_shutdown")
+    names = {chain for value in _run(elf, "SSL_get_servername").results if (chain := _chain(value))}
+    own_name = _only({each for each in names if len(each) == 1}) or (None,)
+    inner_name = _only({each for each in names if len(each) == 2}) or (None, None)
+    alpn_field = _field(alpn.stores.get(1, set()))
+    length_field = _field(alpn.stores.get(2, set()))
+    if alpn_field and length_field and alpn_field[:-1] != length_field[:-1]:
+        length_field = None
+    cipher_field = _field(cipher.results)
+    if cipher_field is not None and len(cipher_field) != 2:
+        cipher_field = None
+    return SslLayout(
+        server=_single(_field(server.results)),
+        version=_single(_field(version.results)),
+        alpn_base=alpn_field[0] if alpn_field and len(alpn_field) == 2 else None,
+        alpn=alpn_field[-1] if alpn_field and length_field else None,
+        alpn_length=length_field[-1] if alpn_field and length_field else None,
+        session=cipher_field[0] if cipher_field else None,
+        session_cipher=cipher_field[1] if cipher_field else None,
+        cipher_name=_single(_field(name.results)),
+        # SSL_free may also count down what hangs on the object.
+        references=_single(_field({each for each in free.added_to if _is_own(each)})),
+        sni=own_name[0],
+        sni_base=inner_name[0],
+        sni_inner=inner_name[1],
+        shutdown=_single(_field(shutdown.results)),
+        is_typed=1 if _Load(_Argument(0), 0) in server.tested else None,
+    )
+
+
+def _is_own(value: _Value) -> bool:
+    return isinstance(value, _Load) and value.base == _Argument(0)
+
+
+def _single(offsets: tuple[int, ...] | None) -> int | None:
+    return offsets[0] if offsets and len(offsets) == 1 else None
+
+
+def _field(values: set[_Value]) -> tuple[int, ...] | None:
+    """Return the offsets from the first argument to the one value known; None if unclear.
+
+    A pointer on the way is a value too where a function returns it for being null.
+    """
+    chains = {chain for value in values if (chain := _chain(value))}
+    whole = [
+        chain
+        for chain in chains
+        if not any(other != chain and other[: len(chain)] == chain for other in chains)
+    ]
+    return _only(whole)
+
+
+def _only(chains: Collection[tuple[int, ...]]) -> tuple[int, ...] | None:
+    return next(iter(chains)) if len(chains) == 1 else None
+
+
+def _chain(value: _Value) -> tuple[int, ...] | None:
+    if isinstance(value, _Load):
+        if value.base == _Argument(0):
+            return (value.offset,)
+        base = _chain(value.base)
+        return (*base, value.offset) if base else None
+    return None
+
+
+def _run(elf: Elf, name: str) -> _Outcomes:
+    """Follow the function ``name`` over all its ways."""
+    outcomes = _Outcomes()
+    function = elf.function(name)
+    if function is None:
+        return outcomes
+    code = {each.address: each for each in disassemble(elf.code(function), function.address)}
+    start: dict[str, _Value] = {name: _Argument(index) for index, name in enumerate(_ARGUMENTS)}
+    ways = [(function.address, start, 0)]
+    seen: set[tuple[int, frozenset[tuple[str, _Value]]]] = set()
+    for _ in range(_MOST_STEPS):
+        if not ways:
+            break
+        address, registers, steps = ways.pop()
+        instruction = code.get(address)
+        state = (address, frozenset(registers.items()))
+        if instruction is None or steps > _MOST_STEPS_A_WAY or state in seen:
+            continue
+        seen.add(state)
+        for following in _step(instruction, registers, outcomes):
+            ways.append((following, registers.copy(), steps + 1))
+    return outcomes
+
+
+def _step(
+    instruction: "capstone.CsInsn", registers: dict[str, _Value], outcomes: _Outcomes
+) -> Iterator[int]:
+    """Carry out one instruction on ``registers``; yield where it goes on."""
+    import capstone
+
+    behind = instruction.address + instruction.size
+    if instruction.group(capstone.CS_GRP_RET):
+        outcomes.results.add(registers.get("rax"))
+        return
+    if instruction.group(capstone.CS_GRP_CALL):
+        kept = {name: registers.get(name) for name in _KEPT_OVER_CALLS}
+        registers.clear()
+        registers.update(kept)
+        yield behind
+        return
+    if instruction.group(capstone.CS_GRP_JUMP):
+        if instruction.operands[0].type == capstone.CS_OP_IMM:
+            yield instruction.operands[0].imm
+        if instruction.mnemonic != "jmp":
+            yield behind
+        return
+    _operate(instruction, registers, outcomes)
+    yield behind
+
+
+def _operate(
+    instruction: "capstone.CsInsn", registers: dict[str, _Value], outcomes: _Outcomes
+) -> None:
+    """Carry out an instruction that does not branch."""
+    import capstone
+
+    operands = instruction.operands
+    mnemonic = instruction.mnemonic
+    if mnemonic in ("test", "cmp"):
+        outcomes.tested.update(_value(instruction, each, registers) for each in operands)
+    if mnemonic == "lock xadd":
+        outcomes.added_to.add(_value(instruction, operands[0], registers))
+    if mnemonic == "mov" and operands[0].type == capstone.CS_OP_MEM:
+        base = registers.get(_whole(instruction, operands[0].mem.base))
+        if isinstance(base, _Argument) and operands[0].mem.disp == 0:
+            value = _value(instruction, operands[1], registers)
+            outcomes.stores.setdefault(base.number, set()).add(value)
+    moved = (
+        _value(instruction, operands[1], registers)
+        if mnemonic == "mov" and operands[0].type == capstone.CS_OP_REG
+        else None
+    )
+    _, written = instruction.regs_access()
+    for register in written:
+        registers[_whole(instruction, register)] = None
+    if moved is not None and operands[0].size >= 4:
+        registers[_whole(instruction, operands[0].reg)] = moved
+
+
+def _value(
+    instruction: "capstone.CsInsn", operand: "capstone.x86.X86Op", registers: dict[str, _Value]
+) -> _Value:
+    import capstone
+
+    if operand.type == capstone.CS_OP_REG:
+        return registers.get(_whole(instruction, operand.reg))
+    if operand.type == capstone.CS_OP_MEM and not operand.mem.index and not operand.mem.segment:
+        base = registers.get(_whole(instruction, operand.mem.base))
+        return _Load(base, operand.mem.disp) if base is not None else None
+    return None
+
+
+def _whole(instruction: "capstone.CsInsn", register: int) -> str:
+    return whole_register(instruction.reg_name(register) or "")

@@ -1,0 +1,172 @@
+"""Redaction of an HTTP/1 connection: the decoder tells what the bytes are, slice by slice."""
+
+import re
+
+from sslsniff.decoders.base import Switch
+from sslsniff.decoders.http1 import connection
+from sslsniff.decoders.http1.head import WELL_KNOWN_METHODS
+from sslsniff.decoders.http1.plan import State
+from sslsniff.decoders.http1.reader import Reader
+from sslsniff.decoders.messages import (
+    Aborted,
+    BodyData,
+    Message,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Side,
+    in_pieces,
+)
+from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.rules import Rules, Span
+from sslsniff.redaction.text_run import Run, is_opaque
+
+# A request's first word, if it may have the end of another request's body before the method.
+_UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
+_BODY = {State.FIXED, State.CHUNK_DATA, State.UNTIL_CLOSE}
+
+
+class _Direction:
+    """One side: where the text begins that is not decided, and the body at hand."""
+
+    def __init__(self, tape: Tape, reader: Reader) -> None:
+        self.tape = tape
+        self.reader = reader
+        self.text = tape.end  # bytes of heads and framing from here on wait
+        self.waiting = bytearray()
+        self.body: Run | None = None
+        self.is_cut = tape.is_joined or tape.end > 0
+        """Whether the first bytes may be the end of what was not seen."""
+
+    def give_up(self) -> None:
+        """See ``pending_bytes.Holder``: blank what waits; the decoder gives up by itself."""
+        self.drop(len(self.waiting))
+
+    def drop(self, count: int) -> None:
+        """Blank so many bytes of what waits."""
+        self.tape.blank(self.text, self.text + count)
+        self.let_go(count)
+
+    def let_go(self, count: int) -> None:
+        """Take note that so many bytes of what waits are decided."""
+        del self.waiting[:count]
+        self.text += count
+        if self.waiting:
+            self.tape.holds[self] = self.text
+        else:
+            self.tape.holds.pop(self, None)
+
+
+class Http1:
+    """Blanks on the tapes of both sides, until ``switch`` says that another protocol follows.
+
+    Memory: a head for each side, and the decoder's own.
+    """
+
+    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+        self._rules = rules
+        self._decoder = connection.Http1()
+        self._sides = {side: _Direction(tapes[side], self._decoder.reader(side)) for side in Side}
+
+    @property
+    def switch(self) -> Switch | None:
+        """See ``decoders.http1.Http1``."""
+        return self._decoder.switch
+
+    def feed(self, side: Side, data: bytes, at: int) -> int:
+        """Take the next bytes of ``side``, at ``at`` on its tape; return how many were read.
+
+        What is left behind a switch of protocols belongs to the next one.
+        """
+        one = self._sides[side]
+        pos = 0
+        while pos < len(data) and self.switch is None:
+            before = one.reader.state
+            piece = data[pos : pos + _slice(one.reader, data, pos)]
+            if not one.waiting:
+                one.text = at + pos
+            messages = list(in_pieces(self._decoder.feed(side, piece)))
+            self._heads(messages)
+            body = sum(
+                len(each.data)
+                for each in messages
+                if isinstance(each, BodyData) and each.side is side
+            )
+            pos += len(piece)
+            one.waiting += piece
+            text = max(0, len(one.waiting) - body)  # a body is what comes last in a slice
+            found = bytes(one.waiting[text:])
+            del one.waiting[text:]
+            self._text(one, before)
+            if one.body is not None:
+                one.body.feed(found, at + pos - len(found))
+            self._ends(messages)
+        return pos
+
+    def gap(self, side: Side, missing: int) -> None:
+        """Take note of lost bytes; the rest of the same body is blanked."""
+        one = self._sides[side]
+        one.give_up()
+        if one.body is not None:
+            one.body.give_up()
+        self._ends(list(in_pieces(self._decoder.gap(side, missing))))
+
+    def end(self, side: Side) -> None:
+        """Take the end of a direction."""
+        one = self._sides[side]
+        one.give_up()
+        if one.body is not None:
+            one.body.end()
+        self._decoder.end(side)  # what it holds is free at once, not when its cycle is collected
+
+    def _text(self, one: _Direction, before: State) -> None:
+        """Decide on heads and framing as far as the decoder has."""
+        state = one.reader.state
+        if state is State.TRAILERS:
+            one.let_go(0)
+            return
+        decided = max(0, len(one.waiting) - len(one.reader.held))
+        if State.SCAN in (before, state) or before is State.WAIT:
+            # Out of step, or whose bytes these are is open: in the middle of anything.
+            decided = len(one.waiting) if before is State.WAIT else decided
+            self._rules.blanked.unread_bytes += decided
+            one.drop(decided)
+            return
+        spans = self._rules.find_in_head(one.waiting[:decided])
+        if one.is_cut and one is self._sides[Side.CLIENT]:
+            spans += _unsure_method(one.waiting[:decided])
+        one.is_cut = one.is_cut and not decided
+        self._rules.blanked.secrets += len(spans)
+        for start, stop in spans:
+            one.tape.blank(one.text + start, one.text + stop)
+        one.let_go(decided)
+
+    def _heads(self, messages: list[Message]) -> None:
+        for message in messages:
+            if isinstance(message, RequestHead | ResponseHead):
+                side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
+                one = self._sides[side]
+                one.body = Run(one.tape, self._rules, is_blind=is_opaque(message.headers))
+
+    def _ends(self, messages: list[Message]) -> None:
+        for message in messages:
+            if isinstance(message, MessageEnd | Aborted):
+                one = self._sides[message.side]
+                if one.body is not None:
+                    one.body.end()
+                    one.body = None
+
+
+def _unsure_method(head: bytearray) -> list[Span]:
+    found = _UNSURE_METHOD.match(head)
+    return [found.span("word")] if found else []
+
+
+def _slice(reader: Reader, data: bytes, pos: int) -> int:
+    """Return how many of the bytes to give to ``reader``: those of which it knows what they are."""
+    if reader.state is State.DOUBT:
+        return 1
+    if reader.state in _BODY:
+        return reader.body_left if reader.state is not State.UNTIL_CLOSE else len(data)
+    line = data.find(b"\n", pos)
+    return line + 1 - pos if line >= 0 else len(data)

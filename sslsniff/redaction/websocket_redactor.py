@@ -1,0 +1,94 @@
+"""Redaction of a connection that became a WebSocket (RFC 6455)."""
+
+from sslsniff.decoders.inner.websocket import FrameHeader, read_header, unmask
+from sslsniff.decoders.messages import Side
+from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.rules import Rules
+from sslsniff.redaction.text_run import Run
+
+_CONTROL = 8
+
+
+class _Direction:
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.partial = bytearray()
+        self.header: FrameHeader | None = None
+        self.left = 0
+        self.message: Run | None = None
+        self.run: Run | None = None  # of the frame at hand
+        self.is_lost = False
+
+
+class WebSocket:
+    """Blanks on the tapes of both sides; all, once a side is out of step."""
+
+    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+        self._rules = rules
+        self._sides = {side: _Direction(tapes[side]) for side in Side}
+
+    def feed(self, side: Side, data: bytes, at: int) -> None:
+        """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
+        one = self._sides[side]
+        pos = 0
+        while pos < len(data):
+            if one.is_lost:
+                one.tape.blank(at + pos, at + len(data))
+                self._rules.blanked.unread_bytes += len(data) - pos
+                return
+            if one.header is None:
+                one.partial.append(data[pos])  # headers are of 14 bytes at most
+                pos += 1
+                self._header(one)
+            else:
+                piece = data[pos : pos + one.left]
+                mask, phase = one.header.mask, one.header.length - one.left
+                assert one.run is not None
+                one.run.feed(unmask(piece, mask, phase), at + pos, mask, phase)
+                pos += len(piece)
+                one.left -= len(piece)
+                self._frame_done(one)
+
+    def gap(self, side: Side, missing: int) -> None:
+        """Take note of lost bytes: everything after them is blanked."""
+        one = self._sides[side]
+        one.is_lost = True
+        for run in (one.message, one.run):
+            if run is not None:
+                run.give_up()
+
+    def end(self, side: Side) -> None:
+        """Take the end of a direction."""
+        one = self._sides[side]
+        for run in (one.message, one.run):
+            if run is not None:
+                run.end()
+
+    def _header(self, one: _Direction) -> None:
+        found = read_header(one.partial, 0, len(one.partial))
+        if isinstance(found, int):
+            return
+        one.partial.clear()
+        one.header = found
+        if found is None:
+            one.is_lost = True
+            return
+        one.left = found.length
+        if found.opcode >= _CONTROL:
+            one.run = Run(one.tape, self._rules)
+        else:
+            if found.opcode or one.message is None:
+                if one.message is not None:
+                    one.message.end()
+                one.message = Run(one.tape, self._rules, is_blind=found.compressed)
+            one.run = one.message
+        self._frame_done(one)
+
+    def _frame_done(self, one: _Direction) -> None:
+        if one.left or one.header is None or one.run is None:
+            return
+        if one.header.opcode >= _CONTROL or one.header.final:
+            one.run.end()
+            if one.run is one.message:
+                one.message = None
+        one.header = one.run = None

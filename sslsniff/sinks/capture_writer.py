@@ -1,0 +1,257 @@
+"""Captures that Wireshark opens (see ``tcp_writer`` for what is in them).
+
+Memory: 1 MiB of packets, and what connections hold back until it is known where they go to
+and who is the client: 256 KiB each, 64 MiB in all.
+"""
+
+import itertools
+import os
+import time
+from importlib.metadata import version
+from typing import BinaryIO
+
+from sslsniff.capture_files.pcap import PacketWriter, PcapWriter
+from sslsniff.capture_files.pcapng import PcapngWriter
+from sslsniff.capture_files.tcp_writer import SyntheticConnection
+from sslsniff.decoders.detect import guess_sender
+from sslsniff.decoders.messages import Side
+from sslsniff.fast_path import Lane
+from sslsniff.model import Address, Chunk, Connection, Direction, Process, Summary
+from sslsniff.sinks.base import Sink
+
+HELD_BYTES = 256 << 10
+"""What one connection holds back at most."""
+
+_HELD_CHUNKS = 1024
+_HELD_BYTES_IN_ALL = 64 << 20
+_HELD_S = 2.0  # who was quiet for so long without an address will hardly get one
+_ROLE_CHUNKS = 16
+_MOST_INTERFACES = 4096
+_PORT_STRIDE = 7919  # a prime: reaches every port
+
+_LAYOUTS = {
+    "null-tls": "Each connection is shown as TLS with a NULL cipher: its handshake and the 16"
+    " zero bytes behind each record are made up (on ports of HTTP, such as 80: as plain TCP).",
+    "plain": "Each connection is shown as plaintext TCP, though TLS was on the wire.",
+}
+
+
+class _Waiting:
+    """A connection of which no packet was written yet, and what came of it."""
+
+    __slots__ = ("bytes", "chunks", "connection", "first_sender", "since")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.chunks: list[Chunk] = []
+        self.bytes = 0
+        self.since = 0.0
+        self.first_sender: tuple[Side, Direction] | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        if not self.chunks:
+            self.since = time.monotonic()
+        self.chunks.append(chunk)
+        self.bytes += len(chunk.data)
+        if self.first_sender is None and self.connection.role is None:
+            side = guess_sender(chunk.data)
+            if side is not None:
+                self.first_sender = side, chunk.direction
+
+    def may_start(self) -> bool:
+        connection = self.connection
+        role_known = (
+            connection.role is not None
+            or self.first_sender is not None
+            or len(self.chunks) >= _ROLE_CHUNKS
+        )
+        addressed = connection.local is not None and connection.remote is not None
+        return (
+            (role_known and addressed) or self.bytes > HELD_BYTES or len(self.chunks) > _HELD_CHUNKS
+        )
+
+    def plays(self) -> Side:
+        """Return the process's side: as known, as its bytes tell, or who speaks first is client."""
+        if self.connection.role is not None:
+            return self.connection.role
+        side, direction = Side.CLIENT, Direction.WRITE
+        if self.first_sender is not None:
+            side, direction = self.first_sender
+        elif self.chunks:
+            direction = self.chunks[0].direction
+        return side if direction is Direction.WRITE else side.other
+
+
+class _Pairs:
+    """The pairs of addresses that stand in the file for open connections.
+
+    Both ends of a connection may be watched, and TLS may run inside TLS: one pair of addresses,
+    several connections. Wireshark would take them for one, so each has a client's port of its own.
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[frozenset[Address]] = set()
+
+    def take(self, client: Address, server: Address) -> tuple[Address, Address]:
+        """Return both for the packets: as they are, or with a client's port that is free."""
+        # The stride leads out of the neighbourhood, where the kernel's next choices lie.
+        ports = ((client.port + step * _PORT_STRIDE) % (1 << 16) for step in range(1 << 16))
+        clients = (Address(client.ip, port) for port in ports if port)
+        free = (each for each in clients if frozenset((each, server)) not in self._taken)
+        client = next(free, client)
+        self._taken.add(frozenset((client, server)))
+        return client, server
+
+    def release(self, client: Address, server: Address) -> None:
+        """Let the next connection have the pair."""
+        self._taken.discard(frozenset((client, server)))
+
+
+class PcapSink(Sink):
+    """Writes ``file`` as ``pcap`` or ``pcapng``, in layout ``null-tls`` or ``plain``.
+
+    Whole packets go to the file in batches and on ``flush``; what was written is readable
+    whatever happens, also when this process is killed (``FileGuard``). Only pcapng tells process,
+    role and loss; in pcap lost bytes are zeros without a word. Raises ``OutputError`` once when the
+    file takes no more.
+    """
+
+    wants_messages = False
+    wants_plaintext = True
+
+    def __init__(self, file: BinaryIO, kind: str = "pcapng", layout: str = "null-tls") -> None:
+        self._wraps = layout == "null-tls"
+        self._writer: PacketWriter
+        if kind == "pcap":
+            self._writer = PcapWriter(file)
+        else:
+            system = os.uname()
+            self._writer = PcapngWriter(
+                file,
+                application=f"sslsniff {version('sslsniff')}",
+                system=f"{system.sysname} {system.release}",
+                comment="Plaintext of TLS connections, taken by sslsniff inside the processes"
+                f" named. {_LAYOUTS[layout]} TCP handshakes, acknowledgements and ends are made up"
+                " as well; addresses, ports, times and bytes are real, but for a client's port that"
+                " another view of the same connection has. Comments on packets tell what is not.",
+            )
+        self._writer.guard()
+        self._started: dict[str, SyntheticConnection] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._held_bytes = 0
+        self._interfaces: dict[tuple[int, str], int] = {}
+        self._numbers = itertools.count(1)
+        self._placeholders = itertools.count()
+        self._pairs = _Pairs()
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._waiting[connection.id] = _Waiting(connection)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``."""
+        started = self._started.get(chunk.connection.id)
+        if started is not None:
+            started.take(chunk)
+            return
+        waiting = self._waiting.get(chunk.connection.id)
+        if waiting is None:
+            return
+        waiting.add(chunk)
+        self._held_bytes += len(chunk.data)
+        if waiting.may_start() or self._held_bytes > _HELD_BYTES_IN_ALL:
+            self._start(waiting)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``Sink``."""
+        started = self._started.get(connection.id)
+        return started.lane(direction) if started is not None else None
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``Sink``."""
+        started = self._started.get(connection.id)
+        if started is not None:
+            started.end_direction(direction, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        waiting = self._waiting.get(connection.id)
+        if waiting is not None:
+            self._start(waiting)
+        started = self._started.pop(connection.id, None)
+        if started is not None:
+            started.end(time_ns)
+            self._pairs.release(*started.ends)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``: tells losses by cause, in the file's statistics."""
+        if summary.losses:
+            losses = "; ".join(
+                f"{loss.cause.value}: {loss.events} times, {loss.bytes} bytes"
+                for loss in summary.losses
+            )
+            self._writer.statistics(time.time_ns(), f"Not captured: {losses}")
+
+    def flush(self) -> None:
+        """See ``Sink``: also starts connections that have waited long."""
+        now = time.monotonic()
+        for waiting in list(self._waiting.values()):
+            if waiting.chunks and now - waiting.since > _HELD_S:
+                self._start(waiting)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """See ``Sink``: writes all that is held back; the file itself stays open."""
+        for waiting in list(self._waiting.values()):
+            self._start(waiting).begin()
+        self._writer.close()
+
+    def _start(self, waiting: _Waiting) -> SyntheticConnection:
+        connection = waiting.connection
+        del self._waiting[connection.id]
+        self._held_bytes -= waiting.bytes
+        plays = waiting.plays()
+        client, server = self._real_ends(connection, plays)
+        ends = self._pairs.take(client, server)
+        started = SyntheticConnection(
+            connection,
+            self._writer,
+            self._interface(connection.process),
+            plays=plays,
+            ends=ends,
+            client_port=None if ends[0] == client else client.port,
+            numbers=self._numbers,
+            wraps=self._wraps,
+        )
+        self._started[connection.id] = started
+        for chunk in waiting.chunks:
+            started.take(chunk)
+        return started
+
+    def _interface(self, process: Process) -> int:
+        key = process.pid, process.comm
+        interface = self._interfaces.get(key)
+        if interface is None:
+            if len(self._interfaces) >= _MOST_INTERFACES:
+                self._interfaces.clear()  # who comes again gets another
+            interface = self._interfaces[key] = self._writer.interface(
+                str(process), f"plaintext of {process}"
+            )
+        return interface
+
+    def _real_ends(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
+        """Return the client's address and the server's."""
+        local, remote = connection.local, connection.remote
+        if local is None or remote is None:
+            return self._placeholder()
+        return (local, remote) if plays is Side.CLIENT else (remote, local)
+
+    def _placeholder(self) -> tuple[Address, Address]:
+        """Return the next pair of addresses set aside for examples (RFC 5737), client first.
+
+        The n-th connection without addresses has the client 192.0.2.1 and up, and the server
+        198.51.100.1, port 443; 4 million pairs differ.
+        """
+        number = next(self._placeholders)
+        client = Address(f"192.0.2.{number % 254 + 1}", 49152 + number // 254 % 16384)
+        return client, Address("198.51.100.1", 443)

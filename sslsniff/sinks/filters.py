@@ -1,0 +1,301 @@
+"""Filter expressions: text -> a predicate over exchanges, in mitmproxy's language.
+
+The grammar, loosest binding first; what stands side by side must all match:
+
+    expression = either { either }
+    either     = both { "|" both }
+    both       = term { "&" term }
+    term       = "!" term | "(" expression ")" | operator | regex
+
+A regex is a word without spaces, quotes, parentheses and ``~``, or quoted text. In quotes a
+backslash keeps its meaning for the regex; before the quote mark it makes that a part of it.
+What cannot be known of an exchange matches no operator. (mitmproxy 12, "Filter expressions".)
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import AnyStr
+
+from sslsniff.decoders.content import codings
+from sslsniff.decoders.messages import Header
+from sslsniff.errors import FilterError
+from sslsniff.model import Address, Exchange, Process, Request, Response
+
+Predicate = Callable[[Exchange], bool]
+
+_MOST_NESTED = 50
+_OPERATOR = re.compile(r"~[^\s()~'\"]*")
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
+_WORD = re.compile(r"[^\s()~'\"]+")
+_SPACE = re.compile(r"\s*")
+
+_ASSET = re.compile(
+    r"text/(javascript|css)|application/(x-)?javascript|image/|font/|application/font",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter expression, ready to be used; ``wants_bodies`` says whether it looks at bodies."""
+
+    matches: Predicate
+    wants_bodies: bool
+
+
+def parse(text: str) -> Filter:
+    """Return the filter that ``text`` says. Raises ``FilterError``, which knows the place."""
+    parser = _Parser(text)
+    matches = parser.whole()
+    return Filter(matches, parser.wants_bodies)
+
+
+def _halves(exchange: Exchange) -> Iterator[Request | Response]:
+    if exchange.request is not None:
+        yield exchange.request
+    if exchange.response is not None:
+        yield exchange.response
+
+
+def _request(exchange: Exchange) -> Iterator[Request | Response]:
+    return (half for half in _halves(exchange) if half is exchange.request)
+
+
+def _response(exchange: Exchange) -> Iterator[Request | Response]:
+    return (half for half in _halves(exchange) if half is exchange.response)
+
+
+_Halves = Callable[[Exchange], Iterator[Request | Response]]
+_Texts = Callable[[Exchange], Iterable[str]]
+
+
+def _lines(halves: _Halves) -> _Texts:
+    """Return a function that gives headers and trailers as ``name: value``."""
+    return lambda exchange: (
+        f"{name or ''}: {value or ''}"
+        for half in halves(exchange)
+        for name, value in (*half.headers, *half.trailers)
+    )
+
+
+def _values(headers: Iterable[Header], wanted: str) -> list[str]:
+    return [value for name, value in headers if name and value and name.lower() == wanted]
+
+
+def _types(halves: _Halves) -> _Texts:
+    return lambda exchange: (
+        value for half in halves(exchange) for value in _values(half.headers, "content-type")
+    )
+
+
+def _bodies(halves: _Halves) -> Callable[[Exchange], Iterable[bytes]]:
+    """Return a function that gives bodies without their content coding, as far as kept."""
+
+    def bodies(exchange: Exchange) -> Iterator[bytes]:
+        for half in halves(exchange):
+            decoded = codings.decode(half.body.data, half.headers)
+            yield half.body.data if decoded.error else decoded.data
+
+    return bodies
+
+
+def _domains(exchange: Exchange) -> Iterator[str]:
+    if exchange.request is not None and exchange.request.host is not None:
+        yield exchange.request.host
+    if exchange.connection.sni is not None:
+        yield exchange.connection.sni
+
+
+def _address(address: Address | None) -> Iterable[str]:
+    return () if address is None else (f"{address.ip}:{address.port}",)
+
+
+def _comm(process: Process) -> Iterable[str]:
+    return (process.comm,) if process.is_known else ()
+
+
+_FLAGS: dict[str, Predicate] = {
+    "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
+    "all": lambda exchange: True,
+    "e": lambda exchange: exchange.error is not None,
+    "http": lambda exchange: True,
+    "q": lambda exchange: exchange.response is None,
+    "s": lambda exchange: exchange.response is not None,
+    "websocket": lambda exchange: exchange.is_websocket,
+}
+_TEXTS: dict[str, _Texts] = {
+    "comm": lambda exchange: _comm(exchange.connection.process),
+    "d": _domains,
+    "dst": lambda exchange: _address(exchange.connection.server),
+    "h": _lines(_halves),
+    "hq": _lines(_request),
+    "hs": _lines(_response),
+    "m": lambda exchange: ((exchange.request and exchange.request.method) or "",),
+    "proto": lambda exchange: (exchange.protocol,),
+    "src": lambda exchange: _address(exchange.connection.client),
+    "t": _types(_halves),
+    "tq": _types(_request),
+    "ts": _types(_response),
+    "u": lambda exchange: (exchange.request.url,) if exchange.request is not None else (),
+}
+_BODIES: dict[str, Callable[[Exchange], Iterable[bytes]]] = {
+    "b": _bodies(_halves),
+    "bq": _bodies(_request),
+    "bs": _bodies(_response),
+}
+_NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
+    "c": lambda exchange: exchange.response.status if exchange.response is not None else None,
+    "pid": lambda exchange: exchange.connection.process.pid or None,
+}
+OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS)))
+
+
+class _Parser:
+    """A recursive descent over the grammar above: a method a rule."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0
+        self.wants_bodies = False
+
+    def whole(self) -> Predicate:
+        predicate = self._expression()
+        if self._at < len(self._text):
+            raise self._wrong("nothing is open that ) could close", "remove it")
+        return predicate
+
+    def _expression(self) -> Predicate:
+        parts = [self._either()]
+        while self._rest() not in ("", ")"):
+            parts.append(self._either())
+        return _all(parts)
+
+    def _either(self) -> Predicate:
+        parts = [self._both()]
+        while self._take("|"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else lambda exchange: any(p(exchange) for p in parts)
+
+    def _both(self) -> Predicate:
+        parts = [self._term()]
+        while self._take("&"):
+            parts.append(self._term())
+        return _all(parts)
+
+    def _term(self) -> Predicate:
+        start = self._rest()
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise self._wrong("nested too deeply", f"use at most {_MOST_NESTED} levels")
+        if self._take("!"):
+            negated = self._term()
+            predicate: Predicate = lambda exchange: not negated(exchange)  # noqa: E731
+        elif start == "(":
+            predicate = self._group()
+        elif start == "~":
+            predicate = self._operator()
+        elif start in ("", ")", "&", "|"):
+            raise self._wrong("an operator or a regex is missing here", "such as ~m POST")
+        else:
+            predicate = self._search(_TEXTS["u"])
+        self._depth -= 1
+        return predicate
+
+    def _group(self) -> Predicate:
+        opened = self._at
+        self._take("(")
+        predicate = self._expression()
+        if not self._take(")"):
+            raise self._wrong("this ( is never closed", "close it with )", opened)
+        return predicate
+
+    def _operator(self) -> Predicate:
+        found = _OPERATOR.match(self._text, self._at)
+        assert found is not None
+        name = found[0][1:]
+        if name in _FLAGS:
+            self._at = found.end()
+            return _FLAGS[name]
+        if name not in OPERATORS:
+            known = " ".join(f"~{each}" for each in OPERATORS)
+            raise self._wrong(f"there is no operator ~{name}", f"take one of {known}")
+        self._at = found.end()
+        if name in _NUMBERS:
+            return self._equals(name)
+        if name in _BODIES:
+            self.wants_bodies = True
+            return self._search_bytes(_BODIES[name])
+        return self._search(_TEXTS[name])
+
+    def _equals(self, name: str) -> Predicate:
+        given, at = self._argument(f"~{name} needs a number", f"such as ~{name} 404")
+        if not (given.isascii() and given.isdecimal() and len(given) < 20):
+            raise self._wrong(f"~{name} takes a number", f"such as ~{name} 404", at)
+        wanted, number = int(given), _NUMBERS[name]
+        return lambda exchange: number(exchange) == wanted
+
+    def _search(self, texts: _Texts) -> Predicate:
+        given, at = self._argument("a regex is missing here", "quote it if it has spaces")
+        search = self._compiled(given, at, re.IGNORECASE).search
+        return lambda exchange: any(map(search, texts(exchange)))
+
+    def _search_bytes(self, bodies: Callable[[Exchange], Iterable[bytes]]) -> Predicate:
+        given, at = self._argument("a regex is missing here", "quote it if it has spaces")
+        # Bytes, as mitmproxy has it: a body need not be text.
+        flags = re.IGNORECASE | re.DOTALL
+        search = self._compiled(given.encode(errors="surrogateescape"), at, flags).search
+        return lambda exchange: any(map(search, bodies(exchange)))
+
+    def _compiled(self, regex: AnyStr, at: int, flags: int) -> re.Pattern[AnyStr]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # on what a later Python may read differently
+                return re.compile(regex, flags)
+        except re.error as error:
+            place = at + (error.pos or 0)
+            raise self._wrong(f"wrong regex, {error.msg}", "see Python's re", place) from None
+        except (OverflowError, RecursionError):
+            raise self._wrong("a regex that is too large", "make it simpler", at) from None
+
+    def _argument(self, missing: str, remedy: str) -> tuple[str, int]:
+        """Take a word or quoted text; return it, and where it began."""
+        mark = self._rest()
+        at = self._at
+        if mark in ("'", '"'):
+            quoted = _QUOTED.match(self._text, at)
+            if quoted is None:
+                raise self._wrong(f"this {mark} is never closed", "close it", at)
+            self._at = quoted.end()
+            return quoted[0][1:-1].replace("\\" + mark, mark), at + 1
+        word = _WORD.match(self._text, at)
+        if word is None:
+            raise self._wrong(missing, remedy)
+        if word[0][-1] in "&|":  # a part of the regex, but hardly meant so
+            raise self._wrong(
+                "a space is missing before this", "or quote the regex", word.end() - 1
+            )
+        self._at = word.end()
+        return word[0], at
+
+    def _rest(self) -> str:
+        """Skip spaces; return the next character, nothing at the end."""
+        space = _SPACE.match(self._text, self._at)
+        assert space is not None
+        self._at = space.end()
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, mark: str) -> bool:
+        taken = self._rest() == mark
+        self._at += taken
+        return taken
+
+    def _wrong(self, fact: str, remedy: str, position: int | None = None) -> FilterError:
+        place = self._at if position is None else position
+        return FilterError(f"wrong filter: {fact}", remedy, self._text, place)
+
+
+def _all(parts: list[Predicate]) -> Predicate:
+    return parts[0] if len(parts) == 1 else lambda exchange: all(p(exchange) for p in parts)

@@ -1,0 +1,27 @@
+"""What an exchange says of the gRPC call that it is, for the sinks."""
+
+from dataclasses import dataclass
+
+from sslsniff.decoders.inner import grpc
+from sslsniff.model import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call: what was called, None where the path is not known, and its outcome if it has one."""
+
+    service: str | None
+    method: str | None
+    status: grpc.Status | None
+
+
+def call_of(exchange: Exchange) -> Call | None:
+    """Return the call that ``exchange`` is; None if neither half says that it is gRPC."""
+    request, response = exchange.request, exchange.response
+    if (request is None or grpc.media_type_of(request.headers) is None) and (
+        response is None or grpc.media_type_of(response.headers) is None
+    ):
+        return None
+    service, method = grpc.split_path(request.target if request else None)
+    status = grpc.status(response.trailers, response.headers) if response else None
+    return Call(service, method, status)

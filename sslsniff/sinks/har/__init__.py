@@ -1,0 +1,1 @@
+"""How does an exchange look in an HTTP Archive? HAR 1.2."""

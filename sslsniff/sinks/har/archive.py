@@ -1,0 +1,134 @@
+"""An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
+
+Each exchange is written as it ends, but a WebSocket over HTTP/1 with its connection: its messages
+stand in its entry. Else nothing is kept. A regular file is whole after each: an entry
+goes over the end of the archive together with a new end, in one write, and a ``FileGuard`` mends
+what is left of a write that is cut short.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import stat
+from importlib.metadata import version
+from typing import BinaryIO
+
+from sslsniff.capture_files.file_guard import FileGuard
+from sslsniff.capture_files.mending import HAR_END, end_archive
+from sslsniff.errors import OutputError
+from sslsniff.model import Connection, Exchange, InnerMessage
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.har.entry import entry
+from sslsniff.sinks.har.socket_messages import HeldMessages
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class HarSink(Sink):
+    """Writes exchanges to ``file``, which stays another's to close.
+
+    A pipe gets the end of the archive on ``close``. Raises ``OutputError`` once when the file
+    takes no more; what was written stays a whole archive.
+    """
+
+    wants_bodies = True
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._archive = _Archive(file)
+        creator = _encode({"name": "sslsniff", "version": version("sslsniff")})
+        self._archive.add(
+            f'{{"log":{{"version":"1.2","creator":{creator},"pages":[],"entries":['.encode()
+        )
+        self._archive.guard()
+        self._separator = "\n"
+        self._messages = HeldMessages()
+        self._switched: dict[str, Exchange] = {}
+
+    def message(self, passed: InnerMessage) -> None:
+        """See ``Sink``."""
+        if passed.exchange is not None:
+            self._messages.add(passed.exchange, passed.message, passed.time_ns)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        if exchange.is_websocket and exchange.stream is None:
+            self._switched[exchange.connection.id] = exchange
+        else:
+            self._write(exchange)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._write_switched(connection.id)
+        self._messages.forget(connection)
+
+    def _write_switched(self, connection: str) -> None:
+        exchange = self._switched.pop(connection, None)
+        if exchange is not None:
+            self._write(exchange)
+
+    def _write(self, exchange: Exchange) -> None:
+        shown = self._separator + _encode(entry(exchange) | self._messages.take(exchange))
+        # A lone surrogate, which UTF-8 has not, becomes the escape that JSON has for it.
+        self._archive.add(shown.encode("utf-8", "backslashreplace"))
+        self._separator = ",\n"
+
+    def close(self) -> None:
+        """See ``Sink``."""
+        for connection in list(self._switched):
+            self._write_switched(connection)
+        self._archive.close()
+
+
+class _Archive:
+    """A file that ends with ``HAR_END`` after each part, if it can be written over."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._fd = file.fileno()
+        self._name = file.name
+        # pwrite() on a file opened for appending appends, wherever it should go (man 2 pwrite).
+        self._is_regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and not (
+            fcntl.fcntl(self._fd, fcntl.F_GETFL) & os.O_APPEND
+        )
+        self._at = os.lseek(self._fd, 0, os.SEEK_CUR) if self._is_regular else 0
+        self._failed = False
+        self._guard: FileGuard | None = None
+
+    def guard(self) -> None:
+        """Keep the file whole even if this process is killed."""
+        if self._is_regular:
+            self._guard = FileGuard(self._fd, "har")
+            self._guard.note(self._at)
+
+    def add(self, part: bytes) -> None:
+        if self._failed:
+            return
+        try:
+            self._write(part + HAR_END if self._is_regular else part)
+        except BrokenPipeError:
+            self._failed = True
+            raise
+        except OSError as error:
+            self._failed = True
+            with contextlib.suppress(OSError):
+                if self._is_regular:  # the blocks for the end are there already
+                    end_archive(self._fd, self._at)
+            raise OutputError(
+                f"cannot write {self._name}: {error.strerror}",
+                "make room or name a file elsewhere, and start again",
+            ) from error
+        self._at += len(part)
+        if self._guard is not None:
+            self._guard.note(self._at)
+
+    def close(self) -> None:
+        if not self._is_regular:
+            self.add(HAR_END)
+        if self._guard is not None:
+            self._guard.close()
+
+    def _write(self, data: bytes) -> None:
+        view, at = memoryview(data), self._at
+        while view:
+            size = os.pwrite(self._fd, view, at) if self._is_regular else os.write(self._fd, view)
+            view, at = view[size:], at + size

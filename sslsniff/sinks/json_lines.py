@@ -1,0 +1,356 @@
+"""JSON lines: the stable form for programs (docs/json.md)."""
+
+import json
+from typing import Any, BinaryIO
+
+import orjson
+
+from sslsniff.decoders.content import codings
+from sslsniff.decoders.messages import (
+    Frame,
+    Headers,
+    Http2Totals,
+    Side,
+    Undecoded,
+    asked_once,
+)
+from sslsniff.escaping import escape_json
+from sslsniff.model import (
+    Address,
+    Body,
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    InnerMessage,
+    NotProbed,
+    Request,
+    Response,
+    Summary,
+    Wait,
+)
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.grpc_calls import call_of
+from sslsniff.sinks.message_objects import call_object, message_object
+from sslsniff.sinks.proto_fields import Schema, no_schema
+from sslsniff.sinks.text import pieces
+
+Object = dict[str, Any]
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    separators=(",", ":"),
+    default=lambda fragment: orjson.loads(orjson.dumps(fragment)),
+)
+
+_DEL = 0x7F  # a number is looked for in bytes six times as fast as a byte
+_NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
+
+_Origin = tuple[tuple[object, ...], str, str]
+"""Whose lines they are: what may change of it; encoded, what stands before the thread's id, and
+what behind."""
+_NO_ORIGIN: _Origin = ((), "", "")
+
+
+class JsonSink(Sink):
+    """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too.
+
+    Memory: about a kilobyte for each open connection.
+    """
+
+    wants_bodies = True
+
+    def __init__(
+        self, stream: BinaryIO, *, chunks: bool = False, schema: Schema = no_schema
+    ) -> None:
+        self._stream = stream
+        self._chunks = chunks
+        self._schema = schema
+        self.wants_plaintext = chunks
+        self._origins: dict[str, _Origin] = {}
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._connection_event("opened", connection, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._connection_event("closed", connection, time_ns)
+        self._origins.pop(connection.id, None)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``."""
+        if not self._chunks and not chunk.missing:
+            return
+        connection, time_ns, tid = chunk.connection, chunk.time_ns, chunk.tid
+        if chunk.missing and chunk.cause is not None:
+            said: Object = {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
+            self._write("loss", connection, time_ns, tid, said)
+        if self._chunks:
+            said = {
+                "direction": chunk.direction.value,
+                "offset": chunk.offset,
+                "missing": chunk.missing,
+                "data": pieces.bytes_object(chunk.data, len(chunk.data)),
+            }
+            self._write("chunk", connection, time_ns, tid, said)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        request, response = exchange.request, exchange.response
+        said: Object = {
+            "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
+            "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
+            "protocol": exchange.protocol,
+            "stream": exchange.stream,
+            "request": _request(request) if request else None,
+            "response": _response(response) if response else None,
+            "informational": exchange.informational and [*map(_response, exchange.informational)],
+            "missing_bytes": exchange.missing_bytes,
+            "error": exchange.error,
+        }
+        if exchange.warnings:
+            said["warnings"] = exchange.warnings
+        if exchange.omitted is not None:
+            said |= {"truncated": True, "omitted": exchange.omitted._asdict()}
+        call = call_of(exchange)
+        if call is not None:
+            said["grpc"] = call_object(call)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, said)
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """See ``Sink``."""
+        said = {
+            "direction": _direction(connection, frame.side),
+            "stream": frame.stream,
+            "frame": frame.type,
+            "flags": frame.flags,
+            "length": frame.length,
+        }
+        for name, value in frame.details.items():
+            is_raw = isinstance(value, bytes)
+            said[name] = pieces.bytes_object(value, len(value)) if is_raw else value
+        self._write("frame", connection, time_ns, tid, said)
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """See ``Sink``."""
+        said = {
+            "direction": _direction(connection, wait.side),
+            "stream": wait.stream,
+            "waited_ms": _since(wait.since_ns, time_ns),
+            "over": wait.is_over,
+        }
+        self._write("wait", connection, time_ns, 0, said)
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """See ``Sink``."""
+        for side in Side:
+            said = {
+                "direction": _direction(connection, side),
+                "streams": totals.streams[side],
+                "resets": totals.resets[side],
+                "header_table": totals.header_table[side],
+                "connection_window": totals.window[side],
+            }
+            self._write("frame_totals", connection, time_ns, 0, said)
+
+    def message(self, passed: InnerMessage) -> None:
+        """See ``Sink``."""
+        said = message_object(passed.exchange, passed.message, self._schema)
+        kind = said.pop("type")
+        said = {"direction": _direction(passed.connection, passed.message.side), **said}
+        self._write(kind, passed.connection, passed.time_ns, passed.tid, said)
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """See ``Sink``."""
+        said = {
+            "direction": _direction(connection, message.side),
+            "reason": message.reason,
+            "data": pieces.bytes_object(message.data, message.size),
+        }
+        self._write("undecoded", connection, time_ns, 0, said)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        for loss in summary.losses:
+            line: Object = {
+                "type": "loss",
+                "time": None,
+                "cause": loss.cause.value,
+                "events": loss.events,
+                "bytes": loss.bytes,
+            }
+            self._stream.write(_encoded(line) + b"\n")
+        line = {
+            "type": "summary",
+            "exchanges": summary.exchanges,
+            "connections": summary.connections,
+            "joined_connections": summary.joined,
+            "bytes": summary.bytes,
+            "lost_events": sum(loss.events for loss in summary.losses),
+            "lost_bytes": sum(loss.bytes for loss in summary.losses),
+            "duration_s": round(summary.duration_ns / 1e9, 6),
+        }
+        if summary.shown is not None:
+            line["shown"] = summary.shown
+        if summary.evictions:
+            line["evictions"] = summary.evictions
+        if summary.left_out is not None:
+            line["left_out_connections"] = summary.left_out
+        if summary.not_probed is not None:
+            line["not_probed"] = [*map(_not_probed, summary.not_probed)]
+        self._stream.write(_encoded(line) + b"\n")
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+    def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
+        said = {
+            "joined": not connection.from_start,
+            "sni": connection.sni,
+            "alpn": connection.alpn,
+            "tls_version": connection.tls_version,
+            "cipher": connection.cipher,
+            "tls": connection.tls,
+            "bytes_read": connection.bytes_read,
+            "bytes_written": connection.bytes_written,
+            "missing_bytes": connection.missing_bytes,
+        }
+        if connection.evictions:
+            said["evictions"] = connection.evictions
+        self._write("connection", connection, time_ns, 0, said, event)
+
+    def _write(
+        self,
+        kind: str,
+        connection: Connection,
+        time_ns: int,
+        tid: int,
+        said: Object,
+        event: str | None = None,
+    ) -> None:
+        """Write a line of this type: whose it is, which is encoded already, and what is said."""
+        known = connection.role, connection.local, connection.remote  # the rest never changes
+        before, process, rest = self._origins.get(connection.id, _NO_ORIGIN)
+        if before != known:
+            process, rest = _origin(connection)
+            self._origins[connection.id] = known, process, rest
+        named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
+        begun = (
+            f'{{"type":{named},"time":"{pieces.utc_time(time_ns)}",{process}'
+            f'"tid":{tid or "null"},{rest},'
+        )
+        self._stream.write(begun.encode() + _encoded(said)[1:] + b"\n")
+
+
+def _encoded(said: Object) -> bytes:
+    """Return an object as JSON in which nothing can move a terminal's cursor."""
+    try:
+        encoded = orjson.dumps(said)
+        if encoded.isascii() and _DEL not in encoded:  # other things JSON has escaped
+            return encoded
+        line = encoded.decode()
+    except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
+        line = _ENCODER.encode(said)
+    return escape_json(line).encode()
+
+
+def _origin(connection: Connection) -> tuple[str, str]:
+    """Return the fields that tell whose line it is, those before the thread's id and the others."""
+    fields = pieces.origin(connection, None)
+    process = {"pid": fields.pop("pid")}
+    del fields["tid"]
+    rest = {
+        **fields,
+        "connection": connection.id,
+        "client": _address(connection.client),
+        "server": _address(connection.server),
+    }
+    return _members(process) + ",", _members(rest)
+
+
+def _members(said: Object) -> str:
+    return _encoded(said).decode()[1:-1]
+
+
+def _not_probed(found: NotProbed) -> Object:
+    return {
+        "library": found.library,
+        "version": found.version,
+        "file": found.file,
+        "files": found.files,
+        "pid": found.first and found.first.pid,
+        "comm": found.first and found.first.comm,
+        "processes": found.processes,
+        "reason": found.reason,
+        "remedy": found.remedy or None,
+    }
+
+
+def _direction(connection: Connection, sender: Side) -> str:
+    direction = Direction.WRITE if connection.role is sender else Direction.READ
+    return direction.value
+
+
+def _address(address: Address | None) -> Object | None:
+    return {"ip": address.ip, "port": address.port} if address else None
+
+
+def _since(start_ns: int, end_ns: int | None) -> float | None:
+    """Return milliseconds, rounded to microseconds."""
+    return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
+
+
+@asked_once
+def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
+    """Return headers for a line, and whether they tell of a body with a content coding.
+
+    They are encoded already, unless they hold lone surrogates, and copied, as what orjson returns
+    takes 4 KiB of memory, however short it is.
+    """
+    is_coded = bool(codings.codings(headers))
+    try:
+        return orjson.Fragment(memoryview(orjson.dumps(headers)).tobytes()), is_coded
+    except orjson.JSONEncodeError:
+        return headers, is_coded
+
+
+def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragment:
+    if not (is_coded or body.size or body.data):
+        return _NO_BODY
+    said = pieces.bytes_object(body.data, body.size)
+    if is_coded:
+        decoded = codings.decode(body.data, headers)
+        if decoded.data or decoded.error is None:
+            shown = said["decoded"] = pieces.bytes_object(decoded.data, len(decoded.data))
+            if not decoded.complete:
+                shown["truncated"] = True
+    return said
+
+
+def _request(request: Request) -> Object:
+    headers = request.headers
+    shown, is_coded = _shown(headers)
+    return {
+        "method": request.method,
+        "scheme": request.scheme,
+        "authority": request.authority,
+        "target": request.target,
+        "url": request.url,
+        "headers": shown,
+        "body": _body(request.body, headers, is_coded),
+        "trailers": request.trailers,
+    }
+
+
+def _response(response: Response) -> Object:
+    headers = response.headers
+    shown, is_coded = _shown(headers)
+    return {
+        "status": response.status,
+        "reason": response.reason,
+        "headers": shown,
+        "body": _body(response.body, headers, is_coded),
+        "trailers": response.trailers,
+    }

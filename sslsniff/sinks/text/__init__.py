@@ -1,0 +1,1 @@
+"""How do people see traffic? Lines on a terminal."""

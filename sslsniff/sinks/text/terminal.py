@@ -1,0 +1,109 @@
+"""One line an exchange, for people; more with ``-v`` and ``-vv``."""
+
+from collections.abc import Callable
+from typing import TextIO
+
+from sslsniff.decoders.messages import Header, Side, Undecoded
+from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
+from sslsniff.escaping import escape
+from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response, Summary
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.proto_fields import Schema, no_schema
+from sslsniff.sinks.text.bodies import body_lines
+from sslsniff.sinks.text.lines import Lines, Paint, endless, plain
+from sslsniff.sinks.text.message_lines import content_lines, is_keepalive, message_line
+from sslsniff.sinks.text.undecoded import UndecodedLines
+
+
+class TerminalSink(Sink):
+    """Writes to ``stream``; ``verbosity`` 0 a line, 1 also headers, 2 also bodies.
+
+    ``columns`` says how wide the terminal is, None where there is none: lines fit it, but with
+    headers nothing is cut.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        verbosity: int = 0,
+        paint: Paint = plain,
+        schema: Schema = no_schema,
+        columns: Callable[[], int | None] = endless,
+    ) -> None:
+        self._stream = stream
+        self._verbosity = verbosity
+        self._paint = paint
+        self._schema = schema
+        self._lines = Lines(paint, columns, is_whole=verbosity >= 1)
+        self._undecoded = UndecodedLines(self._write, self._lines)
+        self.wants_bodies = verbosity >= 2
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        self._write(self._lines.exchange(exchange))
+        if self._verbosity >= 1:
+            if exchange.request is not None:
+                self._half(exchange.request, ">")
+            for informational in exchange.informational:
+                self._half(informational, "<")
+            if exchange.response is not None:
+                self._half(exchange.response, "<")
+
+    def message(self, passed: InnerMessage) -> None:
+        """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
+        if is_keepalive(passed.message) and not self._verbosity:
+            return
+        self._write(message_line(passed, self._lines, self._schema))
+        if self._verbosity >= 2:
+            mark = ">" if passed.message.side is Side.CLIENT else "<"
+            for line in content_lines(passed.exchange, passed.message, self._schema):
+                self._write(f"  {mark} {line}")
+
+    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._undecoded.take(connection, Undecoded(side, first, 0, UNKNOWN_PROTOCOL), time_ns)
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._undecoded.take(connection, message, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._undecoded.close(connection.id)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``: that of the capture is another's; here ends what is still open."""
+        self._undecoded.close_all()
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``."""
+        if chunk.missing and chunk.cause is not None:
+            lost = f"lost {chunk.missing} bytes ({chunk.direction.value}): {chunk.cause.value}"
+            start = self._lines.start(chunk.connection, chunk.time_ns)
+            self._write(self._lines.fit(start, ("loss", lost)))
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+        self._lines.resize()
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+
+    def _half(self, half: Request | Response, mark: str) -> None:
+        if isinstance(half, Request):
+            head = f"{half.method or '?'} {half.target or '?'}"
+        else:
+            head = f"{'?' if half.status is None else half.status} {half.reason}".rstrip()
+        self._write(f"  {mark} {escape(head)}")
+        self._headers(half.headers, mark)
+        if self._verbosity >= 2 and half.body.size:
+            self._write(f"  {mark}")
+            for line in body_lines(half.body, half.headers):
+                self._write(f"  {mark} {line}")
+        self._headers(half.trailers, mark)
+
+    def _headers(self, headers: list[Header], mark: str) -> None:
+        for name, value in headers:
+            shown = f"{'?' if name is None else name}: {'?' if value is None else value}"
+            self._write(f"  {mark} {self._paint('dim', escape(shown))}")

@@ -1,0 +1,1 @@
+"""How do bytes become exchanges? Ordered, decoded, paired, timed."""

@@ -1,0 +1,92 @@
+"""Who hears what is decoded: all sinks, of all HTTP/2 streams or of some."""
+
+from collections.abc import Collection, Sequence
+
+from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
+from sslsniff.fast_path import Lane
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
+from sslsniff.sinks.base import Sink
+
+
+class Audience(Sink):
+    """A sink that passes on to ``sinks``, in their order.
+
+    With ``streams`` only what is of these HTTP/2 streams passes (0: the frames of the connection).
+    ``exchanges`` counts all of them.
+    """
+
+    def __init__(self, sinks: Sequence[Sink], streams: Collection[int] = ()) -> None:
+        self.exchanges = 0
+        self._sinks = sinks
+        self._streams = frozenset(streams)
+        self._tell = [  # the exchanges are many
+            sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
+        ]
+
+    def _wants(self, stream: int | None) -> bool:
+        return not self._streams or stream in self._streams
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.opened(connection, time_ns)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.chunk(chunk)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``Sink``: that of the one sink that takes plaintext, if it is one."""
+        takers = [sink for sink in self._sinks if sink.wants_plaintext]
+        return takers[0].lane(connection, direction) if len(takers) == 1 else None
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        self.exchanges += 1
+        if not self._streams or exchange.stream in self._streams:
+            for tell in self._tell:
+                tell(exchange)
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """See ``Sink``."""
+        if self._wants(frame.stream):
+            for sink in self._sinks:
+                sink.frame(connection, frame, time_ns, tid)
+
+    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+        """See ``Sink``."""
+        if not wait.stream or self._wants(wait.stream):
+            for sink in self._sinks:
+                sink.wait(connection, wait, time_ns)
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.frame_totals(connection, totals, time_ns)
+
+    def message(self, passed: InnerMessage) -> None:
+        """See ``Sink``."""
+        if self._wants(passed.exchange.stream if passed.exchange is not None else None):
+            for sink in self._sinks:
+                sink.message(passed)
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.undecoded(connection, message, time_ns)
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.ended(connection, direction, time_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.closed(connection, time_ns)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.summary(summary)

@@ -1,0 +1,206 @@
+"""Events -> chunks: each connection's bytes in order, every gap explicit.
+
+Positions are counted in the kernel whether an event got through or not, so a
+loss is arithmetic: the distance between where a direction should go on and where it
+does. Memory: a few hundred bytes for each open connection, and each id that a capture names.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sslsniff import events
+from sslsniff.fast_path import Lane, Lanes, lane_key
+from sslsniff.model import Chunk, Connection, Direction, LossCause, Process
+
+
+class Listener(Protocol):
+    """Takes what flows makes, in the order in which it happened."""
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """Take note that a connection was seen for the first time."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Take the next plaintext of a connection, or the news of a loss."""
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """Take note that nothing follows in one direction, though the connection stays."""
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """Take note that a connection ended, or its process did."""
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """Return what takes the next bytes in place of ``chunk``; None: they must come there."""
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """Take note that a lane took so many bytes, the last of them at ``time_ns``."""
+
+
+class Flows:
+    """Turns the events of one source into calls of one listener.
+
+    ``libraries`` names the libraries that ``Opened.library`` indexes; it may grow while the
+    source runs. ``lanes`` is where the source looks for lanes, None where it does not.
+    """
+
+    def __init__(
+        self, libraries: list[str], listener: Listener, lanes: Lanes | None = None
+    ) -> None:
+        self._libraries = libraries
+        self._listener = listener
+        self._connections: dict[int, Connection] = {}
+        self._processes: dict[int, Process] = {}
+        self._connections_seen = 0
+        self._names: set[str] = set()
+        self._lanes = lanes
+        self._handlers = {
+            events.Data: self._data,
+            events.Opened: self._opened,
+            events.Addresses: self._addresses,
+            events.Checked: self._checked,
+            events.Ended: self._ended,
+            events.Closed: self._closed,
+            events.Exited: self._exited,
+        }
+
+    def take(self, event: events.Event) -> None:
+        """Pass on what ``event`` tells."""
+        self._handlers[type(event)](event)  # type: ignore[operator]
+
+    def recall(self) -> None:
+        """Take all lanes back: no more events come."""
+        for key in {lane >> 1 for lane in self._lanes or ()}:
+            self._recalled(key)
+
+    def _recalled(
+        self, key: int, directions: Sequence[Direction] = events.DIRECTIONS
+    ) -> Connection | None:
+        """Return a connection with its lanes taken back, so that it tells how far it got."""
+        connection = self._connections.get(key)
+        if connection is not None and self._lanes:
+            for direction in directions:
+                lane = self._lanes.pop(_lane_key(key, direction), None)
+                if lane is not None:
+                    lane.recall()
+                if lane is not None and lane.last_ns:
+                    count = lane.position - connection.position(direction)
+                    connection.count(direction, count)
+                    self._listener.passed(count, lane.last_ns)
+        return connection
+
+    def _opened(self, event: events.Opened) -> None:
+        process = Process(event.pid, event.comm, event.uid)
+        if self._processes.get(event.pid) == process:  # exec and setuid change it
+            process = self._processes[event.pid]
+        self._processes[event.pid] = process
+        connection = Connection(
+            id=self._id(event),
+            process=process,
+            library=self._libraries[event.library],
+            role=event.role,
+            from_start=event.from_start,
+            opened_ns=event.time_ns,
+            sni=event.sni,
+            alpn=event.alpn,
+            tls_version=event.tls_version,
+            cipher=event.cipher,
+            tls=event.tls,
+        )
+        self._connections[event.connection] = connection
+        self._listener.opened(connection, event.time_ns)
+
+    def _id(self, event: events.Opened) -> str:
+        """Return an id that no other connection has: where one was recorded, that."""
+        name = event.name
+        while name is None or name in self._names:  # captures may have been put together
+            self._connections_seen += 1
+            name = f"{event.pid}-{self._connections_seen}"
+        if event.name is not None:
+            self._names.add(name)
+        return name
+
+    def _data(self, event: events.Data) -> None:
+        direction = event.direction
+        connection = self._recalled(event.connection, (direction,))
+        if connection is None:  # behind its process's end; nothing can follow there
+            return
+        self._lose_until(
+            connection, direction, event.position, LossCause.RING_FULL, event.time_ns, event.tid
+        )
+        size = len(event.data)
+        if size:
+            connection.count(direction, size)
+            self._listener.chunk(
+                Chunk(connection, direction, event.time_ns, event.tid, event.position, event.data)
+            )
+        if size < event.span:
+            cause = event.cut or LossCause.NOT_CAPTURED
+            end = event.position + event.span
+            self._lose_until(connection, direction, end, cause, event.time_ns, event.tid)
+        elif self._lanes is not None:
+            lane = self._listener.lane(connection, direction)
+            if lane is not None:
+                self._lanes[_lane_key(event.connection, direction)] = lane
+
+    def _lose_until(
+        self,
+        connection: Connection,
+        direction: Direction,
+        position: int,
+        cause: LossCause,
+        time_ns: int,
+        tid: int,
+    ) -> None:
+        """Tell that the bytes of ``direction`` before ``position`` are lost, if any are."""
+        missing = position - connection.position(direction)
+        if missing <= 0:
+            return
+        connection.missing[cause] = connection.missing.get(cause, 0) + missing
+        connection.count(direction, missing)
+        self._listener.chunk(
+            Chunk(connection, direction, time_ns, tid, position, b"", missing, cause)
+        )
+
+    def _addresses(self, event: events.Addresses) -> None:
+        connection = self._connections.get(event.connection)
+        if connection is not None:
+            connection.local = event.local
+            connection.remote = event.remote
+
+    def _checked(self, event: events.Checked) -> None:
+        connection = self._recalled(event.connection)
+        if connection is None:
+            return
+        for direction, position in (
+            (Direction.READ, event.read_position),
+            (Direction.WRITE, event.write_position),
+        ):
+            self._lose_until(connection, direction, position, LossCause.RING_FULL, event.time_ns, 0)
+
+    def _ended(self, event: events.Ended) -> None:
+        connection = self._recalled(event.connection)
+        if connection is None:
+            return
+        self._lose_until(
+            connection, event.direction, event.position, LossCause.RING_FULL, event.time_ns, 0
+        )
+        self._listener.ended(connection, event.direction, event.time_ns)
+
+    def _closed(self, event: events.Closed) -> None:
+        self._checked(events.Checked(*event))
+        self._close(event.connection, event.time_ns)
+
+    def _exited(self, event: events.Exited) -> None:
+        self._processes.pop(event.pid, None)
+        for key, connection in list(self._connections.items()):
+            if connection.process.pid == event.pid:
+                self._close(key, event.time_ns)
+
+    def _close(self, key: int, time_ns: int) -> None:
+        connection = self._recalled(key)
+        if connection is not None:
+            del self._connections[key]
+            self._listener.closed(connection, time_ns)
+
+
+def _lane_key(key: int, direction: Direction) -> int:
+    return lane_key(key, events.DIRECTIONS.index(direction))

@@ -1,0 +1,173 @@
+"""Chunks -> exchanges: a conversation for each connection, and the figures of the whole capture.
+
+Memory: bodies are kept only for sinks that want them, up to ``body_limit_bytes`` each
+and ``open_exchange.KEPT_BYTES`` in all; beyond, their sizes are still counted.
+"""
+
+from collections.abc import Collection, Sequence
+
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.fast_path import Lane
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Loss,
+    LossCause,
+    NotProbed,
+    Summary,
+)
+from sslsniff.sinks.base import Sink
+from sslsniff.tracing.conversation import Conversation
+from sslsniff.tracing.fan_out import Audience
+from sslsniff.tracing.flow_control_stalls import Waits
+from sslsniff.tracing.memory_limit import MemoryLimit
+from sslsniff.tracing.open_exchange import BodyRoom
+from sslsniff.tracing.unrecognised import Unrecognised
+
+
+class Tracer:
+    """A ``flows.Listener`` that decodes, and tells sinks.
+
+    ``last_ns`` is the time of the last chunk.
+    ``frames`` asks for HTTP/2 frames too. With ``streams`` only what is of these HTTP/2 streams is
+    told (0: the frames of the connection). Without a sink that wants messages nothing is decoded.
+    """
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        *,
+        frames: bool = False,
+        streams: Collection[int] = (),
+        body_limit_bytes: int = 16 << 20,
+    ) -> None:
+        self._frames = frames
+        self._decodes = any(sink.wants_messages for sink in sinks)
+        self._wants_plaintext = any(sink.wants_plaintext for sink in sinks)
+        self._unrecognised = Unrecognised(sinks, self._protocol)
+        first = [self._unrecognised] if self._decodes else []
+        self._audience = Audience([*first, *sinks], streams)
+        self._waits = Waits(self._audience.wait)
+        wants_bodies = any(sink.wants_bodies for sink in sinks)
+        self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
+        self._memory = MemoryLimit()
+        self._conversations: dict[str, Conversation] = {}
+        self._first_ns: int | None = None
+        self.last_ns = 0
+        self._lossy: dict[str, Connection] = {}
+        self._loss_events: dict[LossCause, int] = {}
+        self.totals = Summary()
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        if self._first_ns is None:
+            self._first_ns = time_ns
+        self.totals.connections += 1
+        self.totals.joined += not connection.from_start
+        self._audience.opened(connection, time_ns)
+        if self._decodes:
+            decoder = Carried(Detector(alpn=connection.alpn, frames=self._frames))
+            self._conversations[connection.id] = Conversation(
+                connection, decoder, self._audience, self._waits, self._room, self._memory
+            )
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``flows.Listener``."""
+        self.last_ns = chunk.time_ns
+        self.totals.bytes += len(chunk.data)
+        if chunk.missing:
+            self._count_loss(chunk)
+        self._audience.chunk(chunk)
+        if self._decodes:
+            conversation = self._conversations[chunk.connection.id]
+            self.tick(chunk.time_ns)
+            conversation.chunk(chunk)
+
+    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+        """See ``flows.Listener``: where plaintext is decoded or wanted as it is, not both."""
+        if not self._decodes:
+            return self._audience.lane(connection, direction)
+        if self._wants_plaintext:
+            return None
+        return self._conversations[connection.id].lane(direction)
+
+    def passed(self, count: int, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self.totals.bytes += count
+        self.last_ns = max(self.last_ns, time_ns)
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        conversation = self._conversations.get(connection.id)
+        if conversation is not None:
+            conversation.end(direction, time_ns)
+        self._audience.ended(connection, direction, time_ns)
+
+    def tick(self, now_ns: int) -> None:
+        """Tell the sinks what has lasted for long enough: protocols not recognised, stalls."""
+        self._unrecognised.tick(now_ns)
+        self._waits.tick(now_ns)
+
+    def open_exchanges(self) -> list[Exchange]:
+        """Return the exchanges that have not ended, the oldest first."""
+        open_now = [
+            exchange
+            for conversation in self._conversations.values()
+            for exchange in conversation.open_exchanges
+        ]
+        return sorted(open_now, key=lambda exchange: exchange.started_ns)
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self.tick(time_ns)
+        conversation = self._conversations.get(connection.id)
+        if conversation is not None:
+            conversation.close(time_ns)
+        self._audience.closed(connection, time_ns)
+        self._conversations.pop(connection.id, None)
+
+    def finish(
+        self,
+        counted: Sequence[Loss] = (),
+        left_out: int | None = None,
+        not_probed: list[NotProbed] | None = None,
+    ) -> None:
+        """End what is still open, though its connection is not; tell the sinks the figures.
+
+        ``counted`` is what the source knows as lost: of connections that were never told of, too;
+        ``left_out`` how many connections it left out, ``not_probed`` the TLS libraries that it
+        could not see.
+        """
+        for conversation in self._conversations.values():
+            conversation.break_off(self.last_ns)
+        totals = self.totals
+        totals.exchanges = self._audience.exchanges if self._decodes else None
+        totals.evictions = self._memory.evictions
+        totals.left_out = left_out
+        totals.not_probed = not_probed
+        totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
+        totals.lossy_connections = list(self._lossy.values())
+        placed = {
+            cause: Loss(
+                cause, events, sum(c.missing.get(cause, 0) for c in totals.lossy_connections)
+            )
+            for cause, events in self._loss_events.items()
+        }
+        for loss in counted:
+            unplaced = loss.bytes - placed[loss.cause].bytes if loss.cause in placed else loss.bytes
+            if unplaced > 0:
+                placed[loss.cause] = loss
+                totals.unplaced_bytes += unplaced
+        totals.losses = list(placed.values())
+        self._audience.summary(totals)
+
+    def _protocol(self, connection: Connection) -> str:
+        return self._conversations[connection.id].protocol
+
+    def _count_loss(self, chunk: Chunk) -> None:
+        cause = chunk.cause or LossCause.NOT_CAPTURED
+        self._loss_events[cause] = self._loss_events.get(cause, 0) + 1
+        self._lossy[chunk.connection.id] = chunk.connection
