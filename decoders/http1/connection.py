@@ -1,6 +1,6 @@
 """HTTP/1.0 and HTTP/1.1 (RFC 9112): requests and responses of one connection, paired by order.
 
-A :class:`~sslsniff.decoders.http1_reader.Reader` a side does the framing; here is what needs
+A :class:`~sslsniff.decoders.http1.reader.Reader` a side does the framing; here is what needs
 both sides: which request a response answers, hence whether it has a body, and whether the
 connection goes on as HTTP/1.
 

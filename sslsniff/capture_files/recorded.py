@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from sslsniff.capture_files import null_tls, segments
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
-from sslsniff.capture_files.ordering import Ordering
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
-from sslsniff.capture_files.reassembly import Early, Piece, Reassembler
+from sslsniff.capture_files.reassembly import Early, Ordering, Piece, Reassembler
 from sslsniff.capture_files.segments import Segment
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened

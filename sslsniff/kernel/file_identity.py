@@ -1,18 +1,46 @@
-"""What tells a file from all others, whatever paths lead to it."""
+"""What tells a file from all others, whatever paths lead to it.
 
+On overlayfs each container has a device number of its own for a file of their image. But what is
+mapped, and what the kernel places probes in, is the one file below (fs/overlayfs/file.c).
+"""
+
+import ctypes
 import os
+import struct
 from pathlib import Path
 
-from sslsniff.kernel import overlay
-
 Identity = tuple[int | bytes, int]
-"""Device and inode; on overlayfs, where each container has another device, see ``lower_file``."""
+"""Device and inode; on overlayfs what identifies the file below, and its time of change."""
+
+_AT_FDCWD = -100  # include/uapi/linux/fcntl.h
+_AT_HANDLE_FID, _AT_SYMLINK_FOLLOW = 0x200, 0x400
+_MOST_BYTES = 128  # MAX_HANDLE_SZ, include/linux/exportfs.h
+_HEADER = struct.Struct("<Ii")  # struct file_handle
+_OF_OVERLAY = 0xF8  # OVL_FILEID_V1, fs/overlayfs/overlayfs.h
+
+_libc = ctypes.CDLL(None)
 
 
 def identify(path: str) -> tuple[Identity, os.stat_result]:
     """Return what identifies the file at ``path``, and its status; raises ``OSError``."""
     status = Path(path).stat()
-    lower = overlay.lower_file(path)
+    lower = _lower_file(path)
     if lower is not None:
         return (lower, status.st_ctime_ns), status
     return (status.st_dev, status.st_ino), status
+
+
+def _lower_file(path: str) -> bytes | None:
+    """Return what identifies the file below the one at ``path``; None: it is not on overlayfs.
+
+    Together with the time of change: a file that a container has changed keeps its handle, but is
+    another one by then. Before Linux 6.6 None, too.
+    """
+    handle = ctypes.create_string_buffer(_HEADER.pack(_MOST_BYTES, 0), _HEADER.size + _MOST_BYTES)
+    mount = ctypes.c_int()
+    flags = _AT_HANDLE_FID | _AT_SYMLINK_FOLLOW
+    name = os.fsencode(path)
+    if _libc.name_to_handle_at(_AT_FDCWD, name, handle, ctypes.byref(mount), flags) != 0:
+        return None
+    size, kind = _HEADER.unpack_from(handle)
+    return handle.raw[_HEADER.size : _HEADER.size + size] if kind == _OF_OVERLAY else None

@@ -97,9 +97,10 @@ def test_a_caller_who_is_no_user_is_refused(
 REMEMBER = """
 import os, sys
 from pathlib import Path
-from sslsniff import plan_cache, privileges
-from sslsniff.attachments import Refusal
-from sslsniff.parts import ReturnStyle
+from sslsniff.kernel import privileges
+from sslsniff.probing import plan_cache
+from sslsniff.probing.attachments import Refusal
+from sslsniff.probing.probe_set import ReturnStyle
 
 def remember(path, reason):
     plan_cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)

@@ -12,7 +12,7 @@ from sslsniff.commands.ending import _WRITERS
 
 BEGIN = """
 import os, sys, time
-from sslsniff.ending import Asked, OverdueError
+from sslsniff.commands.ending import Asked, OverdueError
 asked = Asked(1)
 asked.at_last = lambda: os.write(2, b"at last")
 asked.listen()
@@ -70,7 +70,7 @@ def test_what_is_written_is_not_abandoned() -> None:
     for name in _WRITERS:
         __import__(name)
     script = """
-write = {"__name__": "sslsniff.output"}
+write = {"__name__": "sslsniff.sinks.output_files"}
 exec("def write():\\n  while True: pass", write)
 with asked.abandonable():
     write["write"]()

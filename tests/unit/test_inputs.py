@@ -21,7 +21,7 @@ RESPONSE = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 BOMB = r"""
 import re, sys
-from sslsniff.inputs import open_input
+from sslsniff.capture_files.input_files import open_input
 file = open_input(sys.argv[1])
 while file.read(4096):
     pass

@@ -6,7 +6,7 @@ import sys
 ALONE = """
 import os, resource, signal, socket, sys
 from pathlib import Path
-from sslsniff import privileges
+from sslsniff.kernel import privileges
 from sslsniff.kernel import seccomp
 
 file = os.open(sys.executable, os.O_RDONLY)

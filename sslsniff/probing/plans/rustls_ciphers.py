@@ -4,7 +4,7 @@ Every record passes ``MessageEncrypter::encrypt(&mut self, message, sequence)`` 
 ``MessageDecrypter::decrypt(&mut self, message, sequence)``, whichever crate has the cipher. What
 they work on are structs without a stable form, but the compiler's order of their fields (larger
 ones first) was the same in all builds that were looked at. The BPF programs check each record by
-it. Which functions these are in a file says ``sslsniff.rustls``.
+it. Which functions these are in a file says ``sslsniff.probing.rustls``.
 """
 
 from typing import NamedTuple

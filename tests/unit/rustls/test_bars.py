@@ -26,8 +26,8 @@ NAME = (
 
 SEARCH = """
 import sys
-from sslsniff.elf import Elf
-from sslsniff.rustls import find_rustls
+from sslsniff.elf.elf_file import Elf
+from sslsniff.probing.rustls import find_rustls
 with Elf(sys.argv[1]) as elf:
     print(*sorted({each.proof.value for each in find_rustls(elf).found}))
 [line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]

@@ -51,7 +51,7 @@ import sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sslsniff.errors import OutputError
-from sslsniff.sinks.har import HarSink
+from sslsniff.sinks.har.archive import HarSink
 from tests.unit.sinks.archives import POST
 path = Path({str(tmp_path)!r}, "full", "a.har")
 with path.open("wb") as file:
@@ -129,7 +129,7 @@ def test_half_a_write_is_mended(tmp_path: Path) -> None:
 import os, signal, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from sslsniff.sinks.har import HarSink
+from sslsniff.sinks.har.archive import HarSink
 from tests.unit.sinks.archives import POST
 with Path({str(path)!r}).open("wb") as file:
     sink = HarSink(file)

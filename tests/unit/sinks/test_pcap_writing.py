@@ -124,7 +124,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from sslsniff.errors import OutputError
-from sslsniff.output import open_output
+from sslsniff.sinks.output_files import open_output
 from tests.unit.captures import *
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 path = Path(sys.argv[1])
