@@ -29,7 +29,13 @@ _TICK_S = 0.1
 _OPEN_FILES = Path("/proc/self/fd")
 # Not abandoned where it writes: what was written and not counted would be written once more.
 _WRITERS = frozenset(
-    f"sslsniff.{each}" for each in ("output", "packing", "pcap", "pcapng", "sinks.har")
+    {
+        "sslsniff.capture_files.packing",
+        "sslsniff.capture_files.pcap",
+        "sslsniff.capture_files.pcapng",
+        "sslsniff.sinks.har.archive",
+        "sslsniff.sinks.output_files",
+    }
 )
 
 
