@@ -1,4 +1,4 @@
-"""``python -m bench.report``: what README shows of the benchmark, from ``results.json``."""
+"""``python -m bench.report``: the benchmark in docs/benchmarks.md, from ``results.json``."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from bench import plots, results
 from bench.rows import Row
 
 _ROOT = Path(__file__).parent.parent
-_README = _ROOT / "README.md"
+_PAGE = _ROOT / "docs" / "benchmarks.md"
 _BEGIN, _END = "<!-- from bench/results.json -->\n", "<!-- end -->\n"
 
 
@@ -15,9 +15,9 @@ def main() -> int:
     measured = results.load()
     rows = [row for part in measured.parts.values() for row in part]
     shown = plots.draw(rows)
-    images = "".join(f"\n![{title}]({path.relative_to(_ROOT)})\n" for title, path in shown)
+    images = "".join(f"\n![{title}](../{path.relative_to(_ROOT)})\n" for title, path in shown)
     text = f"On {measured.machine}:\n\n{table(rows)}{images}"
-    _README.write_text(put(_README.read_text(), text))
+    _PAGE.write_text(put(_PAGE.read_text(), text))
     return 0
 
 

@@ -14,7 +14,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell in the report which row of README's table a test is for."""
+    """Tell in the report which row of docs/reliability.md a test is for."""
     for item in items:
         for mark in item.iter_markers("reliability"):
             item.user_properties += zip(("kind", "what"), mark.args, strict=True)

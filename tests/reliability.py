@@ -1,4 +1,4 @@
-"""Writes README's table of what sslsniff was held against: what tests and the soak came to.
+"""Writes the table in docs/reliability.md: what tests and the soak came to.
 
     python -m tests.reliability RESULTS...
 
@@ -16,7 +16,7 @@ from bench import results, soak
 from bench.rows import Row
 from tests import pages
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 BEGIN, END = "<!-- reliability: written by make soak -->", "<!-- end of reliability -->"
 KINDS = ("load", "fault", "input")
 HEADINGS = ("", "what", "tests", "", "bytes lost, all told")
@@ -74,4 +74,4 @@ def table(cases: Iterable[Case]) -> list[str]:
 
 if __name__ == "__main__":
     soaked = results.load(soak.PATH).parts.get("soak", [])
-    pages.put(README, BEGIN, END, table([*of_soak(soaked), *read(sys.argv[1:])]))
+    pages.put(PAGE, BEGIN, END, table([*of_soak(soaked), *read(sys.argv[1:])]))

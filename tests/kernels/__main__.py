@@ -1,4 +1,4 @@
-"""``make test-kernels``: the live tests on other kernels; writes the table of README.
+"""``make test-kernels``: the live tests on other kernels; writes the table of docs/kernels.md.
 
 ``python -m tests.kernels [SUITE ...]``; with suites, only theirs. With ``--brief``, as in ``make
 test``, two tests on the oldest kernel, and nothing is written.
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.kernels.matrix import BRIEF, CASES, Case
 from tests.kernels.outcome import Outcome, outcome
 
-_PAGE = Path(__file__).parents[2] / "README.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     complaints: tuple[str, ...]
 
     def row(self) -> str:
-        """Return its row in the table of README."""
+        """Return its row in the table of docs/kernels.md."""
         cells = (
             self.release,
             self.case.suite,

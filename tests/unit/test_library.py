@@ -38,14 +38,14 @@ def chunk(on: Connection, direction: Direction, data: bytes, missing: int = 0) -
 
 
 def example() -> tuple[str, str]:
-    """Return the README's example and its output."""
-    text = (HOUSE / "README.md").read_text("utf-8")
+    """Return the example of docs/library.md and its output."""
+    text = (HOUSE / "docs/library.md").read_text("utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1], found[2]
 
 
-def test_the_readmes_example_prints_what_it_says() -> None:
+def test_the_example_prints_what_it_says() -> None:
     code, output = example()
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=HOUSE, capture_output=True, text=True

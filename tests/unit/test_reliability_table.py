@@ -1,4 +1,4 @@
-"""README's table of faults says what pytest and the soak found."""
+"""The table in docs/reliability.md says what pytest and the soak found."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from bench.rows import Row
 from tests import pages, reliability
 from tests.reliability import Case
 
+ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
 
@@ -33,7 +34,7 @@ def test_of_no_row():
 def test_rows_are_what_tests_came_to(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "--junitxml=it.xml", "-p", "tests.conftest"]
-    command += ["-c", str(reliability.README.with_name("pyproject.toml"))]
+    command += ["-c", str(ROOT / "pyproject.toml")]
     command += ["-p", "no:cacheprovider", "test_it.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True)
     assert done.returncode == 1  # of what should fail
@@ -61,8 +62,8 @@ def test_the_soak_is_a_row(lost: int, holds: bool) -> None:
     assert reliability.of_soak([]) == []
 
 
-def test_readme_has_a_place_for_it(tmp_path: Path) -> None:
-    page = tmp_path / "README.md"
-    page.write_text(reliability.README.read_text())
+def test_the_page_has_a_place_for_it(tmp_path: Path) -> None:
+    page = tmp_path / "reliability.md"
+    page.write_text(reliability.PAGE.read_text())
     pages.put(page, reliability.BEGIN, reliability.END, ["| a row |"])
     assert f"{reliability.BEGIN}\n| a row |\n{reliability.END}\n" in page.read_text()

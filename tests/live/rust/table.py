@@ -1,4 +1,4 @@
-"""Writes what the tests of Rust programs came to as a table: docs/rustls.md, in short README.md.
+"""Writes what the tests of Rust programs came to as the table in docs/rustls.md.
 
     python -m tests.live.rust.table RESULTS...
 
@@ -19,7 +19,6 @@ from tests.live.rust.fixtures import BUILDS, REFUSED, SOURCES, Build, Fixture
 ROOT = SOURCES.parents[2]
 BEGIN, END = "<!-- table: written by make test-rust -->", "<!-- end of table -->"
 WORKS, FAILED, NOT_RUN, NONE = "works", "fails", "not run", "-"
-PARTLY = "works as far as it was run"
 Results = dict[str, str]
 """Name of a test -> WORKS, FAILED, or where it worked out that nothing can be shown, why."""
 
@@ -126,38 +125,16 @@ def _library(build: Build, releases: dict[str, str]) -> tuple[str, str]:
     return f"rustls {releases[f'{major}.{minor}']}", provider or "ring"
 
 
-def whole(found: list[Row]) -> list[str]:
+def lines(found: list[Row]) -> list[str]:
     """Return the table with a line for each build."""
     headings = ("library", "provider", "profile", *(each.heading for each in COLUMNS))
     return pages.table(headings, ((*row[:3], *row.cells) for row in found))
 
 
-def short(found: list[Row]) -> list[str]:
-    """Return the table with a line for each library and provider."""
-    groups: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in found:
-        groups.setdefault(row[:2], {}).setdefault(_in_all(row.cells), []).append(row.profile)
-    body = []
-    for key, profiles in groups.items():
-        works = ", ".join(profiles.pop(WORKS, [])) or NONE
-        others = "; ".join(f"{', '.join(each)}: {state}" for state, each in profiles.items())
-        body.append((*key, works, others or NONE))
-    return pages.table(("library", "provider", "works", "else"), body)
-
-
-def _in_all(cells: tuple[str, ...]) -> str:
-    states = [each for each in cells if each != NONE]
-    if FAILED in states:
-        return FAILED
-    return PARTLY if {WORKS, NOT_RUN} <= {*states} else states[0]
-
-
-def put(path: Path, lines: list[str]) -> None:
+def put(path: Path, table: list[str]) -> None:
     """Write a table to its place in a page; raises ``ValueError`` where that is not."""
-    pages.put(path, BEGIN, END, lines)
+    pages.put(path, BEGIN, END, table)
 
 
 if __name__ == "__main__":
-    found = rows(read(sys.argv[1:]))
-    put(ROOT / "docs" / "rustls.md", whole(found))
-    put(ROOT / "README.md", short(found))
+    put(ROOT / "docs" / "rustls.md", lines(rows(read(sys.argv[1:]))))
