@@ -1,6 +1,5 @@
 """From the options of the command line to the sinks they ask for."""
 
-import argparse
 import contextlib
 import functools
 import os
@@ -8,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
+from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sslsniff.sinks.filters import Filter
 
 
-def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
+def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     """Raise the error that ``open_sinks`` would, before there is anything to write."""
     _schema(options.proto_set)
     named: dict[str, str] = {}
@@ -48,7 +48,7 @@ def check_outputs(options: argparse.Namespace, standard: TextIO | None) -> None:
         raise no_standard_output()
 
 
-def _wants_text(options: argparse.Namespace) -> bool:
+def _wants_text(options: OutputOptions) -> bool:
     return not (options.pcap or options.har) or any(
         (
             options.json,
@@ -63,7 +63,7 @@ def _wants_text(options: argparse.Namespace) -> bool:
 
 
 def open_sinks(
-    options: argparse.Namespace,
+    options: OutputOptions,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
@@ -101,7 +101,7 @@ def open_sinks(
     return [FilteredSink(chosen, sinks)]
 
 
-def _text_sinks(options: argparse.Namespace, stream: TextIO) -> list[Sink]:
+def _text_sinks(options: OutputOptions, stream: TextIO) -> list[Sink]:
     schema = _schema(options.proto_set)
     if options.json or options.chunks:
         from sslsniff.sinks.json_lines import JsonSink  # with orjson
@@ -129,7 +129,7 @@ def _schema(path: str | None) -> Schema:
 
 
 def _open_text(
-    options: argparse.Namespace,
+    options: OutputOptions,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],

@@ -23,7 +23,7 @@ class HeldCommand:
     that Ctrl-C reaches it as if it had been started alone.
     """
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: tuple[str, ...]) -> None:
         self._name = arguments[0]
         self._go_reader, self._go = os.pipe()
         self._failure, failure_writer = os.pipe()  # both are closed by a successful exec
@@ -63,7 +63,7 @@ class HeldCommand:
         return code if code >= 0 else 128 - code
 
 
-def _become(arguments: list[str], go: int, failure: int) -> NoReturn:
+def _become(arguments: tuple[str, ...], go: int, failure: int) -> NoReturn:
     """Wait for the word, then exec; the number of a failure goes to the pipe ``failure``."""
     # As a shell would start it: Python ignores two signals, sslsniff itself one more.
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):

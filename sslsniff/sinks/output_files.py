@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -190,6 +191,12 @@ class LineFile(io.RawIOBase):
 def no_standard_output() -> OutputError:
     """Return the error for who closed it."""
     return OutputError("there is no standard output", "leave it open (>/dev/null for nothing)")
+
+
+def require_standard_output() -> None:
+    """Raise ``OutputError`` where it was closed."""
+    if sys.stdout is None:
+        raise no_standard_output()
 
 
 def open_standard(

@@ -1,15 +1,21 @@
-"""How the command line is taken apart, and what is told where that fails."""
+"""How a command line is parsed, and what is said where it is wrong."""
 
 import argparse
 import contextlib
 import os
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from dataclasses import fields
+from typing import Any, NoReturn, TypeVar
 
 from sslsniff.escaping import escape
 
+REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
+"""For an option that may be given several times."""
+
 _UNKNOWN_COLUMNS = 80
+
+_Options = TypeVar("_Options")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -54,3 +60,8 @@ class Parser(argparse.ArgumentParser):
         known = re.findall(r"--[a-z-]+", self.format_help())
         near = get_close_matches(word.partition("=")[0], known, n=1)
         return f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
+
+
+def made(kind: type[_Options], parsed: argparse.Namespace) -> _Options:
+    """Return the options of a dataclass, from what a parser found under the names of its fields."""
+    return kind(**{each.name: getattr(parsed, each.name) for each in fields(kind)})  # type: ignore[arg-type]

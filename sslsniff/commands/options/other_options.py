@@ -1,0 +1,131 @@
+"""The command lines of ``sslsniff read``, ``list``, ``symbols`` and ``doctor``."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sslsniff.commands.options import values
+from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.parser import REPEATABLE, Parser, made
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(OutputOptions):
+    """The capture to decode; ``-`` is standard input."""
+
+    file: str
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The processes to look at; none: all."""
+
+    pid: list[int]
+
+
+@dataclass(frozen=True)
+class SymbolsOptions:
+    """A program or library, and which of its functions to show; None: all."""
+
+    file: str
+    pattern: re.Pattern[str] | None
+    json: bool
+    mangled: bool
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """The form of the report."""
+
+    json: bool
+
+
+def parse_read(arguments: Sequence[str]) -> ReadOptions:
+    """Return what the arguments of ``sslsniff read`` say; ends with 2 where they are wrong."""
+    return made(ReadOptions, read_parser().parse(arguments))
+
+
+def parse_list(arguments: Sequence[str]) -> ListOptions:
+    """Return what the arguments of ``sslsniff list`` say; ends with 2 where they are wrong."""
+    return made(ListOptions, list_parser().parse(arguments))
+
+
+def parse_symbols(arguments: Sequence[str]) -> SymbolsOptions:
+    """Return what the arguments of ``sslsniff symbols`` say; ends with 2 where they are wrong."""
+    return made(SymbolsOptions, symbols_parser().parse(arguments))
+
+
+def parse_doctor(arguments: Sequence[str]) -> DoctorOptions:
+    """Return what the arguments of ``sslsniff doctor`` say; ends with 2 where they are wrong."""
+    return made(DoctorOptions, doctor_parser().parse(arguments))
+
+
+def read_parser() -> Parser:
+    """Return the parser of ``sslsniff read``."""
+    parser = Parser(
+        prog="sslsniff read",
+        usage="sslsniff read FILE [FILTER] [OUTPUT]",
+        description="Decode a capture file again.",
+    )
+    parser.add_argument(
+        "file",
+        type=values.name,
+        metavar="FILE",
+        help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
+    )
+    add_filter(parser)
+    add_output(parser)
+    return parser
+
+
+def list_parser() -> Parser:
+    """Return the parser of ``sslsniff list``."""
+    parser = Parser(
+        prog="sslsniff list",
+        description="Show which processes use which TLS library, and which probes fit.",
+    )
+    parser.add_argument(
+        "-p",
+        "--pid",
+        type=values.process_id,
+        **REPEATABLE,
+        metavar="PID",
+        help="only this process (may be repeated)",
+    )
+    return parser
+
+
+def symbols_parser() -> Parser:
+    """Return the parser of ``sslsniff symbols``."""
+    parser = Parser(
+        prog="sslsniff symbols",
+        description="Show the functions of a program or library, and where a probe fits in each.",
+        epilog="Also where functions were inlined, if debug info tells, and static probes (USDT).",
+    )
+    parser.add_argument(
+        "file", type=values.name, metavar="FILE", help="a program or shared library"
+    )
+    parser.add_argument(
+        "pattern",
+        nargs="?",
+        type=values.pattern,
+        metavar="PATTERN",
+        help="only those whose names, mangled or not, have this regular expression in them",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    parser.add_argument("--mangled", action="store_true", help="show names as they were linked")
+    return parser
+
+
+def doctor_parser() -> Parser:
+    """Return the parser of ``sslsniff doctor``."""
+    parser = Parser(
+        prog="sslsniff doctor",
+        description="Show what this kernel and user can do, and the remedy for each no.",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="an object for bug reports, without names of hosts and users (docs/json.md)",
+    )
+    return parser

@@ -1,0 +1,153 @@
+"""The options that watching and reading share: which exchanges to show, where, and how."""
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sslsniff.commands.options import values
+from sslsniff.commands.options.parser import REPEATABLE
+
+if TYPE_CHECKING:
+    import regex
+
+    from sslsniff.sinks.filters import Filter
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is shown, and where it goes. Sizes are in bytes, ``end_within`` is in seconds."""
+
+    filter: str | None
+    verbose: int
+    json: bool
+    chunks: bool
+    frames: bool
+    stream: list[int]
+    proto_set: str | None
+    hexdump: bool
+    output: str | None
+    pcap: str | None
+    har: str | None
+    print: bool
+    pcap_layout: str
+    redact: bool
+    redact_pattern: "list[regex.Pattern[bytes]]"
+    force: bool
+    max_body: int
+    color: str
+    end_within: float
+
+    def parse_filter(self) -> "Filter | None":
+        """Return the filter, None where there is none; raises ``FilterError``."""
+        if self.filter is None:
+            return None
+        from sslsniff.sinks.filters import parse
+
+        return parse(self.filter)
+
+
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Add the filter expression, which may come anywhere."""
+    parser.add_argument(
+        "filter",
+        nargs="?",
+        type=values.expression,
+        metavar="FILTER",
+        help="show only exchanges that match, such as '~m POST & ~d example.org' (docs/filters.md)",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``OutputOptions``, but for the filter."""
+    output = parser.add_argument_group("OUTPUT (default: a line for each exchange)")
+    output.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="also headers, and nothing cut; -vv: also bodies",
+    )
+    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
+    output.add_argument(
+        "--frames",
+        action="store_true",
+        help="HTTP/2 frames as they come, and what flow control does",
+    )
+    output.add_argument(
+        "--stream",
+        type=values.stream_number,
+        **REPEATABLE,
+        metavar="N",
+        help="only this HTTP/2 stream of each connection; 0: its own frames (may be repeated)",
+    )
+    output.add_argument(
+        "--proto-set",
+        type=values.name,
+        metavar="FILE",
+        help="name the fields of gRPC messages: a FileDescriptorSet, from protoc",
+    )
+    output.add_argument("--hexdump", action="store_true", help="raw plaintext in hexadecimal")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=values.name,
+        metavar="FILE",
+        help="write there (default: standard output; with COMMAND, standard error)",
+    )
+    output.add_argument(
+        "--pcap",
+        type=values.name,
+        metavar="FILE",
+        help="write a capture for Wireshark (.pcap or .pcapng), and show only its summary",
+    )
+    output.add_argument(
+        "--har",
+        type=values.name,
+        metavar="FILE",
+        help="write an HTTP Archive for browsers and mitmproxy, and show only its summary",
+    )
+    output.add_argument(
+        "--print", action="store_true", help="with --pcap or --har, show exchanges as well"
+    )
+    output.add_argument(
+        "--pcap-layout",
+        choices=("null-tls", "plain"),
+        default="null-tls",
+        metavar="LAYOUT",
+        help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
+    )
+    output.add_argument(
+        "--redact",
+        action="store_true",
+        help="blank credentials in all output, with what cannot be looked into (docs/redact.md)",
+    )
+    output.add_argument(
+        "--redact-pattern",
+        type=values.bytes_pattern,
+        **REPEATABLE,
+        metavar="RE",
+        help="blank, likewise, what this regular expression matches (may be repeated)",
+    )
+    output.add_argument("--force", action="store_true", help="overwrite output files")
+    output.add_argument(
+        "--max-body",
+        type=values.size,
+        default=16 << 20,
+        metavar="SIZE",
+        help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
+    )
+    output.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        metavar="WHEN",
+        help="auto (default: on a terminal), always or never",
+    )
+    output.add_argument(
+        "--end-within",
+        type=values.seconds,
+        default=2,
+        metavar="SECONDS",
+        help="how long an end by Ctrl-C may take; what still waits then is lost (default: 2)",
+    )

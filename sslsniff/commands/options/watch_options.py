@@ -1,0 +1,201 @@
+"""The command line for watching processes."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sslsniff import __version__
+from sslsniff.commands.options import values
+from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.parser import REPEATABLE, Parser, made
+
+_USAGE = """\
+sslsniff [FILTER] WHAT [OUTPUT]              watch processes
+       sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
+       sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
+       sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
+       sslsniff symbols FILE [PATTERN]              functions of a binary, and where probes fit
+       sslsniff doctor                              what this kernel and user can do"""
+
+_MORE = """\
+examples:
+  sslsniff --pid 1234 -v                         a running process, with headers
+  sslsniff --comm nginx --json -o out.json       all named nginx, for programs to read
+  sslsniff --lib libssl.so.3 --pcap out.pcapng   who uses this library, for Wireshark
+  sslsniff -- curl https://example.org/          a command; its output stays its own
+
+Ctrl-C ends with a summary; Ctrl-\\ (or SIGUSR1) shows the exchanges that are still open."""
+
+SHORT_HELP = """\
+usage: sslsniff [FILTER] WHAT [OUTPUT]
+
+  sslsniff --pid 1234                    a running process, its later children
+  sslsniff --comm nginx -v               all named nginx, with headers
+  sslsniff -- curl https://example.org/  a command, from its start
+  sslsniff --all                         every process of this host
+
+  sslsniff list           which TLS libraries are there, which probes fit
+  sslsniff read FILE      decode a capture again
+  sslsniff doctor         what this kernel and user can do
+  sslsniff --help         all options
+"""
+"""What is shown to who types nothing but the name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions(OutputOptions):
+    """Which processes to watch, and how. Sizes are in bytes; ``sample`` is a share, 0 to 1.
+
+    ``hold`` is None where it was not said. ``command`` is empty where none is to be started.
+    """
+
+    command: tuple[str, ...]
+    all: bool
+    pid: list[int]
+    follows_children: bool
+    comm: list[str]
+    uid: list[int]
+    lib: list[str]
+    sample: float
+    loader: str
+    returns: str
+    hold: bool | None
+    ring_size: int
+    spill: int
+    max_call_bytes: int
+
+
+def parse_watch(arguments: Sequence[str]) -> WatchOptions:
+    """Return what the ``arguments`` of ``sslsniff`` say; ends with 2 where they are wrong.
+
+    What follows ``--`` is the command.
+    """
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    parser = watch_parser()
+    options = parser.parse(arguments[:at])
+    options.command = tuple(arguments[at + 1 :])
+    if at < len(arguments) and not options.command:
+        parser.error("there is no command after --")
+    _require_what(parser, options)
+    return made(WatchOptions, options)
+
+
+def watch_parser() -> Parser:
+    """Return the parser for watching processes, without the command behind ``--``.
+
+    ``parse_watch`` checks what it returns.
+    """
+    parser = Parser(
+        prog="sslsniff",
+        usage=_USAGE,
+        description="Show the plaintext of TLS traffic of running processes.",
+        epilog=_MORE,
+    )
+    parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
+    what = parser.add_argument_group("WHAT (all that is given must fit; each may be repeated)")
+    what.add_argument("--all", action="store_true", help="every process of this host")
+    what.add_argument(
+        "-p",
+        "--pid",
+        type=values.process_id,
+        **REPEATABLE,
+        metavar="PID",
+        help="a running process with its children",
+    )
+    what.add_argument(
+        "--no-children",
+        dest="follows_children",
+        action="store_false",
+        help="with --pid or COMMAND: only that process itself",
+    )
+    what.add_argument(
+        "--comm",
+        type=values.name,
+        **REPEATABLE,
+        metavar="NAME",
+        help="processes of this name, or running a program of it",
+    )
+    what.add_argument(
+        "--uid",
+        type=values.user_id,
+        **REPEATABLE,
+        metavar="UID",
+        help="processes of this user id",
+    )
+    what.add_argument(
+        "--lib",
+        type=values.name,
+        **REPEATABLE,
+        metavar="LIBRARY",
+        help="only this TLS library: a name such as libssl.so.3, or a path",
+    )
+    what.add_argument(
+        "--sample",
+        type=values.share,
+        default=1,
+        metavar="SHARE",
+        help="only a share of connections such as 1/10, each of them whole",
+    )
+    add_filter(parser)
+    add_output(parser)
+    engine = parser.add_argument_group("ENGINE")
+    engine.add_argument(
+        "--loader",
+        choices=("auto", "co-re", "bcc"),
+        default="auto",
+        metavar="HOW",
+        help="load BPF programs by co-re or bcc (default: co-re where there is BTF)",
+    )
+    engine.add_argument(
+        "--returns",
+        choices=("instructions", "trampoline"),
+        default="instructions",
+        metavar="HOW",
+        help="see returns at instructions (default), by trampoline: faster for some programs, but"
+        " kills each that maps a watched library and switches coroutines inside its calls",
+    )
+    engine.add_argument(
+        "--hold",
+        action=argparse.BooleanOptionalAction,
+        help="stop a process where it loads a library, 5 s at most, until that is probed; it uses"
+        " ptrace, so no debugger or strace can trace the process (default: only with COMMAND)",
+    )
+    engine.add_argument(
+        "--ring-size",
+        type=values.ring_size,
+        default=2 * values.MOST_CALL_BYTES,
+        metavar="SIZE",
+        help="room for what was not read yet, a power of two from 4M (default: 32M)",
+    )
+    engine.add_argument(
+        "--spill",
+        type=values.spill_size,
+        default=0,
+        metavar="SIZE",
+        help="more such room in a temporary file, from 4M (default: none)",
+    )
+    engine.add_argument(
+        "--max-call-bytes",
+        type=values.call_limit,
+        default=values.MOST_CALL_BYTES,
+        metavar="SIZE",
+        help="most plaintext kept of one call (default and most: 16M)",
+    )
+    return parser
+
+
+def _require_what(parser: Parser, options: argparse.Namespace) -> None:
+    """End with a usage error unless it is said what to watch, and said once.
+
+    The whole host must be typed on purpose: it shows what other people's programs send.
+    """
+    is_named = bool(options.pid or options.comm or options.uid or options.lib or options.command)
+    if options.all and is_named:
+        parser.error("--all watches every process: leave it out, or what stands beside it")
+    if not (options.all or is_named):
+        parser.error(
+            "what to watch is missing: --pid, --comm, --uid, --lib, -- COMMAND, or --all for every"
+            " process of this host"
+        )
+    if not (options.pid or options.command) and (options.hold or not options.follows_children):
+        parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
