@@ -17,13 +17,6 @@
 #define MOST_SPAN (1ULL << 31)
 #define MOST_REST_EVENTS 4
 
-static __always_inline void lose(u8 cut, u64 bytes)
-{
-	/* The counters stand in the order of enum cut, two for each. */
-	count(COUNTER_RING_FULL_EVENTS + 2 * cut, 1);
-	count(COUNTER_RING_FULL_BYTES + 2 * cut, bytes);
-}
-
 /* Emit `size` <= capacity bytes of the thread's piece, standing for `span`, `cut` telling why. `capacity` is constant: the
  * verifier wants to know the record's size. */
 static __always_inline void emit(const struct thread *thread, u64 capacity, u64 size, u64 span, u8 cut)

@@ -179,12 +179,7 @@ static __always_inline void forget_process(u32 tgid)
 		return;
 	struct event_exited *event = ring_reserve(events, sizeof(struct event_exited));
 	if (event) {
-		event->header.kind = EVENT_EXITED;
-		event->header.direction = 0;
-		event->header.cut = 0;
-		event->header.tid = 0;
-		event->header.time_ns = bpf_ktime_get_ns();
-		event->header.connection = 0;
+		fill_header(&event->header, EVENT_EXITED, 0, 0);
 		event->pid = *pid;
 		event->pad = 0;
 		ring_submit(events, event);

@@ -21,9 +21,6 @@ static __always_inline u64 scatter(u64 value)
 	return value ^ value >> 33;
 }
 
-static __always_inline u64 new_connection_id(void);
-static __always_inline void fill_header(struct event_header *header, u16 kind, u32 tid, u64 connection);
-
 static __always_inline u8 choose(u64 id)
 {
 	const struct config *config = get_config();

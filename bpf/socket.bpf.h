@@ -22,16 +22,6 @@ enum evidence {
 #define LEAST_OVERHEAD 21
 #define MOST_OVERHEAD 29
 
-#define AF_INET 2
-#define AF_INET6 10
-
-static __always_inline u16 socket_family(const struct sock *sock)
-{
-	u16 family = 0;
-	bpf_probe_read_kernel(&family, sizeof(family), &sock->__sk_common.skc_family);
-	return family;
-}
-
 /* Whether a socket has both its addresses: a connection that broke has lost its own port. */
 static __always_inline int has_addresses(const struct sock *sock)
 {
@@ -39,34 +29,6 @@ static __always_inline int has_addresses(const struct sock *sock)
 	u16 port = 0;
 	bpf_probe_read_kernel(&port, sizeof(port), &sock->__sk_common.skc_num);
 	return (family == AF_INET || family == AF_INET6) && port;
-}
-
-/* Tell user space of the connection's socket, until it took it. */
-static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
-{
-	const struct sock *sock = (const struct sock *)connection->socket;
-	if (!sock || connection->addressed)
-		return;
-	struct event_addresses *event = ring_reserve(events, sizeof(struct event_addresses));
-	if (!event)
-		return;
-	__builtin_memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, connection->id);
-	event->socket = (u64)sock;
-	event->family = socket_family(sock);
-	bpf_probe_read_kernel(&event->local_port, sizeof(event->local_port), &sock->__sk_common.skc_num);
-	u16 remote_port = 0; /* in network order, unlike skc_num */
-	bpf_probe_read_kernel(&remote_port, sizeof(remote_port), &sock->__sk_common.skc_dport);
-	event->remote_port = __builtin_bswap16(remote_port);
-	if (event->family == AF_INET) {
-		bpf_probe_read_kernel(event->local, 4, &sock->__sk_common.skc_rcv_saddr);
-		bpf_probe_read_kernel(event->remote, 4, &sock->__sk_common.skc_daddr);
-	} else {
-		bpf_probe_read_kernel(event->local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
-		bpf_probe_read_kernel(event->remote, 16, &sock->__sk_common.skc_v6_daddr);
-	}
-	ring_submit(events, event);
-	connection->addressed = 1;
 }
 
 /* Remember whose records the socket carries, for its end. Returns whether they are left out. */

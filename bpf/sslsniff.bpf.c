@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * The one BPF object. Read in this order: what events look like, the maps, who is
- * watched, connections, their bytes, their sockets, the library's calls.
+ * watched, connections, their bytes, their sockets, the library's calls. Nothing is used before it is defined.
  */
 #ifdef SSLSNIFF_BCC
 #include "bcc.h"
@@ -16,11 +16,13 @@
 #endif
 
 #include "maps.bpf.h"
+#include "emit.bpf.h"
 #include "stack.bpf.h"
 #include "convention.bpf.h"
 #include "open_calls.bpf.h"
 #include "process.bpf.h"
 #include "sample.bpf.h"
+#include "announce.bpf.h"
 #include "connection.bpf.h"
 #include "data.bpf.h"
 #include "socket.bpf.h"

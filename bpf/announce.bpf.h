@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * What user space is told of a connection itself: what the library's object says of it, its process, its addresses.
+ */
+
+#define AF_INET 2
+#define AF_INET6 10
+
+static __always_inline u16 socket_family(const struct sock *sock)
+{
+	u16 family = 0;
+	bpf_probe_read_kernel(&family, sizeof(family), &sock->__sk_common.skc_family);
+	return family;
+}
+
+static __always_inline u64 read_pointer(u64 address)
+{
+	u64 value = 0;
+	bpf_probe_read_user(&value, sizeof(value), (const void *)address);
+	return value;
+}
+
+static __always_inline u32 read_u32(u64 address)
+{
+	u32 value = 0;
+	bpf_probe_read_user(&value, sizeof(value), (const void *)address);
+	return value;
+}
+
+/* Whether the offsets hold for this object. */
+static __always_inline int has_layout(const struct layout *layout, u64 object)
+{
+	return layout->is_typed <= 0 || !read_u32(object);
+}
+
+/* What the library's own object says of the connection, as far as its layout is known. */
+static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
+{
+	if (!has_layout(layout, object))
+		return;
+	if (layout->server >= 0)
+		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
+	if (layout->version >= 0)
+		event->tls_version = read_u32(object + layout->version);
+	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
+		u64 base = layout->alpn_base >= 0 ? read_pointer(object + layout->alpn_base) : object;
+		u32 size = read_u32(base + layout->alpn_length);
+		if (size > ALPN_BYTES)
+			size = ALPN_BYTES;
+		u64 alpn = read_pointer(base + layout->alpn);
+		if (alpn && !bpf_probe_read_user(event->alpn, ALPN_BYTES, (const void *)alpn))
+			event->alpn_bytes = size;
+	}
+	if (layout->session >= 0 && layout->session_cipher >= 0 && layout->cipher_name >= 0) {
+		u64 session = read_pointer(object + layout->session);
+		u64 cipher = session ? read_pointer(session + layout->session_cipher) : 0;
+		u64 name = cipher ? read_pointer(cipher + layout->cipher_name) : 0;
+		if (name)
+			bpf_probe_read_user_str(event->cipher, CIPHER_BYTES, (const void *)name);
+	}
+	u64 sni = layout->sni >= 0 ? read_pointer(object + layout->sni) : 0;
+	if (!sni && layout->sni_base >= 0 && layout->sni_inner >= 0) {
+		u64 base = read_pointer(object + layout->sni_base);
+		sni = base ? read_pointer(base + layout->sni_inner) : 0;
+	}
+	if (sni)
+		bpf_probe_read_user_str(event->sni, SNI_BYTES, (const void *)sni);
+}
+
+/* Tell user space of the connection's socket, until it took it. */
+static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
+{
+	const struct sock *sock = (const struct sock *)connection->socket;
+	if (!sock || connection->addressed)
+		return;
+	struct event_addresses *event = ring_reserve(events, sizeof(struct event_addresses));
+	if (!event)
+		return;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, connection->id);
+	event->socket = (u64)sock;
+	event->family = socket_family(sock);
+	bpf_probe_read_kernel(&event->local_port, sizeof(event->local_port), &sock->__sk_common.skc_num);
+	u16 remote_port = 0; /* in network order, unlike skc_num */
+	bpf_probe_read_kernel(&remote_port, sizeof(remote_port), &sock->__sk_common.skc_dport);
+	event->remote_port = __builtin_bswap16(remote_port);
+	if (event->family == AF_INET) {
+		bpf_probe_read_kernel(event->local, 4, &sock->__sk_common.skc_rcv_saddr);
+		bpf_probe_read_kernel(event->remote, 4, &sock->__sk_common.skc_daddr);
+	} else {
+		bpf_probe_read_kernel(event->local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(event->remote, 16, &sock->__sk_common.skc_v6_daddr);
+	}
+	ring_submit(events, event);
+	connection->addressed = 1;
+}
+
+/* Tell user space of the connection, until it took it. Returns whether it knows. */
+static __always_inline int announce_opened(void *ctx, const struct thread *thread, const struct connection_key *key,
+					   struct connection *connection)
+{
+	if (connection->announced)
+		return 1;
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	struct event_opened *event = layout ? ring_reserve(events, sizeof(struct event_opened)) : 0;
+	if (!event)
+		return 0;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->header, EVENT_OPENED, thread->tid, connection->id);
+	event->pid = thread->pid;
+	event->uid = (u32)bpf_get_current_uid_gid();
+	event->object = key->object;
+	event->from_start = connection->from_start;
+	event->half = connection->half;
+	struct comm comm = {};
+	get_process_comm(&comm);
+	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
+	event->library = layout->library;
+	event->tls_version = layout->tls_version;
+	if (!connection->half)
+		describe(event, key->object, layout);
+	ring_submit(events, event);
+	connection->announced = 1;
+	connection->layout = index;
+	return 1;
+}
+
+/* Before something is told of a connection: tell what user space does not know yet of the connection itself. Returns
+ * whether it may be told. */
+static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
+				    struct connection *connection)
+{
+	if (!announce_opened(ctx, thread, key, connection))
+		return 0;
+	announce_addresses(thread, connection);
+	return 1;
+}
