@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff import procfs
+from sslsniff.kernel import procfs
 from tests.live import sniffer
 from tests.live.checks import Sniff, assert_whole, content, run_under, started, told
 from tests.live.clients import say
