@@ -50,7 +50,7 @@ def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked
                 if redactor is not None:
                     redactor.finish()
         except OverdueError:
-            note(f"what was being decoded is left out: {NO_TIME}")
+            note(f"what was being decoded is not shown: {NO_TIME}")
             # What was abandoned may be of any state; and of what was to be redacted, nothing
             # more should come out.
             with contextlib.suppress(Exception):
@@ -64,7 +64,7 @@ def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked
         if rules is not None:
             note(rules.describe())
         if asked.let_go:
-            note(f"nobody read an output, which is not whole: {NO_TIME}")
+            note(f"an output is incomplete, as nobody read it: {NO_TIME}")
     except BrokenPipeError:
         pass  # whoever read a capture from a pipe is gone; other files are whole up to here
 

@@ -87,7 +87,7 @@ def watch(arguments: Sequence[str]) -> int:
     code = held.wait(asked.is_drained) if held else 0
     asked.done()
     if held and code is None:
-        note(f"process {held.pid} goes on, and is not watched any more")
+        note(f"process {held.pid} continues, and is not watched any more")
     return code or 0
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
     from sslsniff.live.holder import Holder
 
-_NAP_S = 0.002  # what comes meanwhile wakes nobody;
-_MOST_NAPS = 4  # so many of them while little comes, as long as that makes no more work
-_WORK_S = 0.0003  # than this at a stretch: others wait for the processor meanwhile
+_POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
+_MOST_POLL_DELAYS = 4  # before one wake-up, while little comes
+_WORK_S = 0.0003  # a wake-up should take no longer: others wait for the processor
 _BYTES_A_POLL = 8 << 20
 _HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
 _HELD_SHARE = 8  # and one part in so many of it
@@ -92,7 +92,7 @@ class LiveCapture:
         """Connections that the kernel's table has no more, though their end was not told."""
         self._reading = Records(memoryview(b""), 0, 0)
         """What was read last, up to where it was taken."""
-        self._naps: float = _MOST_NAPS
+        self._poll_delays: float = _MOST_POLL_DELAYS
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -176,7 +176,7 @@ class LiveCapture:
             )
             raise self._files.planner.refusal or gone
         self._late_files.tell_refused()
-        self._note("no TLS library that can be probed is in use yet; waiting for one")
+        self._note("no supported TLS library is loaded yet; waiting (see sslsniff list)")
 
     def describe(self) -> str:
         """Return a line that says what is watched by now."""
@@ -212,11 +212,13 @@ class LiveCapture:
         self._late_files.poll(ready)
         if self._records.fd in ready:
             rest_bytes = self._ring_bytes // _REST_SHARE
-            self._gather(rest_bytes)
+            self._let_events_accumulate(rest_bytes)
             began_s = time.thread_time()
             is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
             worked_s = time.thread_time() - began_s or _WORK_S
-            self._naps = min(_MOST_NAPS, max(1, self._naps * _WORK_S / worked_s))
+            self._poll_delays = min(
+                _MOST_POLL_DELAYS, max(1, self._poll_delays * _WORK_S / worked_s)
+            )
             if not is_over:
                 return  # what halves wait for may have come long ago
         yield from self._halves.release(self.now_ns())
@@ -258,11 +260,11 @@ class LiveCapture:
         """Say what the events cannot: what the programs could not do."""
         self._probes.tell_misfits()
         if lost := self._files.mappings.lost:
-            self._note(f"news of {lost} mapped files were lost: some may not be watched")
+            self._note(f"{lost} reports of mapped files were lost: some files may not be watched")
         if left_out := self._files.planner.left_out:
-            self._note(f"{left_out} files are not watched: too many came into use at once")
+            self._note(f"{left_out} files are not watched: too many were loaded at once")
         if untracked := self._tables.untracked_calls():
-            self._note(f"{untracked} calls passed unseen: the kernel's tables were full")
+            self._note(f"{untracked} TLS calls were not captured: a table in the kernel was full")
         if unmatched := self._tables.unmatched_calls():
             self._note(
                 f"{unmatched} calls were in progress when sslsniff started, or more were open at"
@@ -271,29 +273,29 @@ class LiveCapture:
         exits, ends = self._tables.lost_exits(), self._tables.lost_ends()
         if exits or ends:
             self._note(
-                f"the ends of {exits} processes and {ends} connections were lost, as the ring was"
-                " full: they count as open"
+                f"ring buffer full: the ends of {exits} processes and {ends} connections were lost;"
+                " they count as open"
             )
         closes = self._tables.lost_closes()
         if len(self._gone) > closes:
             self._note(
-                f"{len(self._gone) - closes} connections were forgotten, as the kernel's table was"
-                " full: what passed on them later counts as another connection's"
+                f"connection table full (65,536): {len(self._gone) - closes} connections were"
+                " evicted; their later bytes appear as new connections"
             )
         if unfollowed := self._tables.unfollowed():
             self._note(
-                f"{unfollowed} children of processes were not followed, as the kernel's table was"
-                " full: with --all in place of --pid every process is watched"
+                f"process table full (65,536): {unfollowed} child processes were not followed; use"
+                " --all instead of --pid"
             )
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
-                "the kernel headers are not this kernel's: children of processes were not followed"
+                "the kernel headers do not match this kernel: child processes were not followed"
             )
 
-    def _gather(self, enough_bytes: int) -> None:
-        """Wait a little: while the reader lags the kernel wakes nobody, which spares wake-ups."""
-        for _ in range(round(self._naps)):
-            time.sleep(_NAP_S)
+    def _let_events_accumulate(self, enough_bytes: int) -> None:
+        """Wait a little. As long as the reader lags behind, the kernel wakes nobody."""
+        for _ in range(round(self._poll_delays)):
+            time.sleep(_POLL_DELAY_S)
             if self._records.waiting_bytes > enough_bytes:
                 break
 

@@ -33,7 +33,7 @@ _MOST_PLANNING_S, _MOST_PLANNING_OF_SYSTEM_S = 1.0, 5.0
 _MOST_AT_END_S = 0.3  # for the last libraries to be named
 _WAIT_S = 0.1
 _MOST_USES = 1024
-_MISSED = "what passes before a library that is loaded later is probed will be missed"
+_MISSED = "bytes that pass before a newly loaded library is probed will be missed"
 
 
 class _Use(NamedTuple):
@@ -112,7 +112,7 @@ class LateFiles:
         """Say how many files are not planned yet."""
         if count := self._planning.waiting:
             files = "1 file is" if count == 1 else f"{count} files are"
-            self._note(f"{files} still being planned, and watched as soon as that is done")
+            self._note(f"{files} still being analysed; probes follow when that is done")
 
     def hold(self, holder: "Holder", loader: Loader) -> None:
         """Let threads wait from now on where they map a file that was not probed at the start.
@@ -266,9 +266,9 @@ class LateFiles:
                 use.hold.probed.append(use.file.path)
         late = next((use for use in uses if use.pid not in waited), None)
         if late is not None:
-            self._note(f"{late.file.path} came into use by process {late.pid}: watched from now on")
+            self._note(f"{late.file.path} was loaded by process {late.pid}: watched from now on")
         elif self._has_begun and not uses:
-            self._note(f"{path} is planned: watched from now on")
+            self._note(f"{path} is analysed: watched from now on")
 
     def _attach(self, planned: Planned) -> bool:
         taken = self._probes.attach(planned)

@@ -83,7 +83,7 @@ class Probes:
         """Remember whose layout may not hold, and say if another version's is used."""
         name = f"{path}: {part}"
         if part.read_as is not None and name not in self._doubted.values():
-            self._note(f"{name}, as its own layout is not known")
+            self._note(f"{name}, as the layout of this release is not known")
         self._doubted[index] = name
 
     def _follow_sockets(self) -> None:
@@ -96,7 +96,7 @@ class Probes:
         """Say which parts were not as their layouts say, once; the programs drop them."""
         misfits = [each for each in self._doubted if self._tables.is_misfit(each)]
         for name in {self._doubted.pop(index) for index in misfits}:
-            self._note(f"{name} keeps its data otherwise than is known: it is not shown")
+            self._note(f"{name} does not match any known layout: its traffic is not shown")
 
     def detach(self) -> None:
         """Take all away. Safe to call again."""

@@ -117,7 +117,7 @@ class _Fitting:
     ) -> Iterator[Probe]:
         calls = direct_calls(function.address, self._elf.executable(), self._code_around)
         if not calls:
-            raise UnfitError(f"{name} is called from who knows where")
+            raise UnfitError(f"{name} has callers that cannot be found")
         for call in calls:
             if call.caller not in probed:
                 cost = Cost.EMULATED if is_emulated(call.behind_bytes) else Cost.STEPPED

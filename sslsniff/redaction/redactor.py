@@ -157,7 +157,7 @@ class _Redaction:
             tape.release()
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take the next bytes. Where the library does not tell the role, they do."""
+        """Feed plaintext. If the library did not report client or server, infer it from that."""
         connection = self._connection
         if connection.role is None:
             self._waiting.append(chunk)

@@ -133,7 +133,7 @@ class Conversation:
         return [opened.exchange for opened in self._open.values()]
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take the next bytes. Where the library does not tell the role, they do."""
+        """Feed plaintext. If the library did not report client or server, infer it from that."""
         if self.connection.role is not None:
             self._decode(chunk)
             return

@@ -17,7 +17,7 @@ SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
 NOTHING_YET = f"{READY} 0 files"
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
-PLANNED_LATER = "is planned: watched from now on"
+PLANNED_LATER = "is analysed: watched from now on"
 # What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
 IS_EMULATED = "SSLSNIFF_PATIENCE_S" in os.environ
 PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "60"))
@@ -145,5 +145,5 @@ def _wait_ready(sniffer: Sniffer) -> None:
         time.sleep(0.01)
     # On an emulated machine it takes 5 s to plan a new file: no start waits so long.
     said = sniffer.errors.read_text()
-    if IS_EMULATED and NOTHING_YET in said and "still being planned" in said:
+    if IS_EMULATED and NOTHING_YET in said and "still being analysed" in said:
         sniffer.until_told(PLANNED_LATER)

@@ -157,7 +157,7 @@ def test_a_file_that_was_refused_is_probed_when_it_changed(libraries: list[Path]
             deadline = time.monotonic() + PATIENCE_S
             while not breakpoints(process.pid, changing) and time.monotonic() < deadline:
                 collections.deque(capture.poll(0.1), maxlen=0)
-    assert notes[1:] == [f"{changing} came into use by process {process.pid}: watched from now on"]
+    assert notes[1:] == [f"{changing} was loaded by process {process.pid}: watched from now on"]
 
 
 def test_a_part_whose_last_probe_is_refused_has_none(libraries: list[Path], pid: int) -> None:

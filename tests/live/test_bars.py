@@ -237,7 +237,7 @@ def test_stopped_reader(
     closed = sum(each["event"] == "closed" for each in captured.of("connection"))
     opened = sum(each["event"] == "opened" for each in captured.of("connection"))
     assert opened - closed <= int(told_ends[2])
-    assert "were forgotten" not in captured.stderr
+    assert "were evicted" not in captured.stderr
     summary = captured.summary
     total = sum(each.bytes for each in sent)
     assert summary["bytes"] + summary["lost_bytes"] == total

@@ -88,7 +88,7 @@ def assert_silent(captured: Captured) -> None:
     """Nothing is said but what is watched; on an emulated machine, where that takes time, when."""
     lines = captured.stderr.splitlines()
     if IS_EMULATED:
-        lines = [each for each in lines if "planned" not in each and "waiting" not in each]
+        lines = [each for each in lines if "analysed" not in each and "waiting" not in each]
     assert (captured.code, len(lines)) == (0, 1)
 
 

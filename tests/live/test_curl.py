@@ -174,7 +174,7 @@ def test_library_found_later(
         sniff("--pid", str(shell.pid)) as sniffer,
     ):
         say(shell, "go")
-        sniffer.until_told(f"{tmp_path / library.name} came into use")
+        sniffer.until_told(f"{tmp_path / library.name} was loaded")
         shell.communicate("go\n", PATIENCE_S)
         captured = sniffer.wait()
     last = captured.exchanges[-1]["pid"]

@@ -236,6 +236,6 @@ def test_a_command_goes_on(tmp_path: Path) -> None:
         assert process.returncode == 0
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            f"sslsniff: process {pid} goes on, and is not watched any more\n"
+            f"sslsniff: process {pid} continues, and is not watched any more\n"
         )
         os.kill(pid, signal.SIGKILL)

@@ -133,7 +133,7 @@ def test_library_upgraded(
     for pid, each in passed.items():
         assert_passed(captured, each, role="client", pid=pid)
     assert_whole(captured)
-    line = f"sslsniff: {library} came into use by process {new.pid}: watched from now on\n"
+    line = f"sslsniff: {library} was loaded by process {new.pid}: watched from now on\n"
     assert line in captured.stderr
     record_property("lost_bytes", captured.summary["lost_bytes"])
 

@@ -98,7 +98,7 @@ def test_a_running_process_is_held_if_asked_for(way: str, late: Late, sniff: Sni
             captured = sniffer.wait()
     [exchange] = captured.exchanges
     assert exchange["request"]["target"] == "/late"
-    assert "came into use" not in captured.stderr
+    assert "was loaded" not in captured.stderr
     assert connections(captured, joined=False) == 1
 
 

@@ -100,7 +100,7 @@ def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path
         assert any(line in errors.read_text() for _ in patiently())
         say(sniffer, "go")
         assert next_line(sniffer) == "open"
-        assert any(f"{command[2]} came into use" in errors.read_text() for _ in patiently())
+        assert any(f"{command[2]} was loaded" in errors.read_text() for _ in patiently())
         say(sniffer, "go")
         assert next_line(sniffer) == "200"
         assert sniffer.wait(PATIENCE_S) == 0

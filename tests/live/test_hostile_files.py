@@ -114,7 +114,7 @@ def test_those_in_use_at_the_start(
     assert_whole(captured)
     assert captured.code == 0
     waiting, watching, *_ = captured.stderr.splitlines()
-    assert "files are still being planned" in waiting
+    assert "files are still being analysed" in waiting
     assert watching.startswith(READY)
 
 
@@ -130,7 +130,7 @@ def test_those_that_come_later(
         for each in hostile:
             map_file(mapper, each)
         load_library(client)
-        sniffer.until_told(f"{own_library} came into use")
+        sniffer.until_told(f"{own_library} was loaded")
         passed = ask(client, 6)
         sniffer.until(6)
         assert_small(sniffer.process.pid)

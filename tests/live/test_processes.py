@@ -271,7 +271,7 @@ def test_library_loaded_later(
     assert_passed(captured, passed, role="client", pid=client.pid)
     assert_whole(captured)
     assert connections(captured, joined=False) == 1
-    line = f"sslsniff: {own_library} came into use by process {client.pid}: watched from now on\n"
+    line = f"sslsniff: {own_library} was loaded by process {client.pid}: watched from now on\n"
     assert line in captured.stderr
 
 
@@ -296,7 +296,7 @@ def test_connection_older_than_the_probes(
     assert_whole(captured)
     assert connections(captured, joined=True, sni="localhost") == 1
     assert captured.summary["joined_connections"] == 1
-    assert f"{own_library} came into use" in captured.stderr
+    assert f"{own_library} was loaded" in captured.stderr
 
 
 def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) -> None:
@@ -336,9 +336,9 @@ def test_files_of_others_are_left_alone(own_library: Path, tmp_path: Path, sniff
             subprocess.run(opens, check=True)
         sniffer.process.send_signal(signal.SIGCONT)
         say(watched, "go")
-        sniffer.until_told(f"{last} came into use")  # what happened before was looked at by then
+        sniffer.until_told(f"{last} was loaded")  # what happened before was looked at by then
         captured = sniffer.stop()
-    assert captured.stderr.count("came into use") == 1
+    assert captured.stderr.count("was loaded") == 1
     assert captured.objects == [captured.summary]
 
 
@@ -363,11 +363,11 @@ def test_library_replaced_in_place(own_library: Path, tmp_path: Path, sniff: Sni
             say(parent, str(library))
             next_line(parent)
             if library == last:  # what happened before was looked at by then
-                sniffer.until_told(f"{last} came into use")
+                sniffer.until_told(f"{last} was loaded")
             say(parent, "end")
         changing.write_bytes(own_library.read_bytes())
         say(parent, str(changing))
-        sniffer.until_told(f"{changing} came into use")
+        sniffer.until_told(f"{changing} was loaded")
         sniffer.stop()
 
 
@@ -392,6 +392,6 @@ def test_more_children_than_are_known(own_library: Path) -> None:
             list(capture.finish())
 
     assert [note for note in notes if "children" in note] == [
-        "2 children of processes were not followed, as the kernel's table was full:"
-        " with --all in place of --pid every process is watched"
+        "process table full (65,536): 2 child processes were not followed; use --all instead of"
+        " --pid"
     ]

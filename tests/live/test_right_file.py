@@ -36,7 +36,7 @@ def test_a_deleted_library(when: str, late: Late, sniff: Sniff) -> None:
         with sniff("--pid", str(client.pid)) as sniffer:
             if when == "later":
                 load(client)
-                sniffer.until_told(f"{command[2]} came into use")
+                sniffer.until_told(f"{command[2]} was loaded")
             say(client, "go")
             assert next_line(client) == "200"
             captured = sniffer.wait()
@@ -80,7 +80,7 @@ def test_a_library_of_another_mount_namespace(
             with sniff("--pid", str(client.pid)) as sniffer:
                 if when == "later":
                     load(client)
-                    sniffer.until_told(f"{outside} came into use")
+                    sniffer.until_told(f"{outside} was loaded")
                 [mapped] = [
                     x for x in procfs.mapped_files(client.pid) if x.path.endswith(str(outside))
                 ]

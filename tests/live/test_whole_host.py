@@ -100,8 +100,8 @@ def test_everything(
     lines = output.read_text("utf-8").splitlines()
     captured = Captured([json.loads(line) for line in lines], stderr, sniffer.returncode)
 
-    # Not a word of the library that came into use outside.
-    line = f"{own_library} came into use by process {client_inside}: watched from now on"
+    # Not a word of the library that was loaded outside.
+    line = f"{own_library} was loaded by process {client_inside}: watched from now on"
     assert (captured.code, captured.stderr) == (0, f"sslsniff: {line}\n")
     assert_whole(captured)
     every = [each for some in passed for each in some]

@@ -205,4 +205,4 @@ def test_lost_ends(certificate: Certificate, sniff: Sniff) -> None:
     events = Counter(each["event"] for each in captured.of("connection"))
     assert events["opened"] == 30
     assert int(told_ends[1]) == events["opened"] - events["closed"] > len(short) - 4
-    assert "were forgotten" not in captured.stderr
+    assert "were evicted" not in captured.stderr

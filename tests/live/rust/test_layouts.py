@@ -59,4 +59,4 @@ def test_what_does_not_hold_is_dropped(
     else:
         assert connections == 0
         [note] = notes
-        assert note.endswith("keeps its data otherwise than is known: it is not shown")
+        assert note.endswith("does not match any known layout: its traffic is not shown")

@@ -49,7 +49,7 @@ def test_everything(certificate: Certificate, tmp_path: Path) -> None:
     lines = output.read_text("utf-8").splitlines()
     captured = Captured([json.loads(line) for line in lines], stderr, sniffer.returncode)
 
-    line = f"{later_file} came into use by process {later.pid}: watched from now on"
+    line = f"{later_file} was loaded by process {later.pid}: watched from now on"
     assert news == f"sslsniff: {line}\n"
     assert (captured.code, captured.stderr) == (0, "")
     for pid, each in passed.items():
