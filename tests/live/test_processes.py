@@ -391,7 +391,7 @@ def test_more_children_than_are_known(own_library: Path) -> None:
             shell.wait(PATIENCE_S)
             list(capture.finish())
 
-    assert [note for note in notes if "children" in note] == [
+    assert [note for note in notes if "child processes" in note] == [
         "process table full (65,536): 2 child processes were not followed; use --all instead of"
         " --pid"
     ]
