@@ -8,7 +8,7 @@ CAPTURE_FILES := sslsniff/capture_files
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool gcc git libc6-dev libssl-dev linux-headers-amd64 nginx-light \
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool gcc git groff-base libc6-dev libssl-dev linux-headers-amd64 nginx-light \
 	openjdk-17-jre-headless procps sudo tshark wget
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
@@ -140,7 +140,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check hatchling editables ziglang
+	$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
 	@touch $@
 
 bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) $(CAPTURE_FILES)/packing.c .cache/build-tools

@@ -1,4 +1,4 @@
-"""Compile what is not Python: the BPF object, and the library of ``capture_files/packing.py``.
+"""Make what a wheel has beside Python: the BPF object, a library in C, the manual page.
 
 A hatchling build hook, and a script for ``make``. The compiler is the one in the ``ziglang``
 package, so that building needs no system compiler and no kernel headers.
@@ -26,6 +26,21 @@ OUTPUTS = {
 }
 
 
+DOCUMENTS = ROOT / "build"
+"""Where the manual page and completions are put; pyproject.toml says what becomes of them."""
+
+
+def write_documents() -> None:
+    """Write the manual page and the shells' completions, from the parsers of the command line."""
+    sys.path.insert(0, str(ROOT))
+    from sslsniff.commands.options import manual
+
+    for name, text in manual.files().items():
+        path = DOCUMENTS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
 def compile_all() -> None:
     """Compile all of ``OUTPUTS``; raises ``CalledProcessError`` where the compiler fails."""
     for output, flags in OUTPUTS.items():
@@ -45,5 +60,6 @@ else:
             """Compile; called by hatchling before it collects files."""
             if self.target_name == "wheel":
                 compile_all()
+                write_documents()
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-linux_{platform.machine()}"

@@ -85,14 +85,21 @@ def watch_parser() -> Parser:
 
     ``parse_watch`` checks what it returns.
     """
-    parser = Parser(
-        prog="sslsniff",
-        usage=_USAGE,
-        description="Show the plaintext of TLS traffic of running processes.",
-        epilog=_MORE,
-    )
+    parser = empty_parser(_USAGE)
+    add_watch_options(parser)
+    return parser
+
+
+def empty_parser(usage: str) -> Parser:
+    """Return the parser of ``sslsniff`` without its options."""
+    description = "Show the plaintext of TLS traffic of running processes."
+    return Parser(prog="sslsniff", usage=usage, description=description, epilog=_MORE)
+
+
+def add_watch_options(parser: Parser) -> None:
+    """Add the options of ``WatchOptions``, but for the command."""
     parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
-    what = parser.add_argument_group("WHAT (all that is given must fit; each may be repeated)")
+    what = parser.add_argument_group("WHAT (all that is given must match; each may be repeated)")
     what.add_argument("--all", action="store_true", help="every process of this host")
     what.add_argument(
         "-p",
@@ -181,7 +188,6 @@ def watch_parser() -> Parser:
         metavar="SIZE",
         help="most plaintext kept of one call (default and most: 16M)",
     )
-    return parser
 
 
 def _require_what(parser: Parser, options: argparse.Namespace) -> None:

@@ -1,0 +1,62 @@
+"""The manual page and the shells' completions, made from the parsers when sslsniff is built."""
+
+import argparse
+
+from sslsniff import __version__
+from sslsniff.commands.options import other_options, watch_options
+
+_SUBCOMMANDS = {
+    "read": other_options.read_parser,
+    "list": other_options.list_parser,
+    "symbols": other_options.symbols_parser,
+    "doctor": other_options.doctor_parser,
+}
+_SHELLS = {
+    "bash": "share/bash-completion/completions/sslsniff",
+    "zsh": "share/zsh/site-functions/_sslsniff",
+    "fish": "share/fish/vendor_completions.d/sslsniff.fish",
+}
+_USAGE = "sslsniff [FILTER] WHAT [OUTPUT] [-- COMMAND ...] | sslsniff SUBCOMMAND ..."
+_MANUAL = "share/man/man1/sslsniff.1"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return one parser with all that can be said, for those who only read parsers."""
+    whole = watch_options.empty_parser(_USAGE)
+    subcommands = whole.add_subparsers(
+        title="SUBCOMMANDS", metavar="", parser_class=argparse.ArgumentParser
+    )
+    for name, make in _SUBCOMMANDS.items():
+        each = make()
+        subcommands.add_parser(
+            name,
+            prog=each.prog,
+            parents=[each],
+            add_help=False,
+            usage=each.usage,
+            description=each.description,
+            epilog=each.epilog,
+            help=each.description,
+        )
+    watch_options.add_watch_options(whole)  # behind: a subcommand is the first word
+    return whole
+
+
+def files() -> dict[str, str]:
+    """Return the texts by where they belong below a prefix such as /usr.
+
+    Needs shtab and argparse-manpage, which a build has.
+    """
+    import shtab
+    from argparse_manpage.manpage import Manpage
+
+    whole = parser()
+    texts = {path: shtab.complete(whole, shell) for shell, path in _SHELLS.items()}
+    data = {
+        "project_name": "sslsniff",
+        "version": __version__,
+        "manual_title": "User Commands",
+        "description": "live plaintext of TLS traffic",
+    }
+    texts[_MANUAL] = str(Manpage(whole, format="pretty", _data=data))
+    return texts

@@ -1,0 +1,61 @@
+"""The manual page and completions have all that can be said on the command line."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sslsniff.commands.options import manual
+
+TEXTS = manual.files()
+MANUAL = TEXTS["share/man/man1/sslsniff.1"]
+BASH = "share/bash-completion/completions/sslsniff"
+
+
+def options() -> set[str]:
+    """Return the long options of all subcommands."""
+    parsers = [manual.parser(), *(make() for make in manual._SUBCOMMANDS.values())]
+    names = {name for each in parsers for name in each._option_string_actions}
+    return {name for name in names if name.startswith("--")}
+
+
+def test_the_manual_has_every_option() -> None:
+    shown = MANUAL.replace("\\-", "-")
+    assert [each for each in sorted(options() - {"--help"}) if f"\\fB{each}\\fR" not in shown] == []
+
+
+def test_the_manual_is_one() -> None:
+    """No warning comes of it, and it begins as all do."""
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww"], input=MANUAL, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("SSLSNIFF(1)")
+
+
+@pytest.mark.parametrize("name", [each for each in TEXTS if not each.endswith(".1")])
+def test_completions_have_every_option(name: str) -> None:
+    missing = [
+        each for each in options() if each not in TEXTS[name] and each[2:] not in TEXTS[name]
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--pca"], ["--pcap", "--pcap-layout"]),
+        (["doc"], ["doctor"]),
+        (["symbols", "--m"], ["--mangled"]),
+    ],
+)
+def test_bash_completes(words: list[str], expected: list[str], tmp_path: Path) -> None:
+    script = tmp_path / "completion"
+    script.write_text(TEXTS[BASH])
+    ask = (
+        f"source {script}; COMP_WORDS=(sslsniff {' '.join(words)}); COMP_CWORD={len(words)}; "
+        "function=$(complete -p sslsniff | sed 's/.*-F \\([^ ]*\\) .*/\\1/'); "
+        "$function; printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True)
+    assert (sorted(done.stdout.split()), done.stderr) == (expected, "")
