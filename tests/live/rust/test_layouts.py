@@ -52,8 +52,8 @@ def test_what_does_not_hold_is_dropped(
         notes.clear()
         counts = [str(REQUESTS)] * CONNECTIONS
         run(PROGRAM, str(server.port), str(certificate.certificate), *counts)
-        events = list(capture.finish())
-    connections = sum(isinstance(each, events.Opened) for each in events)
+        told = list(capture.finish())
+    connections = sum(isinstance(each, events.Opened) for each in told)
     if version == (0, 23):
         assert (connections, notes) == (CONNECTIONS, [])
     else:
