@@ -2,6 +2,7 @@
 
 import pytest
 
+from sslsniff import events
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.live import targets
 from sslsniff.live.capture import LiveCapture
