@@ -16,10 +16,10 @@
 #endif
 
 #include "maps.bpf.h"
-#include "emit.bpf.h"
 #include "stack.bpf.h"
 #include "convention.bpf.h"
 #include "open_calls.bpf.h"
+#include "emit.bpf.h"
 #include "process.bpf.h"
 #include "sample.bpf.h"
 #include "announce.bpf.h"
