@@ -131,8 +131,7 @@ def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Hol
         if options.hold:
             raise
         note(
-            f"{error.fact}: what passes before a library that is loaded later is probed will be"
-            " missed"
+            f"{error.fact}: bytes that pass before a newly loaded library is probed will be missed"
         )
         return None
     return holder

@@ -155,8 +155,8 @@ def test_a_command_that_cannot_be_held_runs() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0
     assert done.stderr.splitlines()[0] == (
-        "sslsniff: cannot hold processes (Operation not permitted): what passes before a library"
-        " that is loaded later is probed will be missed"
+        "sslsniff: cannot hold processes (Operation not permitted): bytes that pass before a newly"
+        " loaded library is probed will be missed"
     )
 
 

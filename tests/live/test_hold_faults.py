@@ -94,8 +94,8 @@ def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path
         assert next_line(sniffer) == "ready"
         os.kill(procfs.tracer(child(sniffer.pid, "late_client")), signal.SIGKILL)
         line = (
-            "sslsniff: the process that holds the others ended: what passes before a library that"
-            " is loaded later is probed will be missed\n"
+            "sslsniff: the process that holds the others ended: bytes that pass before a newly"
+            " loaded library is probed will be missed\n"
         )
         assert any(line in errors.read_text() for _ in patiently())
         say(sniffer, "go")
