@@ -1,4 +1,4 @@
-"""The protocols that decoders satisfy, and what one tells the next."""
+"""The protocols that decoders satisfy, and what one decoder hands to the next."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

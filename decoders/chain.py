@@ -1,4 +1,4 @@
-"""Find where units with a length in front begin, in bytes that may start anywhere.
+"""Find the first of a chain of length-prefixed units in bytes that may start anywhere.
 
 A place counts if so many units follow one another from it. The earliest proof wins, so that the
 same bytes give the same place however they are cut.

@@ -1,4 +1,4 @@
-"""First bytes to decoder: which protocol a connection speaks, and when it changes.
+"""Choose a decoder by the first bytes of a connection, and another when its protocol changes.
 
 Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of protocols names
 (RFC 9110 section 7.8), and how a side's bytes prove a protocol.

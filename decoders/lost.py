@@ -1,4 +1,4 @@
-"""A run of bytes that could not be decoded, told as one message when it ends."""
+"""A run of bytes that could not be decoded, reported as one message when it ends."""
 
 from sslsniff.decoders.messages import Message, Side, Undecoded
 

@@ -1,4 +1,4 @@
-"""Bytes of a protocol that nothing here reads: shown up to a bound, counted beyond it."""
+"""Bytes of a protocol that no decoder reads: shown up to a limit, counted beyond it."""
 
 from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.messages import Message, Side, Undecoded

@@ -1,4 +1,4 @@
-"""Errors a user can meet. Each names the fact and the remedy; only ``cli`` prints them."""
+"""Errors that a user can meet. Each names the fact and the remedy; only ``cli`` prints them."""
 
 NO_TIME = "allow more time with --end-within SECONDS"
 """The remedy for what there was no time for at the end."""

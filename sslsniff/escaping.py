@@ -1,4 +1,4 @@
-"""Making text visible that a terminal would act on, or that a reader would not see.
+"""Escapes what a terminal would act on, and what a reader would not see.
 
 Nothing that came from the wire, from another process or from a file's name may move a terminal's
 cursor, forge a line, reorder one (CVE-2021-42574) or look like something that it is not.

@@ -1,4 +1,4 @@
-"""What is told of connections, live or from a recording; and the protocol of a source of that."""
+"""Events of connections, live or recorded, and the protocol of their source."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""Text: bytes of a body to characters, by what its headers and its bytes say of the charset."""
+"""Text of a body: which charset its headers and its bytes declare, and its characters."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""Bodies with a content coding: decompressed and read while they are received."""
+"""Bodies with a content coding, decompressed and read while they are received."""
 
 from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.content.codings import ContentDecoder, codings, window_bytes

@@ -1,4 +1,4 @@
-"""Content codings (RFC 9110 section 8.4): undone as a body comes, or over a whole one.
+"""Content codings (RFC 9110 section 8.4), undone as a body arrives, or at once for a whole body.
 
 A body may be cut or hostile. What can be had of it is returned, and never more than the
 limits allow: ``max_bytes`` in all, and ``max_ratio`` times the body.

@@ -1,4 +1,4 @@
-"""How a message of HTTP/1 goes on behind its head."""
+"""How a message of HTTP/1 continues after its head."""
 
 from dataclasses import dataclass
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""One direction of an HTTP/1 connection: an incremental reader, its states as a table.
+"""One direction of an HTTP/1 connection: an incremental reader whose states are a table.
 
 The reader knows framing only. What a head means for its body depends on the other
 direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.

@@ -1,4 +1,4 @@
-"""Flow-control windows of one connection, as an onlooker can follow them (RFC 9113 section 5.2).
+"""Flow-control windows of a connection, as far as an observer knows them (RFC 9113 section 5.2).
 
 A window belongs to who sends: so many bytes of DATA it may still send, on each stream and on the
 connection. The other side opens it. Where frames were not seen windows are unknown for good, never

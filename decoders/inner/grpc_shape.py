@@ -1,4 +1,4 @@
-"""gRPC on HTTP/2 connections that were joined in the middle: its Content-Type cannot be known.
+"""gRPC on HTTP/2 connections that were joined in the middle, recognised without a Content-Type.
 
 HPACK refers to fields from before the capture began, so such a connection may never name its
 Content-Type again. Its bodies tell: those of gRPC are length-prefixed messages to their last byte.

@@ -1,4 +1,4 @@
-"""Messages that are still coming: what is kept of them, and the room for it on a connection."""
+"""Messages that are not complete yet: what is kept of them, and how much a connection may keep."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What HTTP carries: the messages of gRPC, WebSocket and server-sent events inside bodies.
+"""Protocols inside HTTP bodies: the messages of gRPC, WebSocket and server-sent events.
 
 A wrapper around a decoder: in what that tells of bodies it reads on, as they come, and puts the
 messages that it finds among the others. Bodies themselves pass on as before.

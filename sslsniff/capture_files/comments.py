@@ -1,4 +1,4 @@
-"""What packet comments in our captures say: a sentence for people, then a line of JSON.
+"""Packet comments in our captures: a sentence for people, then a line of JSON.
 
 The JSON begins with ``{"sslsniff": 1`` and lets a capture be read back as it was taken. Four
 kinds: what a connection is (on its first packet), that bytes were lost, that bytes are made

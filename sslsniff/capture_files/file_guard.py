@@ -1,4 +1,4 @@
-"""Keeps an output file whole when this process is killed: starts ``mending`` beside it."""
+"""Keeps an output file complete if this process is killed: starts ``mending`` beside it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A program that keeps an output file whole when sslsniff is killed in the middle of a write.
+"""A program that makes an output file complete if sslsniff is killed in the middle of a write.
 
 The kernel ends a write between two pages when its process gets SIGKILL (``generic_perform_write``
 in mm/filemap.c): of captures that were being written as fast as can be, 8 of 10 kills left a packet

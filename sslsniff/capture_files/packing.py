@@ -1,4 +1,4 @@
-"""Packets of a capture file, put together in memory by ``packing.c``.
+"""Packets of a capture file, assembled in memory by ``packing.c``.
 
 Python took 1.3 us for each, with one function and no call that could be spared; this takes 0.1 us.
 """

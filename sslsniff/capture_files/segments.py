@@ -1,4 +1,4 @@
-"""Captured packets taken apart, by dpkt: the TCP segments in them.
+"""The TCP segments in captured packets, parsed by dpkt.
 
 dpkt hides how much of a packet was cut off and what it could not read: both are asked for here.
 """

@@ -1,4 +1,4 @@
-"""From the options of the command line to the sinks they ask for."""
+"""Opens the sinks that the command line asks for."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""What signals ask for; and an end in time, whatever goes on when one asks for that.
+"""Signals that end a capture, and an end in time whatever the process is doing.
 
 It is first only noted. What waits to be decoded is decoded, as long as there is time; then work is
 abandoned where it is, outputs that take nothing more are let go of, and at last the process is

@@ -1,4 +1,4 @@
-"""All that a source has goes to the sinks, until it ends, or the user ends it."""
+"""Moves the events of a source to the sinks, until the source ends or the user ends it."""
 
 import contextlib
 import sys

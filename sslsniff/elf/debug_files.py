@@ -1,4 +1,4 @@
-"""Separate debug files: the symbols of a program that was stripped of them.
+"""Separate debug files: the symbols of a stripped program.
 
 They are looked for where gdb does ("Separate Debug Files" in its manual): by build id under
 /usr/lib/debug, else by the name in the section .gnu_debuglink beside the program, in the folder

@@ -1,4 +1,4 @@
-"""Names that compilers mangled, made readable. Which library does that is known only here."""
+"""Readable names for mangled symbols. Only this module knows which library does it."""
 
 
 def demangle(name: str) -> str | None:

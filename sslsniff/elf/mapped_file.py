@@ -1,4 +1,4 @@
-"""A part of a file that is searched without being in memory as a whole.
+"""A part of a file that is searched without loading all of it into memory.
 
 To read in pieces takes half the time of reading it at once, for which fresh memory must be got.
 """

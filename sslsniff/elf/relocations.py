@@ -1,4 +1,4 @@
-"""Pointers in a file's data: words to which the dynamic linker adds where the file is loaded.
+"""Pointers in the data of a file: words that the dynamic linker relocates.
 
 They are what relative relocations name: in tables of entries (RELA; psABI x86-64, 4.4), or in the
 form that is short for many of them (RELR; gABI, "Relative relocation table").

@@ -1,4 +1,4 @@
-"""Where functions begin and how long they are, by the unwind table that even stripped files have.
+"""Where functions begin and end, by the unwind table (.eh_frame) that stripped files have, too.
 
 .eh_frame_hdr (LSB 5.0, 10.6.2) is a table for a binary search: of each function the start, and
 where its frame description stands in .eh_frame.

@@ -1,4 +1,4 @@
-"""Static probes that a program's authors put into it (USDT): notes of SystemTap's ``sys/sdt.h``."""
+"""Static probes (USDT) that authors put into a program: notes of SystemTap's ``sys/sdt.h``."""
 
 import os
 import struct

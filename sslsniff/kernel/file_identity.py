@@ -1,4 +1,4 @@
-"""What tells a file from all others, whatever paths lead to it.
+"""Identifies a file, whatever paths lead to it.
 
 On overlayfs each container has a device number of its own for a file of their image. But what is
 mapped, and what the kernel places probes in, is the one file below (fs/overlayfs/file.c).

@@ -1,4 +1,4 @@
-"""ptrace(2) as the holder needs it: trace threads, see why one stopped, let it go on.
+"""ptrace(2): trace threads, see why one stopped, let it continue.
 
 Everything here is for the thread that calls ``seize``: only it may ask and command what it traces.
 """

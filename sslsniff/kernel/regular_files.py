@@ -1,4 +1,4 @@
-"""Opening files that others name: regular files only, and never with a wait."""
+"""Opens files that others name: regular files only, and without waiting."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What follows from the running kernel's version, where nothing can be tried out."""
+"""What follows from the version of the running kernel, where trying is not possible."""
 
 import os
 import re

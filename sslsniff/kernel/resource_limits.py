@@ -1,4 +1,4 @@
-"""Limits on the CPU time and the memory of this process, while it does one thing."""
+"""Limits the CPU time and the memory of this process for one task."""
 
 import contextlib
 import math

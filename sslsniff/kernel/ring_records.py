@@ -1,4 +1,4 @@
-"""Records as the kernel's ring buffer lays them out, one behind the other.
+"""Records as the BPF ring buffer lays them out, one after the other.
 
 Each has a header of 8 bytes (kernel/bpf/ringbuf.c), whose first word is the record's length with
 two flags, and is aligned to 8 bytes.

@@ -1,4 +1,4 @@
-"""How the kernel tells of socket calls: connections have their addresses from there."""
+"""How the kernel reports socket calls, which give connections their addresses."""
 
 import contextlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Room beyond the ring buffer, in a temporary file, for when the reader falls behind.
+"""A temporary file for records that the reader has no time for yet.
 
 A thread moves records from the ring into the file as they come, and does nothing else: the ring
 stays empty while a decoder is busy. It writes many records with one system call, during which

@@ -1,4 +1,4 @@
-"""A command that is started held, and let go when the probes stand."""
+"""A command that is started stopped, and continues when the probes are placed."""
 
 import errno
 import os

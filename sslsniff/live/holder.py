@@ -1,4 +1,4 @@
-"""The holder: a process of its own that lets threads wait where they map a file not seen before.
+"""The holder: a process that stops threads where they map a file that is not analysed yet.
 
 It traces them (ptrace(2)), as only a tracer can stop a thread without its parent, a shell or sudo,
 seeing that. bpf/hold.bpf.h sends a thread a signal when it maps an unknown file. The holder asks

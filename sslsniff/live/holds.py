@@ -1,4 +1,4 @@
-"""Threads that wait where they map a file, until its probes stand: what the holder asks for."""
+"""Threads that are stopped where they map a file, until its probes are placed."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Files that processes map: found, planned, and probed, those at the start and those that follow.
+"""Files that processes map: found, analysed and probed, at the start and later.
 
 They are found by the kernel's news of mappings, which come a moment later, or by the thread that
 maps one, where threads wait for that (``Holds``). Planning one may take a while: the capture goes

@@ -1,4 +1,4 @@
-"""Which files are looked at for probes, and when again."""
+"""Decides which files to analyse for probes, and when to analyse one again."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Probes in files: placed, and taken away again."""
+"""Probes in files: attached, and detached again."""
 
 import threading
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Events of halves of connections -> events of whole ones.
+"""Joins the two directions of rustls connections, which the kernel reports apart.
 
 rustls has a cipher object for each direction, and another one whenever keys change: each is a half,
 with positions from 0 on. Halves of one process and socket are one connection, and so are two that

@@ -1,4 +1,4 @@
-"""Records that there is no time to decode: the plaintext in them is counted as lost."""
+"""Records that there is no time to decode: their plaintext is counted as lost."""
 
 from collections.abc import Callable, Iterator
 

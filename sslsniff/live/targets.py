@@ -1,4 +1,4 @@
-"""Which files to probe, and where in them: processes and plans -> attachments."""
+"""Which processes and files to watch, and which libraries processes use."""
 
 import os
 import re

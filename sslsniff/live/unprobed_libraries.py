@@ -1,4 +1,4 @@
-"""TLS libraries that watched processes use and that are not probed: named, and counted."""
+"""TLS libraries of watched processes that are not probed: named and counted."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Records of the ring buffer -> events. Nothing is interpreted here.
+"""Parses records of the ring buffer into events. Nothing is interpreted here.
 
 The layouts are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
 them with the BTF of the built object. A recorded capture (``replay``) makes the

@@ -1,4 +1,4 @@
-"""The inner functions to which public ones hand a read or a write on (x86-64).
+"""The inner functions to which public ones pass a read or a write (x86-64).
 
 A public function may have no cheap places for probes, and an inner one that does its work may have.
 So its calls are followed (``call_steps``). Some go through a table of methods, to which the object

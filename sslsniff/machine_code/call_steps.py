@@ -1,4 +1,4 @@
-"""The calls by which a function hands its own call on (x86-64).
+"""The calls by which a function passes its own call on (x86-64).
 
 Such a call gets the same object, buffer and place of the count, and the function makes its result
 its own.

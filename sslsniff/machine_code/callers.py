@@ -1,4 +1,4 @@
-"""What a function is called with and calls: to know one by its callers (x86-64)."""
+"""Finds the callers of a function, and knows a function by them (x86-64)."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""What is known of the values in a function at each of its instructions, by data flow (x86-64)."""
+"""The values that are known at each instruction of a function, by data flow (x86-64)."""
 
 from collections.abc import Collection, Iterable
 from functools import cached_property

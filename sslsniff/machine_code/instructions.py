@@ -1,4 +1,4 @@
-"""x86-64 instructions as capstone tells them: where they lead, which registers they use."""
+"""x86-64 instructions, by capstone: where they lead, which registers they use."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,4 +1,4 @@
-"""What is known of registers and a function's own stack at one instruction (x86-64).
+"""The known values of registers and of a function's own stack at one instruction (x86-64).
 
 What is not proved is unknown, never guessed.
 """

@@ -1,4 +1,4 @@
-"""x86-64 instructions as far as data flow needs them: what is moved where, and where it goes on.
+"""x86-64 instructions as data flow needs them: what is moved where, and what follows.
 
 An instruction that is not one of the few kinds below is an ``OTHER``: of it only is known which
 registers and which memory it changes.

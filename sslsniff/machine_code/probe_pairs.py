@@ -1,4 +1,4 @@
-"""Cheap places in one function: a way into each call, and the ways out of it (x86-64).
+"""Cheap places for probes in one function: a way in, and the ways out of it (x86-64).
 
 A probe on the first sees the arguments, one on the others the result. The kernel emulates the
 instructions at all of them (``probe_sites``). That they belong together is proved by data flow:

@@ -1,4 +1,4 @@
-"""From a function's bytes to the best place for a probe.
+"""The best place for a probe in a function, by its instructions.
 
 A uprobe replaces an instruction. Those that the kernel can emulate cost one trap; all
 others are executed out of line with a second trap, an order of magnitude dearer on

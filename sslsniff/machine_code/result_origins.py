@@ -1,4 +1,4 @@
-"""What holds by now what a function will return, by data flow back from its returns (x86-64)."""
+"""Which register or stack slot holds the result of a function before its returns (x86-64)."""
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush

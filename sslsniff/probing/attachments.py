@@ -1,4 +1,4 @@
-"""One file and the plans -> what to attach to it, or why nothing."""
+"""What to attach to a file, by the plans; or why nothing."""
 
 from typing import NamedTuple
 

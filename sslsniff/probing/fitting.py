@@ -1,4 +1,4 @@
-"""A plan and a file -> the probes that belong in it.
+"""Fits a plan to a file: which probes belong in it.
 
 A plan that does not fit is refused with the reason, never bent: a probe in a wrong place would
 damage the program that it watches.

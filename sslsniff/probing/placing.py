@@ -1,4 +1,4 @@
-"""A function, and the programs for its entry and its returns -> its probes."""
+"""Places the programs for the entry and the returns of a function as probes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol

@@ -1,4 +1,4 @@
-"""What was found out about a file, kept on disk, so that a second start need not disassemble.
+"""Plans kept on disk, so that a second start need not disassemble.
 
 An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
 of change. The build id would not do, as anyone can write one into a file of their own and so

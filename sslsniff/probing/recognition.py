@@ -1,4 +1,4 @@
-"""Which TLS libraries a file has that are not probed: named, so that nobody takes it for silence.
+"""Recognises TLS libraries that cannot be probed, so that they can be named.
 
 By what the file exports: ten microseconds a library. Then by texts that only the library has, for
 one that is linked in: half a millisecond for each megabyte of read-only data.

@@ -1,4 +1,4 @@
-"""What was found of rustls in a file -> its parts: the probes that belong there.
+"""The probes for rustls in a file, by what was found of it.
 
 Each version of rustls in a file is a part, and in it TLS 1.2 and 1.3, whose ciphers differ: so a
 connection's TLS version is known.

@@ -1,4 +1,4 @@
-"""Where the library's SSL object keeps what we want to know: read off its own accessors.
+"""Offsets in OpenSSL's SSL object, read from the library's own accessor functions.
 
 Offsets differ between releases and builds. Instead of a table of releases, the accessor
 functions say them: ``SSL_is_server`` loads the field ``server``, and so on. Their few instructions

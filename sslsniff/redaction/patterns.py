@@ -1,4 +1,4 @@
-"""What secrets look like in text: header fields, fields of forms and JSON, and URLs.
+"""How secrets look in text: header fields, fields of forms and JSON, URLs.
 
 Each pattern is for text in lower case, and has a group ``secret``. What may go on in the next bytes
 must match up to the end of those that are there, for ``Rules.find_so_far``.

@@ -1,4 +1,4 @@
-"""One direction of a connection on its way through redaction: chunks wait until all is decided."""
+"""One direction of a connection in redaction: chunks wait until all their bytes are decided."""
 
 from collections import deque
 from collections.abc import Callable

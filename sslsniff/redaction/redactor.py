@@ -1,4 +1,4 @@
-"""The stage between ``flows`` and the tracer that blanks secrets in all connections."""
+"""The stage between ``flows`` and the tracer that blanks secrets."""
 
 from collections import deque
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Where secrets stand in text: what ``patterns`` has, and what the user's own patterns match."""
+"""Where secrets are in text: by ``patterns``, and by the user's own patterns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A run of text, such as a body, that comes in pieces with other bytes between them."""
+"""A run of text, such as a body, that arrives in pieces with other bytes between them."""
 
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers

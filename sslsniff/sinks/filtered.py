@@ -1,4 +1,4 @@
-"""A filter before other sinks.
+"""Passes only what a filter selects to other sinks.
 
 Exchanges are passed on if they match, and messages on them if they match by then. All else
 belongs to a connection (its opening and end, its chunks, frames, and bytes that were not decoded)

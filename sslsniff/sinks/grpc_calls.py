@@ -1,4 +1,4 @@
-"""What an exchange says of the gRPC call that it is, for the sinks."""
+"""The gRPC call that an exchange is, for the sinks."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Messages of protocols inside HTTP as programs see them: the JSON objects of docs/json.md."""
+"""Messages inside HTTP as the JSON objects of docs/json.md."""
 
 from typing import Any
 

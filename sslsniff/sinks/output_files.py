@@ -1,4 +1,4 @@
-"""Opening output files: plaintext of TLS traffic is for its owner's eyes only.
+"""Opens output files: plaintext of TLS traffic is for its owner's eyes only.
 
 A new file is created with mode 0600 and never through a symbolic link in its last place.
 Nothing that exists is overwritten unless asked; then a new file takes its name, so that

@@ -1,4 +1,4 @@
-"""Fields of gRPC messages as people and programs see them: by name where a schema tells it."""
+"""Fields of gRPC messages, by name where a schema has them."""
 
 import json
 from collections.abc import Callable

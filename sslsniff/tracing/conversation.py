@@ -1,4 +1,4 @@
-"""What passes on one connection, as exchanges: the place where requests meet their responses."""
+"""The exchanges of one connection: requests meet their responses here."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who hears what is decoded: all sinks, of all HTTP/2 streams or of some."""
+"""Passes what is decoded to all sinks, of all HTTP/2 streams or of some."""
 
 from collections.abc import Collection, Sequence
 

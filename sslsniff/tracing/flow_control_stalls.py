@@ -1,4 +1,4 @@
-"""How long flow control holds a side up: the times of what the HTTP/2 decoder tells of stalls.
+"""How long HTTP/2 flow control stalls a side.
 
 Memory: a line for each stream that waits; the decoder bounds these.
 """

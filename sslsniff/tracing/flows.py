@@ -1,4 +1,4 @@
-"""Events -> chunks: each connection's bytes in order, every gap explicit.
+"""Turns events into chunks: each connection's bytes in order, every gap explicit.
 
 Positions are counted in the kernel whether an event got through or not, so a
 loss is arithmetic: the distance between where a direction should go on and where it

@@ -1,4 +1,4 @@
-"""One memory limit for the decoders of all connections together.
+"""One memory limit for the decoders of all connections.
 
 Memory is not counted for each chunk, only when it may have reached the limit.
 """

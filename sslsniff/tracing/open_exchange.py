@@ -1,4 +1,4 @@
-"""An exchange that has not ended: what is kept of its bodies, and what a loss took of them."""
+"""An exchange that has not ended: what is kept of its bodies, and what was lost of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

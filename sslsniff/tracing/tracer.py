@@ -1,4 +1,4 @@
-"""Chunks -> exchanges: a conversation for each connection, and the figures of the whole capture.
+"""Makes exchanges of chunks, a conversation for each connection, and sums up the capture.
 
 Memory: bodies are kept only for sinks that want them, up to ``body_limit_bytes`` each
 and ``open_exchange.KEPT_BYTES`` in all; beyond, their sizes are still counted.

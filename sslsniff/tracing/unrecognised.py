@@ -1,4 +1,4 @@
-"""Connections whose protocol was not recognised: told of once, a while after their first bytes.
+"""Connections whose protocol was not recognised: reported once, a second after their first bytes.
 
 Memory: some bytes for each connection that is younger than that.
 """

@@ -1,4 +1,4 @@
-"""Choosing a loader, and letting it load while Python has other things to do."""
+"""Chooses a loader, and loads in a thread while Python imports other modules."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Open files in, plans out: from the cache, or from a worker that looks into the file."""
+"""Takes open files, returns plans: from the cache, or from a worker."""
 
 import os
 import select

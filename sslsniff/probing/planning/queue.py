@@ -1,4 +1,4 @@
-"""Files that wait for a worker, and the worker that they wait for."""
+"""Files that wait for a worker, and the worker that analyses them."""
 
 import contextlib
 import json

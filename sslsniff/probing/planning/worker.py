@@ -1,4 +1,4 @@
-"""What looks into files: a process that has no rights, can open nothing, and is limited.
+"""The worker that analyses files: without rights, unable to open anything, and limited.
 
 It is forked from a process that is prepared for it (``process``). A request is one message on its
 socket, with the file's descriptor and those of files that may be its debug file:

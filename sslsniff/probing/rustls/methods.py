@@ -1,4 +1,4 @@
-"""What is found of rustls in a file."""
+"""What was found of rustls in a file."""
 
 from enum import Enum
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Text escaped, and cut to so many columns of a terminal.
+"""Escapes text, and cuts it to a number of terminal columns.
 
 It is cut before it is escaped, so that no escape is cut in two. A Latin character is one column
 wide, most of East Asia's are two, combining marks none (Unicode's UAX #11).

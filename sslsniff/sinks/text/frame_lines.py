@@ -1,4 +1,4 @@
-"""HTTP/2 frames as they pass, a line each, for people."""
+"""HTTP/2 frames, a line each."""
 
 from typing import TextIO
 

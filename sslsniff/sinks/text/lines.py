@@ -1,4 +1,4 @@
-"""The lines that people read: how they begin, how they fit a terminal, and that of an exchange."""
+"""Lines for people: how they begin, how they fit a terminal, and the line of an exchange."""
 
 import functools
 import os

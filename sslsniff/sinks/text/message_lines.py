@@ -1,4 +1,4 @@
-"""Messages of protocols inside HTTP as people see them: a line each, as they come."""
+"""Messages inside HTTP, a line each, as they arrive."""
 
 from sslsniff.decoders.content import charsets
 from sslsniff.decoders.messages import (

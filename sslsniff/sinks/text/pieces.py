@@ -1,4 +1,4 @@
-"""Pieces that more than one sink shows."""
+"""Pieces of text that more than one sink shows."""
 
 import base64
 import functools
