@@ -30,7 +30,7 @@ from sslsniff.decoders.opaque import Opaque
 
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
-"""Makes a decoder: told whether HTTP/2 frames are wanted, and whom to tell of a switch."""
+"""Makes a decoder, from whether HTTP/2 frames are wanted and what to call at a switch."""
 
 _HTTP1 = "http/1.1"
 _HTTP2 = "http/2"

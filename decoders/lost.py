@@ -31,13 +31,13 @@ class LostRun:
             self._size += stop - start
 
     def flush(self, out: list[Message]) -> None:
-        """End the run; nothing is told of an empty one."""
+        """End the run; an empty one is not reported."""
         if self._size:
             out.append(Undecoded(self._side, bytes(self._kept), self._size, self.reason))
             self._kept.clear()
             self._size = 0
 
     def drop(self) -> None:
-        """End the run without a word."""
+        """End the run, and report nothing."""
         self._kept.clear()
         self._size = 0

@@ -5,7 +5,7 @@ NO_TIME = "allow more time with --end-within SECONDS"
 
 
 class SslsniffError(Exception):
-    """An error told to the user in one line: the fact, then the remedy.
+    """An error that the user reads in one line: the fact, then the remedy.
 
     ``fact`` says what is so, ``remedy`` what to do about it. Both are sentence
     fragments without a final full stop.

@@ -67,7 +67,7 @@ class Addresses(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """So many bytes have passed on a connection that is still open; told at a capture's end."""
+    """The bytes that passed on a connection that is still open; comes at the end of a capture."""
 
     time_ns: int
     connection: int
@@ -116,17 +116,17 @@ class SocketGone(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A half is of a connection that sampling leaves out: what it told does not count."""
+    """A half is of a connection that sampling leaves out: its earlier events do not count."""
 
     time_ns: int
     connection: int
 
 
 Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
-"""What is told of connections."""
+"""An event of a connection."""
 
 Record = Event | Paired | SocketGone | LeftOut
-"""What the kernel tells, also of halves of connections."""
+"""An event from the kernel, also of a half of a connection."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """By their numbers in ``bpf/event.h``."""
@@ -162,7 +162,7 @@ class Source(Protocol):
         """Wait for events, ``timeout_s`` at most, and yield those that are there."""
 
     def counted_losses(self) -> list[Loss]:
-        """Return all that is known as lost once ``finish`` is over, told by events or not."""
+        """Return all losses that are known once ``finish`` is over, also those without an event."""
 
     def left_out(self) -> int | None:
         """Return how many connections sampling left out; None where it was not asked for."""

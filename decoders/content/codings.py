@@ -21,7 +21,7 @@ _SHOWN_CHARACTERS = 64  # of a coding's name in an error, which may come with ev
 
 @dataclass(slots=True, frozen=True)
 class Decoded:
-    """A decoded body. ``complete`` is false where the input was cut or ``error`` tells why."""
+    """A decoded body. ``complete`` is false where the input was cut or ``error`` says why."""
 
     data: bytes
     complete: bool = True

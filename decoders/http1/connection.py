@@ -122,7 +122,7 @@ class Http1:
         return out
 
     def reader(self, side: Side) -> Reader:
-        """Return the reader of a side, which tells what its next bytes are."""
+        """Return the reader of a side, which says what its next bytes are."""
         return self._requests if side is _CLIENT else self._responses
 
     # What the readers ask.

@@ -32,7 +32,7 @@ from sslsniff.decoders.messages import (
 # What is known of a stream, as bits: a stream is one small int.
 _REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
 _REQUEST_END, _RESPONSE_END = 4, 8
-_CLOSED = 16  # reset or given up: what still comes for it is not told
+_CLOSED = 16  # reset or given up: what still comes for it is not reported
 _MAX_STREAMS = 4096  # that are open; and of those that are closed, the last
 _MAX_GOAWAYS = 64  # each may concern all streams; one or two are usual
 
@@ -100,7 +100,7 @@ class Http2:
                 self._abort(stream, side, reason, out)
         return out
 
-    # What the readers tell.
+    # What the readers report.
 
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
         """Take a piece of a DATA frame (section 6.1)."""

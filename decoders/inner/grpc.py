@@ -195,7 +195,7 @@ class GrpcReader:
             self._sync = ChainSync(_CHAIN)
 
     def end(self, out: list[Message]) -> None:
-        """Take the end of the body: a message that has begun is told as far as it came."""
+        """Handle the end of the body: report the part of a message that arrived."""
         self._finish("not finished by its sender", out)
         self._lose_held(out)
 

@@ -41,7 +41,7 @@ _READER_BYTES, _SHAPE_BYTES, _WISH_BYTES = 1000, 600, 100  # memory of each
 
 
 class Carried:
-    """Reads on in the bodies that ``decoder`` tells of; it is fed in its place."""
+    """Reads the bodies that ``decoder`` finds; it is fed in its place."""
 
     def __init__(self, decoder: Detector) -> None:
         self._decoder = decoder
@@ -135,7 +135,7 @@ class Carried:
                     self._add(head.stream, side, reader, out)
 
     def _begin(self, stream: int, side: Side, headers: Headers, out: list[Message]) -> None:
-        """Read on in a body that its headers tell to carry messages."""
+        """Read a body that carries messages according to its headers."""
         if headers.may_hide("content-type"):
             if self._shape.is_proven:
                 guess = grpc.MediaType(guessed=True)

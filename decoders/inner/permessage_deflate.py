@@ -30,7 +30,7 @@ def takeover(headers: Headers, side: Side) -> bool | None:
 
 
 class Inflater:
-    """Inflates one direction's messages; ``takes_over`` tells that each builds on the last.
+    """Inflates one direction's messages; ``takes_over`` says that each builds on the last.
 
     What a message refers to may not have been seen. zlib finds that out: such a message is not
     inflated, and never wrongly. Memory: a window of 32 KiB, out of ``room``.

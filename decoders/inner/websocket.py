@@ -176,7 +176,7 @@ class WebSocketReader:
         self._fall_out("bytes lost", out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
-        """Take the end of the direction: a message that has begun is told as far as it came."""
+        """Handle the end of the direction: report the part of a message that arrived."""
         self._finish(reason, out)
         self._forget_held(reason, out)
 

@@ -43,7 +43,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the first packet of a synthetic connection tells.
+    """What the comment of a synthetic connection's first packet says.
 
     ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
     ``written`` are the positions at which this one begins. ``plays`` is the side that the

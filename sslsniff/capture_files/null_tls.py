@@ -38,7 +38,7 @@ def record_header(size: int) -> bytes:
 
 
 def client_hello(sni: str | None, alpn: str | None, from_start: bool) -> bytes:
-    """Return the client's first flight; its random bytes tell who made it up."""
+    """Return the client's first flight; its random bytes say that sslsniff made it."""
     extensions = b""
     if sni:
         name = sni.encode()[:255]
@@ -81,7 +81,7 @@ def _alpn_extension(alpn: str | None) -> bytes:
 
 
 class Hello(NamedTuple):
-    """What a ClientHello or ServerHello tells. ``null`` says that the cipher is NULL_MD5."""
+    """What a ClientHello or ServerHello says. ``null`` says that the cipher is NULL_MD5."""
 
     null: bool
     sni: str | None = None

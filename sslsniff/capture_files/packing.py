@@ -154,7 +154,7 @@ class Batch:
         _check(self._library.batch_put_next(self._batch, end, shape, time_ns, data, len(data)))
 
     def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Add what records tell, until the batch is full or one tells of something else.
+        """Add the packets of records, until the batch is full or a record is of another kind.
 
         ``key`` is the lane's key under which the records of ``end`` come: from now on they are
         known, until ``forget``. Long data stays in the memory of ``records``, and has

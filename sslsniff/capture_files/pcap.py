@@ -28,7 +28,7 @@ _RESERVED_BYTES = 16 << 20
 
 
 class Packet(NamedTuple):
-    """A packet as read. ``process`` is its process and thread id where the file tells them."""
+    """A packet as read. ``process`` is its process and thread id where the file has them."""
 
     time_ns: int
     link_type: int

@@ -187,7 +187,7 @@ class Reassembler(Generic[Tag]):
 
 
 class Ordering(Generic[Tag]):
-    """Orders the segments of both directions; ``reassemblers`` tell what came from each end.
+    """Orders the segments of both directions; ``reassemblers`` know what came from each end.
 
     A capture may have them otherwise: they come over several queues, or from several files. But
     what a segment acknowledges came before it: so it waits for that.

@@ -22,7 +22,7 @@ class Tag(NamedTuple):
 
 
 class Recorded:
-    """A connection as events tell it: its number, and how far each direction got.
+    """A connection in events: its number, and the offset that each direction reached.
 
     It outlives a ``TcpConnection`` where several of them are parts of one.
     """
@@ -81,7 +81,7 @@ class Recorded:
         return Data(tag.time_ns, tag.tid, self.number, direction, position, span, data, cut)
 
     def resume(self, described: Described, tag: Tag) -> Iterator[Event]:
-        """Go on where a later part begins: tell what was lost before it."""
+        """Continue where a later part begins: yield what was lost before it."""
         begins = {Direction.READ: described.read, Direction.WRITE: described.written}
         for direction, position in begins.items():
             missing = position - self._positions[direction]
@@ -93,16 +93,16 @@ class Recorded:
 
     @property
     def is_open(self) -> bool:
-        """Say whether anything was told of it."""
+        """Say whether it had any event."""
         return self._is_open
 
     def end(self, direction: Direction, time_ns: int) -> Iterator[Event]:
-        """Tell that nothing follows in one direction, if anything was told of the connection."""
+        """Yield that nothing follows in one direction, if the connection had any event."""
         if self._is_open:
             yield Ended(time_ns, self.number, direction, self._positions[direction])
 
     def close(self, time_ns: int) -> Iterator[Event]:
-        """Tell that it ended, if anything was told of it."""
+        """Yield that it ended, if it had any event."""
         if self._is_open:
             read, written = self._positions[Direction.READ], self._positions[Direction.WRITE]
             yield Closed(time_ns, self.number, read, written)
@@ -155,7 +155,7 @@ class _Half:
 
 
 class TcpConnection:
-    """A TCP connection, from its first captured ``segment``; ``described`` tells if it is ours.
+    """A TCP connection, from its first captured ``segment``; ``described`` says if it is ours.
 
     ``over_ns`` is when it ended.
     """

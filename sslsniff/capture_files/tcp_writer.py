@@ -296,7 +296,7 @@ class SyntheticConnection:
         self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
-        """Say whether dissection can begin with ``data``; learn HTTP/2 where ALPN does not tell."""
+        """Say whether dissection can begin with ``data``; learn HTTP/2 where there is no ALPN."""
         if self._alpn == "h2" or not data:
             return bool(data)
         if self._connection.from_start and self._part <= 1:

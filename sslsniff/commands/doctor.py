@@ -19,12 +19,12 @@ from sslsniff.kernel.loaders.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loaders.loader import Loader
 
 _PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
-"""A path that may tell of its user."""
+"""A path that may contain a user's name."""
 _PIPED_COLUMNS = 80  # reports are pasted into e-mails and issues
 
 
 class Finding(NamedTuple):
-    """One answer; ``needed`` tells whether nothing can be captured without."""
+    """One answer; ``needed`` says that nothing can be captured without it."""
 
     what: str
     ok: bool

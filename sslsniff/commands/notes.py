@@ -7,6 +7,6 @@ from sslsniff.escaping import escape
 
 
 def note(line: str) -> None:
-    """Tell the user something; where nobody can be told, the work still goes on."""
+    """Write a line for the user; if that fails, the work continues."""
     with contextlib.suppress(OSError):
         os.write(2, f"sslsniff: {escape(line)}\n".encode(errors="backslashreplace"))

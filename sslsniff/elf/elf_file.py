@@ -338,7 +338,7 @@ class Elf:
                 yield Symbol(name, self._measured(function))
 
     def _measured(self, function: Function) -> Function:
-        """Return ``function`` with the length that its frame description tells, if it has none."""
+        """Return ``function`` with the length in its frame description, if it has none."""
         return function if function.size else self.function_at(function.address) or function
 
     def _tables(self) -> Iterator[Symbols]:

@@ -23,7 +23,7 @@ class Inlined(NamedTuple):
 
 
 class Inlinings(NamedTuple):
-    """What debug info tells. ``is_whole`` says whether all of it was read in time."""
+    """What debug info says. ``is_whole`` says whether all of it was read in time."""
 
     places: tuple[Inlined, ...] = ()
     is_whole: bool = True

@@ -1,4 +1,4 @@
-"""perf_event_open(2), of an event that never happens: for what the kernel tells beside it."""
+"""perf_event_open(2), for an event that never happens: its ring buffer reports mappings."""
 
 import ctypes
 import os

@@ -60,7 +60,7 @@ def missing() -> list[str]:
     held = _capabilities("Eff")
     implied = _IMPLIED if held >> _SYS_ADMIN & 1 else ()
     names = [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
-    # Without CAP_PERFMON a refusal would tell nothing of the other.
+    # Without CAP_PERFMON a refusal would say nothing about the other.
     if not held >> _SYS_ADMIN & 1 and "CAP_PERFMON" not in names and perf_needs_admin():
         names.append(_ADMIN)
     return names

@@ -1,4 +1,4 @@
-"""What /proc tells of processes and the files they run.
+"""What /proc says about processes and the files they run.
 
 A process can end at any moment: whatever is asked of one that is gone is None or empty.
 """
@@ -27,7 +27,7 @@ _X86_64_LIBC6 = 0x0303
 
 
 class Process(NamedTuple):
-    """A running process. ``start_ticks`` (since boot) tells it from a later one of the same pid.
+    """A running process. ``start_ticks`` (since boot) differ for a later process with the same pid.
 
     ``exe`` is None for kernel threads and where it may not be seen. ``has_seccomp`` says that
     its system calls are filtered.

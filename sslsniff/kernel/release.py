@@ -50,7 +50,7 @@ def has_attach_cookies() -> bool:
 
 
 def has_socket_tracepoints() -> bool:
-    """Say whether tracepoints tell of socket calls, since 6.3: then kprobes need not.
+    """Say whether there are tracepoints for socket calls, since 6.3: then kprobes are not needed.
 
     include/trace/events/sock.h, ``sock_send_length`` and ``sock_recv_length``.
     """

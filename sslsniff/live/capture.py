@@ -1,4 +1,4 @@
-"""The live source: loads the programs, places the probes, reads what they tell."""
+"""The live source: loads the programs, places the probes, reads their events."""
 
 import contextlib
 import select
@@ -40,7 +40,7 @@ _WAIT_S = 0.1
 
 
 class LiveCapture:
-    """A ``Source`` of what the probes tell, from ``with`` to its end.
+    """A ``Source`` of the probes' events, from ``with`` to its end.
 
     It begins with ``files``. ``load`` is called when these are found, and returns the loaded
     programs. ``note`` takes lines that the user should see though nothing failed. ``spill_bytes``
@@ -89,7 +89,7 @@ class LiveCapture:
         self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
-        """Connections that the kernel's table has no more, though their end was not told."""
+        """Connections that are no longer in the kernel's table, and whose end was not reported."""
         self._reading = Records(memoryview(b""), 0, 0)
         """What was read last, up to where it was taken."""
         self._poll_delays: float = _MOST_POLL_DELAYS
@@ -226,7 +226,7 @@ class LiveCapture:
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
     ) -> Iterator[events.Event]:
-        """See ``Source``: detaches first, then tells how far each open connection got."""
+        """See ``Source``: detaches first, then yields the final offsets of each open connection."""
         self._late_files.finish()
         self._tables.stop()
         self._probes.detach()

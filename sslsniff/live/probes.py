@@ -87,7 +87,7 @@ class Probes:
         self._doubted[index] = name
 
     def _follow_sockets(self) -> None:
-        """Follow the ends of sockets: those of connections whose library tells of none."""
+        """Follow the ends of sockets, for connections whose library has no free call."""
         if not self._follows_sockets:
             self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._follows_sockets = True

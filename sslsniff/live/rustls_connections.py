@@ -59,7 +59,7 @@ class _Half:
 
 @dataclass(slots=True, eq=False)
 class _Whole:
-    """A connection as it is told of: ``positions`` are how far its directions got.
+    """A joined connection: ``positions`` are the offsets that its directions reached.
 
     ``current`` are the halves that its directions pass now, ``halves`` all that did and may.
     """
@@ -132,7 +132,7 @@ class Halves:
         }
 
     def take(self, record: Record) -> Iterable[Event]:
-        """Return what is to be told of connections after ``record``."""
+        """Return the events of connections that follow from ``record``."""
         if isinstance(record, Data):
             half = self._halves.get(record.connection)
             return (record,) if half is None else self._data(half, record)
@@ -213,7 +213,7 @@ class Halves:
             yield half.whole.checked(half, event)
 
     def _ended(self, event: Ended) -> Iterator[Event]:
-        yield event  # halves tell of no such end
+        yield event  # a half has no such end
 
     def _socket_gone(self, event: SocketGone) -> Iterator[Event]:
         whole = self._by_socket.get(event.socket)

@@ -58,7 +58,7 @@ _TLS_VERSIONS = {
 
 
 def parse(record: memoryview, clock_offset_ns: int) -> Record:
-    """Return what is told in ``record``, one ring buffer record without its header.
+    """Return the event in ``record``, one ring buffer record without its header.
 
     ``clock_offset_ns`` is what turns CLOCK_MONOTONIC into nanoseconds since the
     epoch. Raises ``KeyError`` for a kind that ``bpf/event.h`` does not have.

@@ -64,7 +64,7 @@ _AnOperand = TypeVar("_AnOperand", bound=Operand | None)
 
 
 class Comparison(NamedTuple):
-    """The flags tell how the low ``size`` bytes of a register compare with a number."""
+    """The flags say how the low ``size`` bytes of a register compare with a number."""
 
     register: str
     size: int

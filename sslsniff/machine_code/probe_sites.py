@@ -81,7 +81,7 @@ MACHINES = {
     ),
     "aarch64": Machine(
         arguments=aarch64.ARGUMENTS,
-        # The address is in x30, which paciasp signs; by sp the kernel tells calls apart.
+        # The address is in x30, which paciasp signs; by sp the kernel distinguishes calls.
         by_return=("x30", "sp"),
         is_emulated=aarch64.is_emulated,
         disassemble=aarch64.disassemble,

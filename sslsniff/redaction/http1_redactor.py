@@ -1,4 +1,4 @@
-"""Redaction of an HTTP/1 connection: the decoder tells what the bytes are, slice by slice."""
+"""Redaction of an HTTP/1 connection: the decoder says what the bytes are, slice by slice."""
 
 import re
 

@@ -61,7 +61,7 @@ class _Opaque:
 
 
 class _Undecided:
-    """Waits until the first bytes tell the protocol; blanks those that wait too long."""
+    """Waits until the first bytes show the protocol; blanks bytes that wait too long."""
 
     def __init__(self, tapes: dict[Side, Tape], rules: Rules, detector: Detector) -> None:
         self._tapes = tapes
@@ -248,7 +248,7 @@ _SWITCHES: dict[str, type[Http2 | WebSocket | _Opaque]] = {"h2c": Http2, "websoc
 
 
 class Redactor:
-    """A ``flows.Listener`` that tells ``listener`` the same, with secrets blanked.
+    """A ``flows.Listener`` that passes everything to ``listener``, with secrets blanked.
 
     Nothing passes that could not be looked into. Bytes wait while it is open what they are:
     a head, a header block, a secret of at most 64 KiB; ``pending_bytes.HELD_BYTES`` in a direction,

@@ -71,7 +71,7 @@ class _Waiting:
         )
 
     def plays(self) -> Side:
-        """Return the process's side: as known, as its bytes tell, or who speaks first is client."""
+        """Return the process's side: as known, by its bytes, or the first to speak is the client."""
         if self.connection.role is not None:
             return self.connection.role
         side, direction = Side.CLIENT, Direction.WRITE
@@ -184,7 +184,7 @@ class PcapSink(Sink):
             self._pairs.release(*started.ends)
 
     def summary(self, summary: Summary) -> None:
-        """See ``Sink``: tells losses by cause, in the file's statistics."""
+        """See ``Sink``: writes losses by cause into the file's statistics."""
         if summary.losses:
             losses = "; ".join(
                 f"{loss.cause.value}: {loss.events} times, {loss.bytes} bytes"

@@ -54,7 +54,7 @@ class _Held:
 
 
 class FilteredSink(Sink):
-    """Passes on to ``sinks`` what ``chosen`` lets through, and tells in the summary how much."""
+    """Passes to ``sinks`` what ``chosen`` selects; the summary says how much that was."""
 
     def __init__(
         self, chosen: Filter, sinks: Sequence[Sink], *, held_bytes: int = HELD_BYTES

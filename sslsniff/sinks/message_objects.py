@@ -17,7 +17,7 @@ from sslsniff.sinks.text import pieces
 Object = dict[str, Any]
 
 _TARGET_CHARACTERS = 500
-"""Of a longer target only so much is told with each message; the line of the exchange has all."""
+"""A longer target is cut to this in each message; the line of the exchange has all of it."""
 
 
 def message_object(exchange: Exchange | None, message: StreamMessage, schema: Schema) -> Object:

@@ -56,7 +56,7 @@ MOST_HEAD_BYTES = 16 << 20
 _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 _CHUNKS_WITHOUT_ROLE = 16
-"""So many chunks wait for one that tells the role; then the writer counts as the client."""
+"""At most so many chunks wait for one that shows the role; then the writer counts as the client."""
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 """Why an exchange ended, or bytes were not decoded, where memory was needed for others."""
@@ -89,7 +89,7 @@ class _DecodingLane:
 
 
 class Conversation:
-    """Decodes the chunks of ``connection`` and tells ``audience``."""
+    """Decodes the chunks of ``connection``, and passes exchanges to ``audience``."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Conversation:
         self._memory.forget(self)
 
     def break_off(self, time_ns: int) -> None:
-        """Take the end of the capture: what is open is told, though it goes on."""
+        """Handle the end of the capture: report what is open, though it may continue."""
         self._settle()
         self._finish_all(time_ns, "capture ended")
 
@@ -222,7 +222,7 @@ class Conversation:
         for stream in list(self._open):
             self._finish(stream, error)
 
-    # What the decoder tells.
+    # What the decoder reports.
 
     def _begin(self, stream: int, protocol: str) -> OpenExchange:
         if len(self._open) >= MOST_OPEN:
@@ -311,7 +311,7 @@ class Conversation:
             self._hold(opened, kept)
 
     def _ended_half(self, stream: int, opened: OpenExchange, side: Side) -> bool:
-        """Take the end of a message; tell whether the exchange ended with it."""
+        """Handle the end of a message; return whether the exchange ended with it."""
         exchange = opened.exchange
         if opened.in_doubt:
             opened.judge(side)

@@ -9,7 +9,7 @@ from sslsniff.decoders.messages import Side, Stall
 from sslsniff.model import Connection, Wait
 
 TOLD_AFTER_NS = 1_000_000_000
-"""So long a wait must last to be told of before it is over."""
+"""A wait that lasts longer is reported before it is over."""
 
 WORTH_TELLING_NS = 10_000_000
 """Shorter waits are flow control at work."""
@@ -18,7 +18,7 @@ _Key = tuple[str, Side, int]
 
 
 class Waits:
-    """Follows who waits since when; ``tell`` takes what is worth telling, and the time."""
+    """Follows who waits since when; ``tell`` gets each stall to report, and the time."""
 
     def __init__(self, tell: Callable[[Connection, Wait, int], None]) -> None:
         self._tell = tell

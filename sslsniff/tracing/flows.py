@@ -63,7 +63,7 @@ class Flows:
         }
 
     def take(self, event: events.Event) -> None:
-        """Pass on what ``event`` tells."""
+        """Handle an event."""
         self._handlers[type(event)](event)  # type: ignore[operator]
 
     def recall(self) -> None:

@@ -40,7 +40,7 @@ class BodyRoom:
     left_bytes: int = KEPT_BYTES
 
     def passing(self, data: bytes) -> Body:
-        """Return a whole body of which an exchange is told at once: it takes no room for long."""
+        """Return a whole body, for an exchange that is complete at once: it holds no room."""
         return Body(len(data), data[: min(self.limit_bytes, self.left_bytes)])
 
 

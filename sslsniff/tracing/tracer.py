@@ -29,7 +29,7 @@ from sslsniff.tracing.unrecognised import Unrecognised
 
 
 class Tracer:
-    """A ``flows.Listener`` that decodes, and tells sinks.
+    """A ``flows.Listener`` that decodes, and passes the results to sinks.
 
     ``last_ns`` is the time of the last chunk.
     ``frames`` asks for HTTP/2 frames too. With ``streams`` only what is of these HTTP/2 streams is

@@ -33,7 +33,7 @@ _TLS_NAME = re.compile("|".join(_TLS), re.IGNORECASE)
 
 
 class Named(NamedTuple):
-    """A method as its symbol tells it; ``module`` is where rustls has the trait or type."""
+    """A method, parsed from its symbol; ``module`` is where rustls has the trait or type."""
 
     method: Method
     name: str

@@ -1,4 +1,4 @@
-"""Which rustls a file has, by the source paths that panics would tell."""
+"""Which rustls a file has, by the source paths in its panic messages."""
 
 import itertools
 import re

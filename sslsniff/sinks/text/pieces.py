@@ -69,7 +69,7 @@ def near_end(connection: Connection) -> str:
 
 
 def origin(connection: Connection, tid: int | None) -> dict[str, object]:
-    """Return the JSON fields that tell whose bytes these are; null where that is not known."""
+    """Return the JSON fields that say whose bytes these are; null where that is not known."""
     process = connection.process
     is_known = process.is_known
     return {

@@ -28,7 +28,7 @@ class SummarySink(Sink):
 
 
 def summary_lines(summary: Summary) -> list[str]:
-    """Return the lines that tell a capture's figures, with its losses by cause and connection."""
+    """Return the lines with a capture's figures, and its losses by cause and connection."""
     joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
     figures = [
         f"{pieces.counted(summary.connections, 'connection')}{joined}",
