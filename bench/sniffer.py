@@ -19,7 +19,7 @@ ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHOND
 
 
 class Running:
-    """A sslsniff whose probes stand; ``ready_ms`` after it was started."""
+    """A sslsniff whose probes are placed; ``ready_ms`` after it was started."""
 
     def __init__(self, *arguments: str | Path, before: tuple[str, ...] = ()) -> None:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long it takes until the probes stand, until they are gone, and where the time goes."""
+"""How long it takes until the probes are placed, until they are gone, and where the time goes."""
 
 import contextlib
 import json

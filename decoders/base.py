@@ -25,7 +25,7 @@ class Decoder(Protocol):
         """About how much memory its state takes beyond what it takes at the beginning."""
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent; return what became known by them."""
+        """Feed the next bytes that ``side`` sent; return what became known by them."""
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note that ``missing`` bytes of ``side`` were lost before the next ``feed``."""
@@ -57,9 +57,9 @@ class BodyReader(Protocol):
 class Switch:
     """Word of a decoder that its connection goes on in another protocol.
 
-    ``token`` names it as the Upgrade field does (RFC 9110 section 7.8), ``connect`` stands
+    ``token`` names it as the Upgrade field does (RFC 9110 section 7.8), ``connect`` is
     for a tunnel; ``stream`` and ``headers`` are those of the response that switched.
-    ``pending`` are bytes that came behind the switch and belong to it.
+    ``pending`` are bytes that came after the switch and belong to it.
     """
 
     token: str

@@ -44,7 +44,7 @@ class ChainSync:
         self._base = 0  # bytes dropped from the front of held
         self._looked = 0  # up to where places were looked for
         self._fed_bytes = 0  # since it was asked what may be dropped
-        # Bytes needed to go on, where the chain begins, its units so far, where the next begins.
+        # Bytes needed to continue, where the chain begins, its units so far, where the next begins.
         self._places: list[tuple[int, int, int, int]] = []
 
     @property

@@ -124,7 +124,7 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
             if names & {":method", ":path", ":scheme", ":authority"}:
                 return Side.CLIENT
         if kind == SETTINGS and first and at == 0 and not flags:
-            # A client's first SETTINGS come behind its preface (section 3.4).
+            # A client's first SETTINGS come after its preface (section 3.4).
             return Side.SERVER
         first = False
         at += HEADER_SIZE + length
@@ -202,7 +202,7 @@ class Detector:
     It buffers until the bytes of either side prove a protocol, then a decoder of that
     protocol gets all that was buffered and works on; when a connection switches, the next
     decoder takes its place. What is beyond the buffer passes as undecoded, and the search
-    goes on: a capture may join in the middle of a long body.
+    continues: a capture may join in the middle of a long body.
 
     Memory: ``_BUFFER_BYTES`` and two probes (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
@@ -210,7 +210,7 @@ class Detector:
 
     def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
-        """Take the next bytes that a side sent: once a decoder is found, its own."""
+        """Feed the next bytes that a side sent: once a decoder is found, its own."""
         self.growth = _SEARCH_GROWTH
         """See ``Decoder``."""
         self._frames = frames

@@ -4,7 +4,7 @@ A decoder turns the bytes of one connection into a list of these. Bodies come in
 pieces, in order; where all of a message came at once, its head alone is told, with the ``whole``
 body (``in_pieces``). ``stream`` is the HTTP/2 stream, or the running number of the
 exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
-exchange carries the same number. A request to go on as HTTP/2 is 1, as its stream will
+exchange carries the same number. A request to continue as HTTP/2 is 1, as its stream will
 be (RFC 7540 section 3.2), if nothing else is under way.
 """
 
@@ -99,7 +99,7 @@ def asked_once(ask: Callable[[Headers], _Answer]) -> Callable[[Headers], _Answer
 class RequestHead:
     """A request line and headers (HTTP/1), or a request's header block (HTTP/2).
 
-    HTTP/2 pseudo-headers stand in the fields, not in ``headers``. None means not
+    HTTP/2 pseudo-headers are in the fields, not in ``headers``. None means not
     sent, or not knowable. ``warnings`` tell of framing that others may read otherwise
     (request smuggling, RFC 9112 section 11.2). ``whole`` is the body where the message ends with
     it, in the same piece as the head: neither :class:`BodyData` nor :class:`MessageEnd` follows.
@@ -153,7 +153,7 @@ class BodyInDoubt:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """``side``'s message on ``stream`` is complete; ``trailers`` came behind the body."""
+    """``side``'s message on ``stream`` is complete; ``trailers`` came after the body."""
 
     stream: int
     side: Side
@@ -302,7 +302,7 @@ class ServerSentEvent(StreamMessage):
 
 @dataclass(slots=True)
 class BodyTrailers:
-    """Trailers that stood in the body, as those of gRPC-Web do; the body goes on or ends."""
+    """Trailers that stood in the body, as those of gRPC-Web do; the body continues or ends."""
 
     stream: int
     side: Side

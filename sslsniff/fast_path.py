@@ -22,7 +22,7 @@ class Lane(Protocol):
         """When the last bytes passed; 0: none did."""
 
     def take(self, time_ns: int, tid: int, data: memoryview) -> None:
-        """Take the bytes at ``position``, which moves on behind them.
+        """Take the bytes at ``position``, which moves on after them.
 
         They are valid until ``flush``, so that nobody has to copy them.
         """

@@ -184,7 +184,7 @@ class Connection:
 
 @dataclass(slots=True)
 class Chunk:
-    """Plaintext of one connection in one direction, or the news that some was lost.
+    """Plaintext of one connection in one direction, or a loss of some.
 
     ``offset`` is the position of the first byte in its direction. Where ``missing`` is not
     0, so many bytes just before ``offset`` were lost for ``cause``, and ``data`` is empty.

@@ -18,7 +18,7 @@ class Struct(NamedTuple):
 
 
 _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM = 1, 2, 3, 4, 5, 6
-_EXTRA = {1: 4, 3: 12, 13: 8, 14: 4, 17: 4}  # bytes behind a type, by kind
+_EXTRA = {1: 4, 3: 12, 13: 8, 14: 4, 17: 4}  # bytes after a type, by kind
 _PER_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 

@@ -44,7 +44,7 @@ def _write(
 ) -> Path:
     """Write a shared library for x86-64 of this size, sparse but for its headers and ``parts``."""
     sections = sections or []
-    table = _PAGE  # of section headers: behind the page that can be mapped and executed
+    table = _PAGE  # of section headers: after the page that can be mapped and executed
     count = len(segments) + 1
     with path.open("wb") as file:
         ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")

@@ -35,7 +35,7 @@ _NO_CODING = frozenset(("", "identity", "chunked"))
 def codings(headers: Headers) -> tuple[str, ...]:
     """Return the codings of a body in the order they were applied.
 
-    Transfer codings come behind content codings (RFC 9112 section 6.1); chunked is framing,
+    Transfer codings come after content codings (RFC 9112 section 6.1); chunked is framing,
     which a decoder has removed.
     """
     values = headers.all("content-encoding") + headers.all("transfer-encoding")
@@ -118,7 +118,7 @@ class ContentDecoder:
                 yield from self._through(at + 1, piece, limit)
 
     def _limit(self) -> int:
-        """Return how many bytes each coding may give by now."""
+        """Return how many bytes each coding may give now."""
         limit = sys.maxsize if self._max_bytes is None else self._max_bytes
         if self._max_ratio is not None:
             limit = min(limit, max(HARMLESS_BYTES, self._max_ratio * self._taken))

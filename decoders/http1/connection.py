@@ -2,7 +2,7 @@
 
 A :class:`~sslsniff.decoders.http1.reader.Reader` a side does the framing; here is what needs
 both sides: which request a response answers, hence whether it has a body, and whether the
-connection goes on as HTTP/1.
+connection continues as HTTP/1.
 
 Behind a loss it cannot be known how many messages were in it. A client that does not pipeline sends
 its next request when it has the response to the last, so at most one request waits, and pairs are
@@ -47,7 +47,7 @@ _SWITCHES = Plan(_HEAD, 0, switch=True)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request that was not answered; ``sure`` that no other may stand between it and the last.
+    """A request that was not answered; ``sure`` that no other may are between it and the last.
 
     ``method`` is empty if nothing depends on it. ``ahead`` responses, to older requests that were
     given up, come before its own.
@@ -63,7 +63,7 @@ class _Waiting:
 class Http1:
     """Decodes one HTTP/1 connection, from its start or from its middle.
 
-    When the connection leaves HTTP/1, ``switch`` says for what, and the bytes behind that
+    When the connection leaves HTTP/1, ``switch`` says for what, and the bytes after that
     point are in it: the decoder has done its work and whoever feeds it goes on with another.
     ``switched`` is called then, with the list to which the next decoder's messages go.
     """
@@ -89,7 +89,7 @@ class Http1:
         self._next: Switch | None = None  # while what is pending is not known
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent."""
+        """Feed the next bytes that ``side`` sent."""
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
@@ -176,7 +176,7 @@ class Http1:
         if plan is None:
             plan = fields.request_plan = _request_plan(fields)
         if method == "CONNECT" and not plan.fault:
-            # A body behind it has no meaning (RFC 9110 section 9.3.6).
+            # A body after it has no meaning (RFC 9110 section 9.3.6).
             plan = replace(plan, switch=True) if fields.chunked else _SWITCHES
         return message, plan
 
@@ -261,7 +261,7 @@ class Http1:
         return _SWITCHES
 
     def _decided(self, out: list[Message]) -> None:
-        """Read on what the client sent behind a wish to switch that came to nothing."""
+        """Read on what the client sent after a wish to switch that came to nothing."""
         requests = self._requests
         if requests.state is _WAIT and self._switch_asked(requests.stream) is _HEAD:
             requests.resume(out)
@@ -274,7 +274,7 @@ class Http1:
 
 
 def _request_plan(fields: Fields) -> Plan:
-    """Return how a request goes on by its fields alone (RFC 9112 section 6.3)."""
+    """Return how a request continues by its fields alone (RFC 9112 section 6.3)."""
     switch = fields.upgrade is not None
     if fields.chunked:
         return Plan(State.CHUNK_SIZE, switch=switch)
@@ -286,7 +286,7 @@ def _request_plan(fields: Fields) -> Plan:
 
 
 def _response_plan(head: StatusHead) -> Plan:
-    """Return how a response goes on by its head alone (RFC 9112 section 6.3)."""
+    """Return how a response continues by its head alone (RFC 9112 section 6.3)."""
     status, fields = head.status, head.fields
     if status == 101:
         return _SWITCHES

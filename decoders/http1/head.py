@@ -19,7 +19,7 @@ MAX_HEAD = 1024 * 1024
 MAX_LINES = 8192
 """Lines of a head, or of trailers; what has more is not decoded, as short ones take much memory."""
 SCAN_WINDOW = 64 * 1024
-"""Bytes within which a start line and the line behind it must lie to be found by a scan."""
+"""Bytes within which a start line and the line after it must lie to be found by a scan."""
 
 _MEMO_LINES = 4096
 _MEMO_LINE_BYTES = 256
@@ -35,7 +35,7 @@ _IS_TOKEN = re.compile(_TOKEN)
 _VERSION = re.compile(rb"HTTP/[01]\.\d")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?")
 
-# A scan believes a start line only together with the whole line behind it: a field or the
+# A scan believes a start line only together with the whole line after it: a field or the
 # end of the head. Its length is bounded so that SCAN_WINDOW always holds all of it.
 _LINE_BEHIND = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
 _SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_BEHIND)
@@ -91,7 +91,7 @@ class Fields:
 class StatusHead:
     """A parsed head of a response; shared, so not to be changed.
 
-    ``plan`` says how it goes on where that does not depend on the request, once it was asked.
+    ``plan`` says how it continues where that does not depend on the request, once it was asked.
     """
 
     version: str

@@ -42,7 +42,7 @@ IN_MESSAGE = frozenset(
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """How a message goes on behind its head; ``length`` is that of its body, None if unknown.
+    """How a message continues after its head; ``length`` is that of its body, None if unknown.
 
     ``state`` HEAD means that it has no body: with length 0 it ends here, without a length another
     head of it follows. ``switch`` tells that HTTP/1 may end with it, ``doubt`` a response that has

@@ -56,9 +56,9 @@ class Pairing(NamedTuple):
     """What the reader of a side asks about the connection as a whole."""
 
     begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
-    """Report a head, given but for its last line feed and the empty line behind.
+    """Report a head, given but for its last line feed and the empty line after.
 
-    Return what was told of it, and how it goes on; None if it is no head.
+    Return what was told of it, and how it continues; None if it is no head.
     """
     switch: Callable[[int], State]
     """Decide what follows a message of a stream with which HTTP/1 may end."""
@@ -68,7 +68,7 @@ class Pairing(NamedTuple):
 
 @dataclass(slots=True)
 class Reader:
-    """Reads what ``side`` sends. ``held`` are bytes that are not enough to go on."""
+    """Reads what ``side`` sends. ``held`` are bytes that are not enough to continue."""
 
     side: Side
     pairing: Pairing
@@ -209,7 +209,7 @@ class Reader:
         length = plan.length
         if length is not None and not plan.doubt:
             stop = after + length
-            # Where a head lets the other side read on, what that told stands before the body.
+            # Where a head lets the other side read on, what that told is before the body.
             if stop <= len(data) and out[-1] is message:
                 message.whole = data[after:stop]
                 if plan.switch:
@@ -235,7 +235,7 @@ class Reader:
         return self._hold(data, pos)
 
     def _refuse(self, data: bytes, pos: int, out: list[Message]) -> int:
-        """Give up a head; go on scanning behind its first line if that was as it should be."""
+        """Give up a head; continue scanning after its first line if that was as it should be."""
         self._line_seen = False
         eol = data.find(b"\n", pos)
         good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))

@@ -46,7 +46,7 @@ _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 class Http2:
     """Decodes one HTTP/2 connection, from its start or from its middle.
 
-    ``frames`` adds a ``Frame`` for each frame behind the messages that it gave, ``Stall`` where
+    ``frames`` adds a ``Frame`` for each frame after the messages that it gave, ``Stall`` where
     flow control stops and lets go, and at the end ``Http2Totals``.
     ``upgraded`` tells that stream 1 was opened by an HTTP/1 request (RFC 7540 section 3.2).
     """
@@ -66,7 +66,7 @@ class Http2:
         self._server = Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent."""
+        """Feed the next bytes that ``side`` sent."""
         out: list[Message] = []
         self._of(side).reader.feed(data, out)
         return out

@@ -1,7 +1,7 @@
 """A tolerant HPACK decoder (RFC 7541): what cannot be known is None, never a guess.
 
 A capture may begin in the middle of a connection or lose bytes. The entries that were added
-to the dynamic table before that point are unknown, those added after it stand at the
+to the dynamic table before that point are unknown, those added after it are at the
 front where indices are counted from, so they stay right. An onlooker's table may hold
 more than the encoder's (sizes of unknown entries count as 0): an encoder never names
 an entry that it has evicted, so that does no harm.

@@ -6,7 +6,7 @@ headers. The very first byte, where a frame is likely to begin, is tried before 
 and needs but one whole frame if its type leaves little room for chance.
 
 Otherwise the earliest proof wins, so the same bytes give the same place however they are cut.
-Frames of DATA that are longer than ``DEFAULT_MAX_FRAME`` are not held: step is found behind them.
+Frames of DATA that are longer than ``DEFAULT_MAX_FRAME`` are not held: step is found after them.
 
 Memory: the bytes of the oldest place in question, up to four frames of ``DEFAULT_MAX_FRAME``; a
 tuple for each place, of which those before long frames are at least ``_LONG_APART`` bytes apart.

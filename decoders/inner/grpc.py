@@ -98,7 +98,7 @@ class Status:
 def status(*sections: Iterable[Header]) -> Status | None:
     """Return the status in the first of trailers or headers that has one; else None.
 
-    In a trailers-only response it stands in the headers.
+    In a trailers-only response it is in the headers.
     """
     for section in sections:
         found = {name.lower(): value for name, value in section if name and value is not None}

@@ -29,7 +29,7 @@ class _Shape:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether it ends behind a message."""
+        """Say whether it ends after a message."""
         return self.fits and not self._prefix and not self._left
 
     def feed(self, data: bytes) -> None:

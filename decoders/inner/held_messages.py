@@ -61,7 +61,7 @@ class Held:
     missing: int = 0
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece; what there is no room for is only counted."""
+        """Feed the next piece; what there is no room for is only counted."""
         if self.is_whole:
             fits = min(len(piece), MESSAGE_BYTES - len(self.data), self.room.left)
             self.data += piece[:fits]

@@ -57,7 +57,7 @@ class Carried:
         return self._decoder.protocol
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent."""
+        """Feed the next bytes that ``side`` sent."""
         messages = self._decoder.feed(side, data)
         if not (self._readers or self._wishes or self._shape.watched):
             for message in messages:

@@ -29,7 +29,7 @@ NOT_A_FRAME = "not the start of a WebSocket frame"
 
 
 class FrameHeader(NamedTuple):
-    """A frame's header (section 5.2): ``size`` is its own length, ``length`` that behind it."""
+    """A frame's header (section 5.2): ``size`` is its own length, ``length`` that after it."""
 
     size: int
     length: int
@@ -232,7 +232,7 @@ class WebSocketReader:
         return size
 
     def _may_compress(self, header: FrameHeader) -> bool:
-        # RFC 7692 section 6.1: the bit stands on a message's first frame.
+        # RFC 7692 section 6.1: the bit is on a message's first frame.
         return self._inflater is not None and 0 < header.opcode < _CONTROL
 
     def _begin_frame(self, header: FrameHeader, out: list[Message]) -> None:
@@ -345,7 +345,7 @@ class WebSocket:
         }
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Take the next bytes that ``side`` sent."""
+        """Feed the next bytes that ``side`` sent."""
         out: list[Message] = []
         self._readers[side].feed(data, out)
         return out

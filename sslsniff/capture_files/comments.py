@@ -17,7 +17,7 @@ _MARK = '{"sslsniff": 1'
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """So many bytes of a direction were lost; this packet stands ``offset`` bytes into them."""
+    """So many bytes of a direction were lost; this packet is ``offset`` bytes into them."""
 
     missing: int
     offset: int
@@ -48,7 +48,7 @@ class Described:
     ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
     ``written`` are the positions at which this one begins. ``plays`` is the side that the
     process plays in the packets, assumed where ``role`` is not known; ``wrapped`` says that
-    the plaintext stands in TLS records, ``tls`` that it did on the wire. ``client_port`` is the
+    the plaintext is in TLS records, ``tls`` that it did on the wire. ``client_port`` is the
     client's real port where the packets have another.
     """
 

@@ -41,7 +41,7 @@ class _Compressed(Input):
     """A file that gzip compressed (RFC 1952), member after member.
 
     By ``zlib`` itself: of a file that is cut off ``gzip`` withholds the last bytes that can be had.
-    Memory: a piece before and one behind, whatever the ratio.
+    Memory: a piece before and one after, whatever the ratio.
     """
 
     def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:

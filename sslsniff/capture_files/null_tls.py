@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAC_BYTES = 16
-"""Length of what stands behind the plaintext of each record."""
+"""Length of what is after the plaintext of each record."""
 
 LARGEST_RECORD_BYTES = 16 << 10
 """Most plaintext in a record (RFC 5246 section 6.2.1)."""
@@ -33,7 +33,7 @@ _RECORD = struct.Struct(">BHH")
 
 
 def record_header(size: int) -> bytes:
-    """Return what stands before ``size`` bytes of plaintext."""
+    """Return what is before ``size`` bytes of plaintext."""
     return _RECORD.pack(_APPLICATION_DATA, _VERSION, size + MAC_BYTES)
 
 
@@ -140,7 +140,7 @@ def is_record(data: bytes) -> bool:
 
 
 def is_null_record(data: bytes) -> bool:
-    """Say whether ``data`` begins with a whole record of ours: joined behind the handshake."""
+    """Say whether ``data`` begins with a whole record of ours: joined after the handshake."""
     if len(data) < _HEADER_BYTES + MAC_BYTES:
         return False
     kind, version, size = _RECORD.unpack_from(data)

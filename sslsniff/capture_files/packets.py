@@ -29,7 +29,7 @@ _IPV6_START = b"\x60\x00\x00\x00\x00\x00\x06\x40"
 
 
 def header_end(flags: int) -> bytes:
-    """Return what stands behind the sequence numbers of a packet with these flags."""
+    """Return what is after the sequence numbers of a packet with these flags."""
     options = _SYN_OPTIONS if flags & SYN else b""
     return struct.pack(">BBHHH", 5 + len(options) // 4 << 4, flags, _WINDOW, 0, 0) + options
 
@@ -41,7 +41,7 @@ DATA_END = header_end(PUSH | ACK)
 class Sender:
     """One end of a synthetic TCP connection: the headers of what it sends.
 
-    Every packet acknowledges all that the peer sent. ``start`` is what stands before the sequence
+    Every packet acknowledges all that the peer sent. ``start`` is what is before the sequence
     numbers; ``end`` and ``peer`` count.
     """
 

@@ -34,7 +34,7 @@ class _Buffer(ctypes.Structure):
 class Shape(ctypes.Structure):
     """What the packets of one thread have in common in the file.
 
-    ``head`` stands before the data. In it, at ``time_at``, is room for two words of time, then for
+    ``head`` is before the data. In it, at ``time_at``, is room for two words of time, then for
     the packet's length, twice; then comes the packet, its IP header with room for length and
     checksum, its TCP header with room for the sequence numbers. Behind the data come
     ``zero_bytes``, if any those of a TLS record's MAC, whose length is the end of the head; then
@@ -112,7 +112,7 @@ class Pair(ctypes.Structure):
 
 
 class Batch:
-    """Packets in the order of a file, where a time is so many ``high_ns`` and ``low_ns`` behind.
+    """Packets in the order of a file, where a time is so many ``high_ns`` and ``low_ns`` after.
 
     Who adds to it writes it when it ``is_full``. Memory: 2 MiB, as far as it was ever used.
     """
@@ -147,7 +147,7 @@ class Batch:
         _check(self._library.batch_put(self._batch, shape, time_ns, *numbers, data, len(data)))
 
     def put_next(self, end: End, shape: Shape, time_ns: int, data: bytes) -> None:
-        """Add the next packet with data of a direction, which goes on behind it.
+        """Add the next packet with data of a direction, which continues after it.
 
         Where enough is not acknowledged, the peer does so. Raises what ``put`` does.
         """
@@ -175,7 +175,7 @@ class Batch:
         self._library.batch_forget(self._batch, end)
 
     def write(self, fd: int, skipped: int) -> int:
-        """Write what is behind so many bytes; return how many were written, 0 if interrupted.
+        """Write what is after so many bytes; return how many were written, 0 if interrupted.
 
         Raises ``OSError``.
         """

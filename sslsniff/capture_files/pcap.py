@@ -77,7 +77,7 @@ class PacketWriter:
     """A key of ``mending.KINDS``."""
     high_ns: int
     low_ns: int
-    """A time is written as two words: so many of the one, and so many of the other behind them."""
+    """A time is written as two words: so many of the one, and so many of the other after them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._name = str(getattr(file, "name", "the capture file"))
@@ -114,7 +114,7 @@ class PacketWriter:
     ) -> Shape:
         """Return the shape of packets that end in data, if any, and so many ``zeros``.
 
-        ``start`` and ``behind`` are what stands before and behind the sequence numbers, ``comment``
+        ``start`` and ``behind`` are what is before and after the sequence numbers, ``comment``
         is said where the format can tell it.
         """
         before, tail = self._surround(origin, comment)
@@ -142,7 +142,7 @@ class PacketWriter:
             self.batch.follow(end, key, records, clock_offset_ns)
 
     def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
-        """Return what the format writes before the time, and behind the packet: see ``Shape``."""
+        """Return what the format writes before the time, and after the packet: see ``Shape``."""
         raise NotImplementedError
 
     def statistics(self, time_ns: int, comment: str) -> None:
@@ -208,7 +208,7 @@ class PacketWriter:
             self._written_bytes += self.batch.write(self._fd, skipped)
 
     def _whole_bytes(self, batch: bytes, position: int) -> int:
-        """Return how many bytes of the batch, which stands at ``position``, are whole records."""
+        """Return how many bytes of the batch, which is at ``position``, are whole records."""
         whole = at = 0
         while at + _SHORTEST_RECORD_BYTES <= len(batch):
             at += self._record_bytes(batch, at, position + at)

@@ -127,7 +127,7 @@ class PcapngReader:
     """Reads every packet of every section, with its comments, process and thread."""
 
     def __init__(self, file: Readable) -> None:
-        """Begin behind the 4 bytes of ``SECTION``, which the caller has read."""
+        """Begin after the 4 bytes of ``SECTION``, which the caller has read."""
         self.truncated = False
         self._file = file
         self._order = "<"

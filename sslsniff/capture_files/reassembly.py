@@ -45,7 +45,7 @@ class Early:
 
 
 def is_before(sequence: int, other: int) -> bool:
-    """Say whether a sequence number stands before another, as RFC 9293 section 3.4 compares."""
+    """Say whether a sequence number is before another, as RFC 9293 section 3.4 compares."""
     return 0 < ((other - sequence) & _WORD) < _HALF
 
 
@@ -83,7 +83,7 @@ class Reassembler(Generic[Tag]):
         return pieces
 
     def finish(self, sequence: int) -> None:
-        """Take note that a FIN stands at ``sequence``: nothing follows it."""
+        """Note that a FIN is at ``sequence``: nothing follows it."""
         if self._next is None:
             self._next = sequence
         self._end = self._position(sequence, self._next)
@@ -97,7 +97,7 @@ class Reassembler(Generic[Tag]):
         """Return how many bytes the receiver has, as it acknowledged, that did not come here.
 
         A single one beyond all others is most likely a FIN that was not captured; and what
-        stands too far ahead belongs to another connection.
+        is too far ahead belongs to another connection.
         """
         if self._next is None:
             return 0

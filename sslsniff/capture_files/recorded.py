@@ -202,7 +202,7 @@ class TcpConnection:
 
     @property
     def both_end(self) -> bool:
-        """Say whether both ends sent a FIN, though what stands before may not have come."""
+        """Say whether both ends sent a FIN, though what is before may not have come."""
         return len(self._fins) == 2
 
     def is_another(self, segment: Segment) -> bool:
@@ -232,7 +232,7 @@ class TcpConnection:
             yield from self._pass(*each)
 
     def _pass(self, segment: Segment, tag: Tag) -> Iterator[Event]:
-        """Tell what ``segment`` brings, behind all that it acknowledges."""
+        """Tell what ``segment`` brings, after all that it acknowledges."""
         half, other = self._halves[segment.source], self._halves[segment.destination]
         if segment.acknowledges is not None and other.reassembler.lacks(segment.acknowledges):
             for piece in other.reassembler.give_up(segment.acknowledges, tag):
@@ -254,7 +254,7 @@ class TcpConnection:
             yield from self._end(tag.time_ns)
 
     def _end(self, time_ns: int) -> Iterator[Event]:
-        """Tell which direction ended by now, but not where the connection did."""
+        """Tell which direction ended now, but not where the connection did."""
         finished = [half for half in self._halves.values() if half.reassembler.is_finished]
         if len(finished) == 2:
             self.over_ns = time_ns

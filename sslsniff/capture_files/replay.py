@@ -29,7 +29,7 @@ MOST_CONNECTIONS = 65536
 
 _EVENTS_A_POLL = 4096
 _LATE_NS = 1_000_000_000
-"""So late a packet may be captured behind the ends of its connection."""
+"""So late a packet may be captured after the ends of its connection."""
 
 _REMEMBERED_CLOSED = 4096
 
@@ -168,7 +168,7 @@ class ReplaySource:
             self._ending[key] = packet.time_ns
 
     def _close_ending(self, now_ns: int) -> Iterator[Event]:
-        """Close those of which nothing came for long behind their ends: it is lost."""
+        """Close those of which nothing came for long after their ends: it is lost."""
         while self._ending:
             key, last_ns = next(iter(self._ending.items()))
             if now_ns - last_ns < _LATE_NS:

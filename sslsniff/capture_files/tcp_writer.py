@@ -19,7 +19,7 @@ from sslsniff.kernel.ring_records import Records
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
-"""A longer gap is not filled with zeros: a new synthetic connection begins behind it."""
+"""A longer gap is not filled with zeros: a new synthetic connection begins after it."""
 
 HTTP_PORTS = frozenset((80, 1900, 2710, 2869, 3128, 3132, 5985, 8080, 8088, 11371))
 """Server ports at which Wireshark (3.x to 4.x, ``http.tcp.port``) sees HTTP and never TLS.
@@ -125,7 +125,7 @@ class _End:
 class SyntheticConnection:
     """Writes one connection; it becomes several synthetic ones where it must.
 
-    That is so behind a gap too long to fill, and where a capture joined in the middle of an
+    That is so after a gap too long to fill, and where a capture joined in the middle of an
     HTTP/1 message: its rest would spoil the dissection of all that follows. ``numbers`` gives
     each synthetic connection a number of its own; ``plays`` is the side of the process;
     ``wraps`` asks for TLS records. ``ends`` are the client's and the server's address in the
@@ -357,7 +357,7 @@ class SyntheticConnection:
             self._control(self._peer(open_ends[-1]), time_ns, ACK)
 
     def _fill(self, end: _End, chunk: Chunk) -> None:
-        """Write zeros for lost bytes, or begin anew behind them."""
+        """Write zeros for lost bytes, or begin anew after them."""
         missing, time_ns = chunk.missing, chunk.time_ns
         cause = chunk.cause or LossCause.NOT_CAPTURED
         if missing > LARGEST_FILLED_GAP_BYTES:

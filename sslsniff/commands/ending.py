@@ -94,7 +94,7 @@ class Asked:
             self._is_abandonable = False
 
     def done(self) -> None:
-        """Take note that all is done in time."""
+        """Note that all is done in time."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _stop_in_time(self, _number: int, _frame: FrameType | None) -> None:
@@ -150,7 +150,7 @@ def _blocked_outputs() -> set[int]:
 
 
 def _replace_by_nothing(file: int) -> None:
-    """Put nothing in the place of an output: a write that waits there goes on."""
+    """Put nothing in the place of an output: a write that waits there continues."""
     nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     os.dup2(nothing, file, inheritable=False)
     os.close(nothing)

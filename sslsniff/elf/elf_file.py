@@ -35,7 +35,7 @@ _REMEDY = "name an x86-64 program or shared library"
 
 
 class _Part(NamedTuple):
-    """Where a segment or section stands in the file, and where in memory as linked."""
+    """Where a segment or section is in the file, and where in memory as linked."""
 
     offset: int
     address: int

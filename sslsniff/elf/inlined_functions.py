@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Inlined(NamedTuple):
-    """A place where a function's code stands: its name, mangled if it is so, and the address."""
+    """A place where a function's code is: its name, mangled if it is so, and the address."""
 
     symbol: str
     address: int

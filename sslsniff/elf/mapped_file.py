@@ -49,7 +49,7 @@ class Region:
                 at += (data_at - overlap_bytes - at) // _PIECE_BYTES * _PIECE_BYTES
 
     def places(self, wanted: bytes) -> Iterator[int]:
-        """Yield where ``wanted`` stands."""
+        """Yield where ``wanted`` is."""
         for at, piece in self.pieces(len(wanted) - 1):
             for place in places(piece, wanted):
                 yield at + place
@@ -59,7 +59,7 @@ class Region:
 
 
 def places(data: bytes, wanted: bytes) -> Iterator[int]:
-    """Yield where ``wanted`` stands in ``data``."""
+    """Yield where ``wanted`` is in ``data``."""
     place = data.find(wanted)
     while place >= 0:
         yield place

@@ -19,7 +19,7 @@ _BITS = 63  # of a RELR word that says which of the following words are pointers
 
 
 class Pointers:
-    """Where pointers stand, and the addresses that are there, all as linked.
+    """Where pointers are, and the addresses that are there, all as linked.
 
     Memory: two words each; a program of 100 MB has half a million.
     """
@@ -32,13 +32,13 @@ class Pointers:
         self._slots, self._addresses = slots, addresses
 
     def at(self, slot: int) -> int | None:
-        """Return the address that stands at ``slot``; None where no pointer does."""
+        """Return the address that is at ``slot``; None where no pointer does."""
         index = bisect_left(self._slots, slot)
         found = index < len(self._slots) and self._slots[index] == slot
         return self._addresses[index] if found else None
 
     def to(self, addresses: Container[int]) -> Iterator[tuple[int, int]]:
-        """Yield the pointers to any of ``addresses``: where it stands, and the address."""
+        """Yield the pointers to any of ``addresses``: where it is, and the address."""
         for index, address in enumerate(self._addresses):
             if address in addresses:
                 yield self._slots[index], address
@@ -69,7 +69,7 @@ def _words(data: bytes, each: int = 1) -> memoryview:
 
 
 def _in_place(elf: Elf, table: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the pointers of a RELR table: their values stand where they are."""
+    """Yield the pointers of a RELR table: their values are in their places."""
     memory = [(each.address, _words(each.data)) for each in elf.writable()]
     for slot in _slots(_words(table)):
         for address, words in memory:

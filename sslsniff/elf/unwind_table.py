@@ -1,7 +1,7 @@
 """Where functions begin and end, by the unwind table (.eh_frame) that stripped files have, too.
 
 .eh_frame_hdr (LSB 5.0, 10.6.2) is a table for a binary search: of each function the start, and
-where its frame description stands in .eh_frame.
+where its frame description is in .eh_frame.
 """
 
 import struct
@@ -24,7 +24,7 @@ _FRAME_START_AT = 8
 
 
 class UnwindTable:
-    """The bytes of .eh_frame_hdr, which stand at ``address`` in memory as linked.
+    """The bytes of .eh_frame_hdr, which are at ``address`` in memory as linked.
 
     ``read`` returns bytes of the file by address and size, and None where there are none. Of a
     table in another form than the usual one nothing is known.

@@ -159,7 +159,7 @@ def caller() -> tuple[int, int] | None:
     """Return user and group id of who called sudo; None without sudo, or where this is not root.
 
     Raises ``PrivilegeError`` where the variables that sudo sets are no ids, or one of them is
-    missing: to go on would mean to stay root, or to become somebody else.
+    missing: to continue would mean to stay root, or to become somebody else.
     """
     if os.geteuid() != 0 or not {"SUDO_UID", "SUDO_GID"} & os.environ.keys():
         return None

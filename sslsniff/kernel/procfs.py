@@ -201,7 +201,7 @@ def file_path(pid: int, file: MappedFile) -> str | None:
 def news_path(pid: int, file: MappedFile) -> str | None:
     """Return what ``file_path`` does for a file that ``pid`` was said to have mapped.
 
-    The mapping can have other addresses by now. Of a process that is gone only the file's own path
+    The mapping can have other addresses now. Of a process that is gone only the file's own path
     is left, if that is the same file.
     """
     for path in _paths(pid, file):

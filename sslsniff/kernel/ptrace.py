@@ -37,7 +37,7 @@ class Stop(NamedTuple):
     ``signal`` is one that it is about to get, 0 where it stopped for another reason.
     ``has_ended``: it is gone. ``has_changed``: it became another program by exec. ``is_job``: it
     stopped with its process, as by Ctrl-Z. ``is_trap``: it stopped to say that something changed:
-    it is new, or its process goes on, or another thread's SIGCONT was for it, too.
+    it is new, or its process continues, or another thread's SIGCONT was for it, too.
     """
 
     tid: int
@@ -51,7 +51,7 @@ class Stop(NamedTuple):
 def seize(tid: int, *, follows_children: bool) -> None:
     """Trace a thread, and what it starts, without stopping it; raises ``OSError``.
 
-    When this process ends, however it does, the kernel lets all go on untraced.
+    When this process ends, however it does, the kernel lets all continue untraced.
     """
     _call(_SEIZE, tid, 0, _TRACE_EXEC | (_FOLLOWING if follows_children else 0))
 
@@ -77,12 +77,12 @@ def next_stop() -> Stop | None:
 
 
 def resume(tid: int, number: int = 0) -> None:
-    """Let a stopped thread go on, and get signal ``number``; one that is gone is no error."""
+    """Let a stopped thread continue, and get signal ``number``; one that is gone is no error."""
     _libc.ptrace(_CONT, tid, None, number)
 
 
 def stay_stopped(tid: int) -> None:
-    """Leave a thread stopped with its process, until that goes on."""
+    """Leave a thread stopped with its process, until that continues."""
     _libc.ptrace(_LISTEN, tid, None, None)
 
 

@@ -30,7 +30,7 @@ def _numbers(release: str) -> tuple[int, int, int]:
 def has_safe_return_probes(release: str | None = None) -> bool:
     """Say whether return probes harm no process on a kernel; None: the running one.
 
-    ``release`` is as ``uname -r`` has it. Distributions count on their own behind the first two
+    ``release`` is as ``uname -r`` has it. Distributions count on their own after the first two
     numbers: where the third is unknown the kernel counts as not fixed.
     """
     major, minor, patch = _numbers(release or os.uname().release)

@@ -63,7 +63,7 @@ class Ring:
         return size
 
     def start(self) -> None:
-        """Nothing of its own goes on here; see ``Spill``."""
+        """Nothing of its own continues here; see ``Spill``."""
 
     def stop(self) -> None:
         """See ``start``."""

@@ -9,14 +9,14 @@ DISCARDED = 1 << 30
 """A first word that is less is a length, of a record that is whole."""
 
 PADDING_BYTES = 64
-"""So far can be looked behind the last record."""
+"""So far can be looked after the last record."""
 
 BUSY = 1 << 31
 """Set in the first word of a record that is not whole yet."""
 
 
 class Records:
-    """Those of ``data`` from ``position`` on, which moves behind what was read, to ``end``.
+    """Those of ``data`` from ``position`` on, which moves after what was read, to ``end``.
 
     ``data`` goes on for PADDING_BYTES at least, whatever is there.
     """

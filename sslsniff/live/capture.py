@@ -48,7 +48,7 @@ class LiveCapture:
     that is captured, each one as a whole. ``holder`` traces the processes whose threads wait where
     they map a file, until it is probed.
 
-    Times are those of the host's clock as it stood at the beginning, and go on evenly from there
+    Times are those of the host's clock as it stood at the beginning, and continue evenly from there
     (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
     """
 
@@ -142,7 +142,7 @@ class LiveCapture:
         self._epoll.register(self._records.fd, select.EPOLLIN)
 
     def _find_processes(self) -> None:
-        """Watch the processes that were asked for, and their descendants by now.
+        """Watch the processes that were asked for, and their descendants now.
 
         Their forks and ends are noticed already. So it looks until it finds no more.
         """
@@ -179,7 +179,7 @@ class LiveCapture:
         self._note("no supported TLS library is loaded yet; waiting (see sslsniff list)")
 
     def describe(self) -> str:
-        """Return a line that says what is watched by now."""
+        """Return a line that says what is watched now."""
         files = self._probes.files
         return f"watching {files} file{'s' * (files != 1)} with {self._probes.count} probes"
 
@@ -355,7 +355,7 @@ class LiveCapture:
             self._open[event.connection] = (event.pid, event.object_address)
         elif isinstance(event, events.Closed | events.LeftOut):
             self._open.pop(event.connection, None)
-            self._gone.discard(event.connection)  # a socket may end behind its process
+            self._gone.discard(event.connection)  # a socket may end after its process
         elif isinstance(event, events.Exited):
             self._may_have_ended = True
             gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]

@@ -2,10 +2,10 @@
 
 It traces them (ptrace(2)), as only a tracer can stop a thread without its parent, a shell or sudo,
 seeing that. bpf/hold.bpf.h sends a thread a signal when it maps an unknown file. The holder asks
-sslsniff, which probes the file and answers; then the thread goes on, without the signal. What else
-happens to the threads passes unchanged.
+sslsniff, which probes the file and answers. Then the thread continues, without the signal. What
+else happens to the threads passes unchanged.
 
-When the holder ends, or sslsniff does, however that happens, the kernel lets all threads go on.
+When the holder ends, or sslsniff does, however that happens, the kernel lets all threads continue.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges, procfs, ptrace
 
 LONGEST_HOLD_S = 5.0
-"""How long a thread waits at most: whatever sslsniff does, a program must go on."""
+"""How long a thread waits at most: whatever sslsniff does, a program must continue."""
 
 _MESSAGE = struct.Struct("<Ii")  # a kind, and a thread or an errno
 _FOLLOW, _SEIZE, _DONE = 1, 2, 3  # to the holder, which answers the last with _STANDS
@@ -93,11 +93,11 @@ class Holder:
             yield Request(tid, kind == _OVERDUE)
 
     def release(self, tid: int) -> None:
-        """Let a thread go on: the files that it maps were handled."""
+        """Let a thread continue: the files that it maps were handled."""
         self._send(_GO, tid)
 
     def pass_on(self, tid: int) -> None:
-        """Let a thread go on and get the signal for which it stopped: no file is the reason."""
+        """Let a thread continue and get the signal for which it stopped: no file is the reason."""
         self._send(_PASS, tid)
 
     def _send(self, kind: int, value: int) -> None:
@@ -105,7 +105,7 @@ class Holder:
             self._channel.send(_MESSAGE.pack(kind, value))
 
     def close(self) -> None:
-        """Let all threads go on, and end the holder. Safe to call again."""
+        """Let all threads continue, and end the holder. Safe to call again."""
         if self.fd < 0:
             return
         self.fd = -1
@@ -197,7 +197,7 @@ class _Tracer:
             self._end_overdue()
 
     def end(self) -> None:
-        """Let all go on."""
+        """Let all continue."""
         for tid in self._held:
             ptrace.resume(tid)
         while (stop := ptrace.next_stop()) is not None:
@@ -322,7 +322,7 @@ def _end(_number: int, _frame: object) -> NoReturn:
 
 
 def _give_up_rights() -> None:
-    """Drop all capabilities: what is traced by now stays so. End when sslsniff does."""
+    """Drop all capabilities: what is traced now stays so. End when sslsniff does."""
     parent = os.getppid()
     privileges.drop_all()
     # Changing rights forgets it (prctl(2)).

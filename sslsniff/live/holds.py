@@ -80,7 +80,7 @@ class Holds:
         return hold
 
     def release(self, hold: Hold) -> None:
-        """Let a thread go on: what it maps was handled, and holds no other thread any more."""
+        """Let a thread continue: what it maps was handled, and holds no other thread any more."""
         if not hold.is_unhandled:
             self._mark(hold.identity)
         self._holder.release(hold.tid)
@@ -117,7 +117,7 @@ class Holds:
             self._loader.update("handled", identity, _U32.pack(0))
 
     def close(self) -> None:
-        """Let all threads go on, and hold none any more. Safe to call again."""
+        """Let all threads continue, and hold none any more. Safe to call again."""
         detaches, self._detaches = self._detaches, []
         if not detaches:
             return

@@ -130,7 +130,7 @@ class LateFiles:
             self._holds.mark(each)
 
     def stop_holding(self) -> None:
-        """Let all threads go on. Safe to call again."""
+        """Let all threads continue. Safe to call again."""
         holds, self._holds = self._holds, None
         self._unplanned.clear()
         if holds is not None:
@@ -150,7 +150,7 @@ class LateFiles:
         self.tell_refused()
 
     def finish(self) -> None:
-        """Let all threads go on, and name the libraries that were not looked at so far."""
+        """Let all threads continue, and name the libraries that were not looked at so far."""
         self.stop_holding()
         self._is_over = True
         self._take_news()
@@ -186,7 +186,7 @@ class LateFiles:
         self.tell_refused()
 
     def _look_at(self, mapped: Mapped) -> None:
-        """Probe a file that a process has mapped, and say so: what passed by now was missed."""
+        """Probe a file that a process has mapped, and say so: what passed now was missed."""
         self._look(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
 
     def _answer_holds(self, holds: "Holds") -> None:
@@ -213,7 +213,7 @@ class LateFiles:
         self._count_down(hold)
 
     def _count_down(self, hold: "Hold") -> None:
-        """Take note that one more file of a process that waits was handled."""
+        """Note that one more file of a process that waits was handled."""
         if hold not in self._unplanned:  # it waits no more
             return
         self._unplanned[hold] -= 1
@@ -243,7 +243,7 @@ class LateFiles:
             self._unplanned[hold] += 1
 
     def _take_decided(self) -> None:
-        """Probe the files that are planned by now, and let go on who waits for that."""
+        """Probe the files that are planned now, and let continue who waits for that."""
         for each in self._planner.decided():
             planned = each.planned
             is_new = planned is not None and not self._is_over and self._attach(planned)
@@ -279,7 +279,7 @@ class LateFiles:
         return taken
 
     def _find_processes(self) -> None:
-        """Count the processes that use libraries that are not probed by now."""
+        """Count the processes that use libraries that are not probed now."""
         if not self._scope.programs or self._has_begun:  # a command has not begun
             self.unprobed.find_processes()
 

@@ -146,7 +146,7 @@ class Tables:
         return not self._loader.is_empty("pids")
 
     def positions(self, connection: int, pid: int, object_address: int) -> tuple[int, int] | None:
-        """Return how many bytes were read and written; None if the object has another by now."""
+        """Return how many bytes were read and written; None if the object has another now."""
         key = _CONNECTION_KEY.pack(object_address, pid)
         value = self._loader.lookup("connections", key, _CONNECTION.size)
         if value is None:

@@ -101,7 +101,7 @@ class Planner:
         return identity if identity in self._waiting.values() else None
 
     def decided(self) -> Iterator[Decided]:
-        """Yield the files of which it is known by now what belongs into them.
+        """Yield the files of which it is known now what belongs into them.
 
         What is planned is open until the next is asked for. Of the others there is ``refusal`` or
         a line in ``untold``, if anything.
@@ -120,7 +120,7 @@ class Planner:
                 each.close()
 
     def keep(self, planned: Planned) -> None:
-        """Take note that a file has its probes: its inode is that file's until they are gone.
+        """Note that a file has its probes: its inode is that file's until they are gone.
 
         One that the kernel refused is not tried again until it changes: each process that maps it
         would have the same told again.

@@ -139,7 +139,7 @@ class Halves:
         return self._handlers[type(record)](record)
 
     def release(self, now_ns: int | None = None) -> Iterator[Event]:
-        """Yield what waited for too long by now; None: all."""
+        """Yield what waited for too long now; None: all."""
         for half in list(self._waiting.values()):
             if now_ns is not None and now_ns - half.opened.time_ns < WAIT_NS:
                 return

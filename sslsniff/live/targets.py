@@ -85,7 +85,7 @@ def candidates(scope: Scope, unreachable: list[Unreachable] | None = None) -> It
         files = [*map(_program, scope.programs), *_known_libraries()]
     else:
         files = list(_mapped_files(scope, unreachable))
-        # Those of processes to come, too. Where the processes use none by now (a shell), all that
+        # Those of processes to come, too. Where the processes use none now (a shell), all that
         # there will be to see is what they open or start, and the first of that may be over soon.
         known = list(_known_libraries())
         if not scope.pids or not _share_one(files, known):

@@ -37,7 +37,7 @@ class UnprobedLibraries:
         self._uses: dict[tuple[Unprobed, str | None], _Use] = {}
 
     def add(self, file: Identity, path: str, rows: Iterable[Unprobed]) -> None:
-        """Take note of the libraries in a file: they count once a watched process uses it."""
+        """Note the libraries in a file: they count once a watched process uses it."""
         self._files.pop(file, None)  # what it was before, or the last one with its inode
         uses = [self._use(row, path) for row in rows]
         if uses and len(self._files) < _MOST_FILES:
@@ -53,7 +53,7 @@ class UnprobedLibraries:
         return self._uses.setdefault((row, separate), _Use(row))
 
     def find_processes(self) -> None:
-        """Count the processes that use these files by now."""
+        """Count the processes that use these files now."""
         if not self._files:
             return
         known: dict[tuple[str, int, int], Identity | None] = {}

@@ -75,7 +75,7 @@ _HANDLED: tuple[tuple[_Form, bool | None], ...] = (
     # Loads by literal: 5.8 to 6.11 simulated them from a wrong place (CVE-2024-50099). Of vector
     # registers the kernel steps them, elsewhere than where the literal is.
     (_Form(0x3B000000, 0x18000000), None),
-    (_Form(0x3F800000, 0x08000000), None),  # exclusive: behind it a trap makes its store fail
+    (_Form(0x3F800000, 0x08000000), None),  # exclusive: after it a trap makes its store fail
     (_Form(0x3B200C00, 0x19000400), None),  # of three that copy or set memory together
     (_Form(0xFFFF0000, 0x00000000), None),  # udf: no code
 )

@@ -2,7 +2,7 @@
 
 A public function may have no cheap places for probes, and an inner one that does its work may have.
 So its calls are followed (``call_steps``). Some go through a table of methods, to which the object
-has a pointer: then all functions are followed that stand there in any table.
+has a pointer: then all functions are followed that are there in any table.
 
 Only where every success of a function comes from such calls is it complete to see these instead.
 """

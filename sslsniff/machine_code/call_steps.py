@@ -101,7 +101,7 @@ class Body:
     def _results(self) -> "set[int | Stack]":
         """Return the calls whose results it makes its own, and the jumps by which it is left.
 
-        And where on its stack that stands which it returns.
+        And where on its stack that is which it returns.
         """
         found: set[int | Stack] = set()
         for address, state in self._flow.states.items():

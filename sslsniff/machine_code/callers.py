@@ -55,7 +55,7 @@ def handed_on(code: bytes, address: int) -> dict[int, frozenset[str]]:
 
 
 def callees(code: bytes, address: int) -> set[int]:
-    """Return where direct calls and jumps lead out of a function, wherever they stand in it."""
+    """Return where direct calls and jumps lead out of a function, wherever they are in it."""
     end = address + len(code)
     leads = jump_targets(code, address, ("j", "call"))
     return {each for each in leads if not address <= each < end}

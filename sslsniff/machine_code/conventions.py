@@ -36,7 +36,7 @@ class Signature(NamedTuple):
 
 
 def pack_depth(depth: int) -> int:
-    """Pack the bytes that the stack pointer stands below that of the entry.
+    """Pack the bytes that the stack pointer is below that of the entry.
 
     This, and all below, raises ``ValueError`` for what there are no bits for.
     """

@@ -21,7 +21,7 @@ from sslsniff.machine_code.known_values import (
 )
 from sslsniff.machine_code.operations import Code, Kind, Memory, Operation, Register
 
-# Conditions of jumps, as x86 numbers them; they stand in pairs, each with its opposite.
+# Conditions of jumps, as x86 numbers them; they are in pairs, each with its opposite.
 _EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14
 
 
@@ -191,7 +191,7 @@ def _chosen(operation: Operation, state: State, following: int) -> State:
     if isinstance(old, Low):
         old = old.value
     if isinstance(old, Argument):
-        return state  # to know more of it on one way would be to know less behind both
+        return state  # to know more of it on one way would be to know less after both
     chosen = state.copy()
     if isinstance(old, Result):
         chosen.replace(old, known)

@@ -43,7 +43,7 @@ def ways_on(instruction: "capstone.CsInsn") -> list[int]:
 
 
 def goes_on(instruction: "capstone.CsInsn") -> bool:
-    """Say whether an instruction can lead to the one behind it."""
+    """Say whether an instruction can lead to the one after it."""
     return not (is_return(instruction) or instruction.mnemonic in _NO_WAY_ON)
 
 

@@ -42,7 +42,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What stands in memory at ``base`` + ``offset``."""
+    """What is in memory at ``base`` + ``offset``."""
 
     base: "Value"
     offset: int
@@ -50,7 +50,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What stands on the stack at that offset, where others may have written."""
+    """What is on the stack at that offset, where others may have written."""
 
     offset: int
 
@@ -150,7 +150,7 @@ class State:
         return frozenset({Field(base, memory.offset)}) if base and is_pointer else None
 
     def set(self, register: str, values: Values | None) -> None:
-        """Take note that a register changes; None: to what is unknown."""
+        """Note that a register changes; None: to what is unknown."""
         if values is None:
             self.registers.pop(register, None)
             return
@@ -186,11 +186,11 @@ class State:
                 self.escaped = each.offset
 
     def note_unknown_address(self) -> None:
-        """Take note that others may have the address of anything on the stack."""
+        """Note that others may have the address of anything on the stack."""
         self.escaped = _EVERYTHING
 
     def forget_escaped(self) -> None:
-        """Take note that somebody wrote where they had the address of."""
+        """Note that somebody wrote where they had the address of."""
         if self.escaped is not None:
             self._forget_from(self.escaped)
 
@@ -200,7 +200,7 @@ class State:
                 del self.slots[each]
 
     def call(self) -> None:
-        """Take note of a call, which writes below the stack pointer, too."""
+        """Note a call, which writes below the stack pointer, too."""
         self.forget_escaped()
         depth = self.depth
         for each in list(self.slots):
@@ -208,7 +208,7 @@ class State:
                 del self.slots[each]
 
     def replace(self, old: Value, new: Value | None) -> None:
-        """Take note that everything that holds ``old`` holds ``new``; None: something unknown."""
+        """Note that everything that holds ``old`` holds ``new``; None: something unknown."""
         for forms in ({old}, {Low(old)}):
             for register, values in list(self.registers.items()):
                 if not values.isdisjoint(forms):

@@ -1,4 +1,4 @@
-"""OpenSSL's tables of methods (``SSL_METHOD``): what stands at an offset in each of them.
+"""OpenSSL's tables of methods (``SSL_METHOD``): what is at an offset in each of them.
 
 An object has a pointer to one of these tables. Functions such as ``TLS_method`` return where they
 are. The others (of one version or side, such as that of TLS 1.3, which no function returns) are
@@ -34,7 +34,7 @@ class MethodTables:
         self._elf = elf
 
     def at(self, offset: int) -> dict[int, bool]:
-        """Return the addresses that stand at ``offset``; with each, whether one is of TLS itself.
+        """Return the addresses that are at ``offset``; with each, whether one is of TLS itself.
 
         Not only of DTLS or QUIC.
         """
@@ -85,7 +85,7 @@ class MethodTables:
         return read_pointers(self._elf)
 
     def _pointer(self, place: int) -> int:
-        """Return the address of a function in the file that stands at ``place``; 0: none."""
+        """Return the address of a function in the file that is at ``place``; 0: none."""
         address = self._pointers.at(place)
         if address is not None:
             return address

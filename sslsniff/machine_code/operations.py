@@ -167,7 +167,7 @@ class Code:
 
 
 class _Shape(NamedTuple):
-    """What an instruction's bytes mean wherever they stand: most stand in many places.
+    """What an instruction's bytes mean wherever they are: most are in many places.
 
     ``operation`` is as it would be at ``_ANYWHERE``; ``is_relative``: it names addresses by their
     distance. The last two are about a stack protector's value: whether it is read, and whether a
@@ -208,7 +208,7 @@ def _shape(encoded: bytes) -> _Shape:
 
 
 def _moved(operand: _AnOperand, by: int) -> _AnOperand:
-    """Return what an operand of a relative instruction is where that stands ``by`` bytes later."""
+    """Return what an operand of a relative instruction is where that is ``by`` bytes later."""
     if isinstance(operand, Memory) and operand.base is None:
         return operand._replace(offset=operand.offset + by)
     return operand

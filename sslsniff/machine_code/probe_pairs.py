@@ -183,7 +183,7 @@ class _Search:
         for way in ways:
             condition = operation.condition
             if condition is not None and way != operation.leads_to:
-                condition ^= 1  # they stand in pairs, each with its opposite
+                condition ^= 1  # they are in pairs, each with its opposite
             yield Leave(address, depth, condition, last[address, way])
 
     def _misses(self, enter: int) -> bool:

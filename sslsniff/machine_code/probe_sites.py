@@ -2,7 +2,7 @@
 
 A uprobe replaces an instruction. Those that the kernel can emulate cost one trap; all
 others are executed out of line with a second trap, an order of magnitude dearer on
-virtual machines. So a probe stands on the first emulated instruction of the straight way in at
+virtual machines. So a probe is on the first emulated instruction of the straight way in at
 which everything the probe needs is still as it was at the call.
 """
 
@@ -103,7 +103,7 @@ def best_site(
 ) -> Site | None:
     """Return where a probe that reads ``registers`` belongs in the function ``code``.
 
-    ``registers`` are 64-bit names such as ``rdi``. ``with_return``: a return probe stands at the
+    ``registers`` are 64-bit names such as ``rdi``. ``with_return``: a return probe is at the
     same site, which needs the stack pointer of the call. Where nothing is better it is the entry,
     ``address``; None where that takes no probe or is no beginning of calls alone.
     """

@@ -231,5 +231,5 @@ def _dearness(alternative: Alternative, placed: list[list[Probe]]) -> float:
 
 
 def _dear_hits(row: list[Probe]) -> int:
-    """Count the dear hits of one call; a return probe stands where the entry's does."""
+    """Count the dear hits of one call; a return probe is where the entry's does."""
     return len({each.program for each in row if each.cost is Cost.STEPPED and not each.is_return})

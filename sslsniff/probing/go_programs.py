@@ -14,8 +14,8 @@ _BUILD_INFO = ".go.buildinfo"
 _TABLES = (".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro")
 _WRITE = b"\0crypto/tls.(*Conn).Write\0"
 
-# debug/buildinfo: magic, size of a pointer, flags; since Go 1.18 the release stands at byte 32,
-# behind its length in one byte.
+# debug/buildinfo: magic, size of a pointer, flags; since Go 1.18 the release is at byte 32,
+# after its length in one byte.
 _RELEASE = re.compile(rb"\xff Go buildinf:.[\x02\x03].{16}[\x01-\x7f]go(\d+\.\d+[\w.]*)", re.DOTALL)
 _MOST_BYTES = 128
 

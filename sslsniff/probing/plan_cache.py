@@ -3,7 +3,7 @@
 An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
 of change. The build id would not do, as anyone can write one into a file of their own and so
 have wrong places remembered for a library that others use. It also says which separate debug file
-was wanted, and which files were tried as that: it does not hold where there are others by now.
+was wanted, and which files were tried as that: it does not hold where there are others now.
 """
 
 import contextlib

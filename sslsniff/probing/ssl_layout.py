@@ -23,7 +23,7 @@ class SslLayout(NamedTuple):
     newer, where an object may be one of QUIC); the other offsets hold for that type.
     ``alpn_base`` is the place of a pointer to what ``alpn`` and ``alpn_length`` are offsets in;
     None where that is the object itself. ``sni`` is the place of the server's name; where null
-    stands there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
+    is there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
     session that was resumed. ``shutdown`` is that of the flags of ``SSL_get_shutdown``.
     """
 
@@ -52,7 +52,7 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What stands in memory at ``base`` + ``offset``."""
+    """What is in memory at ``base`` + ``offset``."""
 
     base: "_Argument | _Load"
     offset: int
@@ -180,7 +180,7 @@ def _run(elf: Elf, name: str) -> _Outcomes:
 def _step(
     instruction: "capstone.CsInsn", registers: dict[str, _Value], outcomes: _Outcomes
 ) -> Iterator[int]:
-    """Carry out one instruction on ``registers``; yield where it goes on."""
+    """Carry out one instruction on ``registers``; yield where it continues."""
     import capstone
 
     behind = instruction.address + instruction.size

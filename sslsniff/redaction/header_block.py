@@ -1,6 +1,6 @@
 """Secrets blanked inside HPACK header blocks (RFC 7541) whose every length stays.
 
-A value is blanked where it stands as a literal; whoever names its table entry later gets the
+A value is blanked where it is as a literal; whoever names its table entry later gets the
 blanked one. Entries count by their decoded lengths (section 4.1), so these must stay, too: a
 Huffman-coded value is replaced by as many symbols whose codes fill as many octets.
 """
@@ -113,7 +113,7 @@ def _joined(spans: list[Span]) -> list[Span]:
 def _blank_string(
     out: bytearray, block: bytes, at: int, stop: int, value: str | None, spans: list[Span]
 ) -> None:
-    """Blank in the string (section 5.2) that stands from ``at``; all of it, if it is no other way.
+    """Blank in the string (section 5.2) that is from ``at``; all of it, if it is no other way.
 
     Only a Huffman code that is longer than what it says, which is of no use, is not replaced by
     another such code.

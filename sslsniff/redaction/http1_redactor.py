@@ -48,7 +48,7 @@ class _Direction:
         self.let_go(count)
 
     def let_go(self, count: int) -> None:
-        """Take note that so many bytes of what waits are decided."""
+        """Note that so many bytes of what waits are decided."""
         del self.waiting[:count]
         self.text += count
         if self.waiting:
@@ -74,7 +74,7 @@ class Http1:
         return self._decoder.switch
 
     def feed(self, side: Side, data: bytes, at: int) -> int:
-        """Take the next bytes of ``side``, at ``at`` on its tape; return how many were read.
+        """Feed the next bytes of ``side``, at ``at`` on its tape; return how many were read.
 
         What is left behind a switch of protocols belongs to the next one.
         """
@@ -104,7 +104,7 @@ class Http1:
         return pos
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes; the rest of the same body is blanked."""
+        """Note lost bytes; the rest of the same body is blanked."""
         one = self._sides[side]
         one.give_up()
         if one.body is not None:

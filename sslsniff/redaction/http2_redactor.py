@@ -97,7 +97,7 @@ class Http2:
         self._tunnels: set[int] = set()
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
         for start in range(0, len(data), _PIECE_BYTES):
             self._feed(self._sides[side], data[start : start + _PIECE_BYTES], at + start)
 
@@ -118,7 +118,7 @@ class Http2:
                 pos += len(piece)
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes: only inside a body it is known where frames go on."""
+        """Note lost bytes: only inside a body it is known where frames continue."""
         one = self._sides[side]
         if one.kind == DATA and missing < one.left:
             one.left -= missing

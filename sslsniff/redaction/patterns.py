@@ -25,7 +25,7 @@ _FIELD = (
 )
 """A name of a field that is like a password's: it has one of these words in it."""
 _AUTHORITY = rb"[^\s/?#\"<>\\]{1,8192}"
-"""Up to the end of a URL's authority (RFC 3986 section 3.2), or of what a URL stands in."""
+"""Up to the end of a URL's authority (RFC 3986 section 3.2), or of what a URL is in."""
 _ENCODED_AUTHORITY = rb"(?:(?!%2f|%3f|%23)[^\s&/?#\"<>\\]){1,8192}"
 """The same where the URL is percent-encoded."""
 
@@ -54,7 +54,7 @@ class Usual(NamedTuple):
     def find_begin(self, text: bytes | bytearray, places: dict[bytes, int]) -> int:
         """Return from where on ``text``, in lower case, is to be searched for matches.
 
-        That is its length where none is whole: what stands near its end may begin one. ``places``
+        That is its length where none is whole: what is near its end may begin one. ``places``
         says where each of the words comes first, if it does.
         """
         found = [places[word] for word in self.words if word in places]
@@ -76,7 +76,7 @@ def _usual(reach_bytes: int, pattern: bytes, *words: str, end: str = "") -> Usua
 
 @functools.cache
 def usual() -> tuple[Usual, ...]:
-    """Return the patterns of what is secret, wherever it stands."""
+    """Return the patterns of what is secret, wherever it is."""
     return (
         # A header field (RFC 9112 section 5), with lines that continue it (5.2).
         _usual(

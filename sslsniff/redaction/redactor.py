@@ -33,10 +33,10 @@ class _Walker(Protocol):
     """Redacts one protocol; ``feed`` may return how many bytes were its own."""
 
     def feed(self, side: Side, data: bytes, at: int) -> int | None:
-        """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes."""
+        """Note lost bytes."""
 
     def end(self, side: Side) -> None:
         """Take the end of a direction."""
@@ -143,7 +143,7 @@ class _Redaction:
         return _COPIES * sum(tape.held_bytes for tape in self._tapes.values())
 
     def give_up(self) -> None:
-        """Blank what is not decided, and go on as if the connection were joined here."""
+        """Blank what is not decided, and continue as if the connection were joined here."""
         self._settle()
         walker = self._walker
         if isinstance(walker, WebSocket):

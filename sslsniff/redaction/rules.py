@@ -42,7 +42,7 @@ class Rules:
         return f"redacted: {blanked.secrets:,} secrets{unread if blanked.unread_bytes else ''}"
 
     def find(self, text: bytes | bytearray, start: int = 0) -> list[Span]:
-        """Return where secrets stand in ``text``, of which nothing follows."""
+        """Return where secrets are in ``text``, of which nothing follows."""
         return [
             span
             for pattern, searched, begin, _ in self._searches(text, start)
@@ -52,14 +52,14 @@ class Rules:
         ]
 
     def find_in_head(self, text: bytes | bytearray) -> list[Span]:
-        """Return where secrets stand in the head of a message, or in a part of it."""
+        """Return where secrets are in the head of a message, or in a part of it."""
         found = self.find(text)
         if self._defaults and b"@" in text:
             found += [span for each in of_heads().finditer(text.lower()) for span in _spans(each)]
         return found
 
     def find_so_far(self, text: bytearray, start: int) -> tuple[list[Span], int]:
-        """Return where secrets stand in ``text``, and from where more must be known to tell."""
+        """Return where secrets are in ``text``, and from where more must be known to tell."""
         spans: list[Span] = []
         undecided = size = len(text)
         for pattern, searched, begin, reach in self._searches(text, start):
@@ -81,7 +81,7 @@ class Rules:
         yield from ((pattern, text, start, 0) for pattern in self._patterns)
 
     def find_in_header(self, name: str | None, value: str) -> list[Span]:
-        """Return where secrets stand in the value of a header, whose name may not be known."""
+        """Return where secrets are in the value of a header, whose name may not be known."""
         raw = value.encode("latin-1", "replace")
         if name is None or (self._defaults and is_secret_header(name)):
             return [(0, len(raw))]
@@ -91,7 +91,7 @@ class Rules:
 
 
 def _spans(found: "regex.Match[bytes]") -> Iterator[Span]:
-    """Yield where the secret of a match stands: in its groups of that name, or all of it."""
+    """Yield where the secret of a match is: in its groups of that name, or all of it."""
     if _SECRET in found.re.groupindex:
         yield from (span for span in found.spans(_SECRET) if span[0] < span[1])
     elif found.start() < found.end():

@@ -28,7 +28,7 @@ def is_opaque(headers: Headers) -> bool:
 
 
 class Run:
-    """Blanks the secrets of a run on ``tape``; a ``pending_bytes.Holder`` while one may go on.
+    """Blanks the secrets of a run on ``tape``; a ``pending_bytes.Holder`` while one may continue.
 
     Where ``is_blind``, all that comes is blanked.
     """
@@ -44,7 +44,7 @@ class Run:
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
     def feed(self, data: bytes, at: int, mask: bytes = b"", phase: int = 0) -> None:
-        """Take the next piece, which stands at ``at`` on the tape, masked there or not."""
+        """Feed the next piece, which is at ``at`` on the tape, masked there or not."""
         if not data:
             return
         if self.is_blind:

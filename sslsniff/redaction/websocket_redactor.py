@@ -28,7 +28,7 @@ class WebSocket:
         self._sides = {side: _Direction(tapes[side]) for side in Side}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Take the next bytes that ``side`` sent, which stand at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
         one = self._sides[side]
         pos = 0
         while pos < len(data):
@@ -50,7 +50,7 @@ class WebSocket:
                 self._frame_done(one)
 
     def gap(self, side: Side, missing: int) -> None:
-        """Take note of lost bytes: everything after them is blanked."""
+        """Note lost bytes: everything after them is blanked."""
         one = self._sides[side]
         one.is_lost = True
         for run in (one.message, one.run):

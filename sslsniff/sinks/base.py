@@ -12,16 +12,16 @@ class Sink:
     """Whether exchanges must carry body bytes, not only their sizes."""
 
     wants_plaintext = False
-    """Whether chunks with data are wanted, not only the news of a loss."""
+    """Whether chunks with data are wanted, not only losses."""
 
     wants_messages = True
     """Whether anything decoded is wanted: exchanges or frames."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
-        """Take note of a connection seen for the first time."""
+        """Note a connection seen for the first time."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take plaintext as captured, or the news of a loss."""
+        """Take plaintext as captured, or a loss."""
 
     def lane(self, connection: Connection, direction: Direction) -> Lane | None:
         """Return what takes the next plaintext in place of ``chunk``, if it is only passed on."""
@@ -34,7 +34,7 @@ class Sink:
         """Take an HTTP/2 frame as it passed."""
 
     def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
-        """Take note that a side waits, or waited, for flow control on an HTTP/2 connection.
+        """Note that a side waits, or waited, for flow control on an HTTP/2 connection.
 
         Told once while it lasts, when it has lasted for a while, and when it is over.
         """
@@ -46,20 +46,20 @@ class Sink:
         """Take a message of a protocol inside HTTP, as soon as it is whole."""
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
-        """Take note that a protocol is unknown a while after ``side`` sent the first bytes.
+        """Note that a protocol is unknown a while after ``side`` sent the first bytes.
 
         These, and all that follow, come as ``undecoded`` later, unless something in them is
         recognised.
         """
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
-        """Take note of bytes that no decoder could read."""
+        """Note bytes that no decoder could read."""
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
-        """Take note that nothing follows in one direction, though the connection stays."""
+        """Note that nothing follows in one direction, though the connection stays."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
-        """Take note of a connection's end."""
+        """Note a connection's end."""
 
     def summary(self, summary: Summary) -> None:
         """Take the figures of the whole capture: the last hook but ``close``."""

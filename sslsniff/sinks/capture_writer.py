@@ -71,7 +71,7 @@ class _Waiting:
         )
 
     def plays(self) -> Side:
-        """Return the process's side: as known, by its bytes, or the first to speak is the client."""
+        """Return the process's side: as known, by its bytes, or who speaks first is the client."""
         if self.connection.role is not None:
             return self.connection.role
         side, direction = Side.CLIENT, Direction.WRITE
@@ -83,7 +83,7 @@ class _Waiting:
 
 
 class _Pairs:
-    """The pairs of addresses that stand in the file for open connections.
+    """The pairs of addresses that are in the file for open connections.
 
     Both ends of a connection may be watched, and TLS may run inside TLS: one pair of addresses,
     several connections. Wireshark would take them for one, so each has a client's port of its own.

@@ -1,6 +1,6 @@
 """Filter expressions: text -> a predicate over exchanges, in mitmproxy's language.
 
-The grammar, loosest binding first; what stands side by side must all match:
+The grammar, loosest binding first; what is side by side must all match:
 
     expression = either { either }
     either     = both { "|" both }

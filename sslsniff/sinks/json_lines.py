@@ -47,8 +47,8 @@ _DEL = 0x7F  # a number is looked for in bytes six times as fast as a byte
 _NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
 
 _Origin = tuple[tuple[object, ...], str, str]
-"""Whose lines they are: what may change of it; encoded, what stands before the thread's id, and
-what behind."""
+"""Whose lines they are: what may change of it; encoded, what is before the thread's id, and
+what after."""
 _NO_ORIGIN: _Origin = ((), "", "")
 
 

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
-    """Raise the ``OutputError`` that ``open_output`` would, as far as it can be told by now.
+    """Raise the ``OutputError`` that ``open_output`` would, as far as it can be told now.
 
     Nothing is created: so nothing is left behind where what should be captured cannot be.
     """

@@ -51,7 +51,7 @@ class ProtoSet:
 
         That has fields by their names, but a value alone for types such as ``StringValue``.
 
-        ``target`` is the path of its call; what stands before the service in it does not count.
+        ``target`` is the path of its call; what is before the service in it does not count.
         """
         service, method = split_path(target)
         kind = self._types.get(((service or "").rpartition("/")[2], method or "", sender))

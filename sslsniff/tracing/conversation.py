@@ -144,7 +144,7 @@ class Conversation:
             self._settle(sender or Side.CLIENT, chunk.direction)
 
     def end(self, direction: Direction, time_ns: int) -> None:
-        """Take note that nothing follows in one direction."""
+        """Note that nothing follows in one direction."""
         self._settle()
         side = self.connection.sender(direction)
         if side is not None:

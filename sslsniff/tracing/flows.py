@@ -1,7 +1,7 @@
 """Turns events into chunks: each connection's bytes in order, every gap explicit.
 
 Positions are counted in the kernel whether an event got through or not, so a
-loss is arithmetic: the distance between where a direction should go on and where it
+loss is arithmetic: the distance between where a direction should continue and where it
 does. Memory: a few hundred bytes for each open connection, and each id that a capture names.
 """
 
@@ -17,22 +17,22 @@ class Listener(Protocol):
     """Takes what flows makes, in the order in which it happened."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
-        """Take note that a connection was seen for the first time."""
+        """Note that a connection was seen for the first time."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take the next plaintext of a connection, or the news of a loss."""
+        """Take the next plaintext of a connection, or a loss."""
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
-        """Take note that nothing follows in one direction, though the connection stays."""
+        """Note that nothing follows in one direction, though the connection stays."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
-        """Take note that a connection ended, or its process did."""
+        """Note that a connection ended, or its process did."""
 
     def lane(self, connection: Connection, direction: Direction) -> Lane | None:
         """Return what takes the next bytes in place of ``chunk``; None: they must come there."""
 
     def passed(self, count: int, time_ns: int) -> None:
-        """Take note that a lane took so many bytes, the last of them at ``time_ns``."""
+        """Note that a lane took so many bytes, the last of them at ``time_ns``."""
 
 
 class Flows:
@@ -121,7 +121,7 @@ class Flows:
     def _data(self, event: events.Data) -> None:
         direction = event.direction
         connection = self._recalled(event.connection, (direction,))
-        if connection is None:  # behind its process's end; nothing can follow there
+        if connection is None:  # after its process's end; nothing can follow there
             return
         self._lose_until(
             connection, direction, event.position, LossCause.RING_FULL, event.time_ns, event.tid

@@ -95,7 +95,7 @@ class OpenExchange:
         return True
 
     def add_trailers(self, side: Side, trailers: list[Header]) -> int:
-        """Take what came behind a body, or in it, if there is room; return what it takes."""
+        """Take what came after a body, or in it, if there is room; return what it takes."""
         half, size = self.half(side), list_bytes(trailers)
         if half is None:
             return 0

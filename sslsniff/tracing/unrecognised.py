@@ -18,7 +18,7 @@ _FIRST_BYTES = 64
 
 
 class Unrecognised(Sink):
-    """Tells ``sinks``, before whom it stands; ``protocol`` returns a connection's as far as known.
+    """Tells ``sinks``, before whom it is; ``protocol`` returns a connection's as far as known.
 
     A connection is told of earlier if bytes of it are told to be undecoded.
     """

@@ -64,7 +64,7 @@ class Case:
 
 
 def heads(reply: bytes) -> tuple[list[bytes], bytes]:
-    """Part a reply into its heads and what is behind them."""
+    """Part a reply into its heads and what is after them."""
     found = []
     while head := _REPLY_HEAD.match(reply):
         found.append(head[0])

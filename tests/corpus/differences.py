@@ -87,4 +87,4 @@ FRAMES: dict[str, str] = {
         "its length is beyond what the peer allows, so it is taken for no frame, and step is lost"
     ),
 }
-"""Wrong frames behind which the next one is not found at once."""
+"""Wrong frames after which the next one is not found at once."""

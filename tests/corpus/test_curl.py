@@ -52,7 +52,7 @@ def body_of(messages: list[Message], stream: int = 1) -> bytes:
 
 
 def shown_of(reply: bytes, method: bytes) -> list[bytes]:
-    """Return what curl may show behind the head: the body, decoded or not, and its trailers."""
+    """Return what curl may show after the head: the body, decoded or not, and its trailers."""
     messages = decode(reply, method)
     body = body_of(messages)
     head = next((m for m in reversed(messages) if isinstance(m, ResponseHead)), None)

@@ -44,7 +44,7 @@ def load(path: Path) -> tuple[bytes, dict[str, Any]]:
 
 
 def decode(wire: bytes, size: int | Random = 1 << 30) -> list[Message]:
-    # Only a server sends PUSH_PROMISE; a ping behind the frame shows that step is kept.
+    # Only a server sends PUSH_PROMISE; a ping after the frame shows that step is kept.
     decoder = Http2(frames=True)
     run(decoder, [(C, b""), (S, frame(SETTINGS, 0, 0))])
     return run(decoder, [(S, wire + frame(PING, 0, 0, b"in step?")), (S, END)], size)

@@ -2,7 +2,7 @@
 
 Such an input is left in ``.cache/fuzz/NAME``; ``python -m tests.fuzz.target NAME FILE`` runs
 it again.
-What was found worth keeping is there, too, so that the next run goes on from it.
+What was found worth keeping is there, too, so that the next run continues from it.
 """
 
 import subprocess

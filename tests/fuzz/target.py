@@ -33,7 +33,7 @@ def _decodes(data: bytes, make: Callable[[], Decoder]) -> None:
 
 
 def _heard(messages: list[Message]) -> list[Message]:
-    """Leave out what was lost; messages inside bodies come behind, as they part these anywhere."""
+    """Leave out what was lost; messages inside bodies come after, as they part these anywhere."""
     heard = [message for message in messages if not isinstance(message, Undecoded)]
     inside = [message for message in heard if isinstance(message, _INSIDE)]
     return merge(message for message in heard if not isinstance(message, _INSIDE)) + inside

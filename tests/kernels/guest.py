@@ -180,7 +180,7 @@ def _make_initramfs(kernel: Kernel, project: Path, results: Path) -> Path:
 
 
 def _modules_in_order(kernel: Kernel) -> Iterator[Path]:
-    """Yield the files of the modules that the guest starts with, each behind those it needs."""
+    """Yield the files of the modules that the guest starts with, each after those it needs."""
     lines = (kernel.modules / "modules.dep").read_text().splitlines()
     needs = dict(line.split(":") for line in lines)
     paths = {re.sub(r"\.ko.*", "", Path(path).name): path for path in needs}

@@ -1,6 +1,6 @@
 """Watching a whole host without watching this one: a PID and mount namespace of its own.
 
-Copies of the TLS libraries are mounted over the installed ones there, so that no probe stands in a
+Copies of the TLS libraries are mounted over the installed ones there, so that no probe is in a
 file that a process outside has mapped. That is checked before anything is watched.
 """
 

@@ -1,4 +1,4 @@
-"""Where breakpoints stand: a process's memory compared with the files that it maps."""
+"""Where breakpoints are: a process's memory compared with the files that it maps."""
 
 import re
 import time
@@ -32,7 +32,7 @@ def breakpoints(pid: int, library: Path) -> set[int]:
 
 
 def wait_probed(pid: int, library: Path) -> None:
-    """Wait until all probes stand in a process's copy of the library."""
+    """Wait until all probes are in a process's copy of the library."""
     has_cookies = loading.has_cookies(LOADER)
     style = ReturnStyle.INSTRUCTIONS if has_cookies else ReturnStyle.PLAIN_INSTRUCTIONS
     plan = plan_file(str(library), style)

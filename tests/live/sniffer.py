@@ -106,7 +106,7 @@ def _wait_for(file: Path, what: str, count: int) -> None:
 
 @contextlib.contextmanager
 def sniffing(directory: Path, *arguments: str, wait_ready: bool = True) -> Iterator[Sniffer]:
-    """Run ``sslsniff ARGUMENTS --json`` in the background; ready means its probes stand."""
+    """Run ``sslsniff ARGUMENTS --json`` in the background; ready means its probes are placed."""
     output, errors = directory / "captured.jsonl", directory / "errors.txt"
     # Here it matters what was captured; how long an end takes, in test_end_in_time.py.
     command = [

@@ -1,4 +1,4 @@
-"""Probes stand where the plan says and go away, however the kernel attaches them."""
+"""Probes are where the plan says and go away, however the kernel attaches them."""
 
 import collections
 import itertools

@@ -48,7 +48,7 @@ def coroutines(program: Path, certificate: Certificate, own_library: Path) -> It
 
 
 class Asking:
-    """A client whose connections stand, and that waits for its word to make requests."""
+    """A client whose connections are, and that waits for its word to make requests."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process

@@ -57,7 +57,7 @@ def long_call(certificate: Certificate, own_library: Path) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def sniffing(*arguments: str | Path) -> Iterator[Process]:
-    """Run sslsniff with pipes that nobody reads from here on; ready means its probes stand."""
+    """Run sslsniff with pipes that nobody reads from here on; ready means its probes are placed."""
     with started(SSLSNIFF, "--loader", LOADER, *arguments, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith(READY)
@@ -159,7 +159,7 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_while_it_waits_for_a_capture(number: signal.Signals, tmp_path: Path) -> None:
-    """From a pipe in which nothing comes, behind a beginning that can be read."""
+    """From a pipe in which nothing comes, after a beginning that can be read."""
     header = b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(8) + b"\xff\xff\0\0\x65\0\0\0"
     command = [SSLSNIFF, "read", "-", "--json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -210,7 +210,7 @@ def test_clock_set_back(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
 ) -> None:
-    """Times and waits go on as if nobody had set the clock: sslsniff's alone, by an hour."""
+    """Times and waits continue as if nobody had set the clock: sslsniff's alone, by an hour."""
     clock, capture = Clock(tmp_path), tmp_path / "capture.pcapng"
     began_s = time.time()
     with contextlib.ExitStack() as ending:

@@ -1,4 +1,4 @@
-"""Whatever happens to sslsniff while a thread waits for it, the thread goes on."""
+"""Whatever happens to sslsniff while a thread waits for it, the thread continues."""
 
 import contextlib
 import os

@@ -94,7 +94,7 @@ def normal(shown: str) -> str:
 
 
 def converse(before: Sequence[str | Path], commands: Sequence[str]) -> tuple[int, str]:
-    """Use a shell, started as a child: programs, a job that is stopped and goes on, one beside."""
+    """Use a shell, started as a child: programs, a job that stops and continues, one beside."""
     with terminal(*before, *BASH) as shell:
         shell.until(r"\$ $")
         for command in commands:
@@ -134,7 +134,7 @@ def test_a_shell_in_which_programs_load_libraries_late(late: Late, tmp_path: Pat
 
 
 def stop_and_go_on(before: Sequence[str | Path], command: str) -> tuple[int, str]:
-    """Run a command in a shell's foreground: stop it by Ctrl-Z, let it go on, end it by Ctrl-C."""
+    """Run a command in a shell's foreground: stop it by Ctrl-Z, continue it, end it by Ctrl-C."""
     with terminal(*BASH) as shell:
         shell.until(r"\$ $")
         shell.say(f"{' '.join(map(str, before))} {command}\n")

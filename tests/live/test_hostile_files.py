@@ -1,4 +1,4 @@
-"""Files that are made to take long, or much memory: the capture goes on, and can be ended."""
+"""Files that are made to take long, or much memory: the capture continues, and can be ended."""
 
 import contextlib
 import os

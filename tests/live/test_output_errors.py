@@ -149,7 +149,7 @@ def test_standard_output_full(server: Server, certificate: Certificate, tmp_path
 
 
 def test_captures_to_read(server: Server, certificate: Certificate, tmp_path: Path) -> None:
-    """Not a capture: an error. A capture that is cut off: what stands before, and a warning."""
+    """Not a capture: an error. A capture that is cut off: what is before, and a warning."""
     (tmp_path / "text").write_text("no capture\n")
     (tmp_path / "empty").touch()
     for name, fact in (

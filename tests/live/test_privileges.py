@@ -1,4 +1,4 @@
-"""What right sslsniff needs, and what is left of it once the probes stand."""
+"""What right sslsniff needs, and what is left of it once the probes are placed."""
 
 import os
 import signal
@@ -79,7 +79,7 @@ def test_what_is_not_needed_is_dropped_and_what_comes_later_is_seen(
 def test_a_caller_who_is_no_user_is_refused(
     name: str, number: str, own_library: Path, tmp_path: Path
 ) -> None:
-    """Nothing is probed nor written, and sslsniff does not go on as root."""
+    """Nothing is probed nor written, and sslsniff does not continue as root."""
     ids = {"SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER), name: number}
     done = subprocess.run(
         [SSLSNIFF, "--lib", own_library, "--pcap", tmp_path / "out.pcap"],
@@ -118,7 +118,7 @@ print([remembered(path) for path in sys.argv[2:]])
 
 
 def test_under_sudo_only_what_root_remembered_is_believed(tmp_path: Path) -> None:
-    """The caller could write anything into a file of theirs, and say so where probes stand."""
+    """The caller could write anything into a file of theirs, and say so where probes are placed."""
     home, *files = (tmp_path / name for name in ("home", "before", "later"))
     home.mkdir()
     os.chown(home, CALLER, CALLER)

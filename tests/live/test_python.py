@@ -42,7 +42,7 @@ def test_joined_in_the_middle(
     assert len(passed) == 11 * threads
     assert_passed(captured, passed, role="client", pid=running.pid)
     assert_whole(captured)
-    # What was agreed before still stands in the library's object.
+    # What was agreed before still is in the library's object.
     alpn = "http/1.1" if style == "requests" else None
     facts = {"joined": True, "sni": "localhost", "alpn": alpn, "tls_version": "TLS 1.3"}
     assert connections(captured, **facts) == threads

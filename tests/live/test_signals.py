@@ -1,4 +1,4 @@
-"""However sslsniff ends: its files are whole and no probe stays behind."""
+"""However sslsniff ends: its files are whole and no probe stays after."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff
         passed = ask(client, 6)
         sniffer.until(6)
         after = ask(client, 1)
-        sniffer.until(7)  # by now both files have what came before: one is flushed after the other
+        sniffer.until(7)  # now both files have what came before: one is flushed after the other
         sniffer.process.kill()
         killed = sniffer.wait()
     assert killed.code == -signal.SIGKILL

@@ -27,7 +27,7 @@ def s_client(port: int) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def showing(folder: Path, *arguments: str) -> Iterator[tuple[Process, Path, Path]]:
-    """Run sslsniff, its text and errors going to files, until its probes stand."""
+    """Run sslsniff, its text and errors going to files, until its probes are placed."""
     lines, errors = folder / "lines.txt", folder / "errors.txt"
     with (
         errors.open("w") as stderr,

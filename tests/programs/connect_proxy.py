@@ -14,7 +14,7 @@ import threading
 
 
 def serve(context: ssl.SSLContext, client: socket.socket) -> None:
-    """Serve one client: its CONNECT, and what comes behind it."""
+    """Serve one client: its CONNECT, and what comes after it."""
     with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as tunnel:
         head = b""
         while b"\r\n\r\n" not in head:

@@ -27,7 +27,7 @@ MOST_INSTRUCTIONS = 2000
 RUNS = 200
 FLAGS, RIP = x86_const.UC_X86_REG_EFLAGS, x86_const.UC_X86_REG_RIP
 CHANGED_BY_CALLS = ("rcx", "rdx", "rsi", "rdi", "r8", "r9")
-# What calls return, and what stands in memory: a little of each kind.
+# What calls return, and what is in memory: a little of each kind.
 RESULTS = (1, 0, -1, 2, 0x4000, DATA + 8 * PAGE)
 SMALL = (0, 1, 0x17, 100, 5000)
 WORDS = (0, 1, 2, 3, 4, 8, 0x17, 0x4001, -1, DATA + 8 * PAGE, DATA + 9 * PAGE)
@@ -51,7 +51,7 @@ def holds(condition: int | None, flags: int) -> bool:
 class Run:
     """What was seen of a call; ``result`` is None if it did not return.
 
-    ``left`` are the results seen at ways out, each with what is done behind it.
+    ``left`` are the results seen at ways out, each with what is done after it.
     """
 
     arguments: Mapping[str, int]
@@ -77,7 +77,7 @@ class Emulated:
         self._is_over = False
 
     def call(self, choices: random.Random) -> Run:
-        """Call it, with a choice of what stands in memory and of what its calls return."""
+        """Call it, with a choice of what is in memory and of what its calls return."""
         self._choices = choices
         # A few at a time: else hardly a call gets through all that the function looks at.
         self._words = choices.choices(WORDS, k=choices.randint(1, 4))
@@ -145,7 +145,7 @@ class Emulated:
         self._machine.reg_write(RIP, following)
 
     def _stored(self, _: object, __: int, address: int, *___: object) -> None:
-        """Take note of stores where arguments other than the object point to."""
+        """Note stores where arguments other than the object point to."""
         if DATA + 2 * PAGE <= address < DATA + 8 * PAGE:
             for _, behind in self.run.left:
                 behind.append(f"a store at {address:#x}")

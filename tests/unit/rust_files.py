@@ -52,7 +52,7 @@ def made(
 ) -> Path:
     """Make a shared library with these functions, each of the instructions ``body``.
 
-    ``texts`` stand in .rodata, side by side as rustc puts them.
+    ``texts`` are in .rodata, side by side as rustc puts them.
     """
     return assembled(path, [*strings(texts), *(function(each, body) for each in functions)])
 

@@ -1,7 +1,7 @@
 """Run by test_layout: connects a client to a server in memory, by the libssl that it is given.
 
 Arguments: the library and, as JSON, the layout read from it. Prints as JSON, for each end, what the
-accessors say and what stands in memory where the layout says.
+accessors say and what is in memory where the layout says.
 """
 
 import ctypes

@@ -83,10 +83,10 @@ def test_what_the_kernel_simulates(encoded: bytes, emulated: bool | None) -> Non
         (PACIASP + ADRP_X3 + RET, False, (4, Cost.EMULATED)),
         (MOV_W3_0 + ADRP_X3 + RET, False, (0, Cost.STEPPED)),
         (MOV_X0_X19 + ADRP_X3 + RET, False, (0, Cost.STEPPED)),
-        # A jump back to the adrp, and one behind it.
+        # A jump back to the adrp, and one after it.
         (NOP + ADRP_X3 + b_eq(-1) + RET, False, (0, Cost.STEPPED)),
         (NOP + ADRP_X3 + NOP + b_eq(-1) + RET, False, (4, Cost.EMULATED)),
-        # Between an exclusive load and its store; behind a literal that may be anything.
+        # Between an exclusive load and its store; after a literal that may be anything.
         (NOP + LDXR + ADRP_X3 + RET, False, (0, Cost.STEPPED)),
         (NOP * 20 + ADRP_X3 + RET, False, (0, Cost.STEPPED)),
         (NOP + SVC + RET, False, (0, Cost.STEPPED)),
@@ -140,7 +140,7 @@ TABLE = {
     "boringssl": {"SSL_read": E24, "SSL_write": E28, "SSL_new": E28, "SSL_free": E4,
                   "SSL_clear": E8},
 }  # fmt: skip
-# A return probe stands before the frame is made, of which most functions make one at once.
+# A return probe is before the frame is made, of which most functions make one at once.
 WITH_RETURN = {
     ("1.1.1", "SSL_free"): E0, ("3.0", "SSL_free"): E0, ("3.5", "SSL_free"): E4,
     ("3.6", "SSL_free"): E4, ("4.0", "SSL_free"): E4, ("boringssl", "SSL_free"): E4,

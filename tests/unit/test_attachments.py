@@ -128,7 +128,7 @@ def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
 
 
 def test_with_cookies_nearly_all_places_in_a_program_are_cheap() -> None:
-    """But those of DTLS, whose count is stored behind the last of them."""
+    """But those of DTLS, whose count is stored after the last of them."""
     found = attach(NODE, INSTRUCTIONS)
     assert found.left_out == ()
     dear = [each for each in found.probes if each.cost is Cost.STEPPED]
@@ -232,7 +232,7 @@ def test_what_leads_to_a_probed_function_is_not_probed(
 
 
 def test_other_libraries_are_no_openssl() -> None:
-    """Though wolfSSL is made to stand in for OpenSSL, and its texts name functions of that."""
+    """Though wolfSSL is made to are in for OpenSSL, and its texts name functions of that."""
     found = attempt(libraries.library("wolfssl").path, TRAMPOLINE)
     assert isinstance(found, Refusal)
     assert [each.library for each in found.unprobed] == ["wolfssl"]

@@ -31,7 +31,7 @@ def test_arguments_that_are_handed_on() -> None:
     everything = frozenset(ARGUMENTS)
     assert handed_on(SUB_RSP + CALL + RET, AT) == {AT + 4 + 5 + 0x1000: everything}
     assert handed_on(XOR_EDX + JMP_FAR, AT) == {AT + 2 + 5 + 0x1000: everything - {"rdx"}}
-    # The second call is behind the first, which may have changed them all.
+    # The second call is after the first, which may have changed them all.
     assert handed_on(CALL + CALL + RET, AT) == {
         AT + 5 + 0x1000: everything,
         AT + 10 + 0x1000: frozenset(),
@@ -59,7 +59,7 @@ TARGET = AT + 0x1000
 
 
 def code_with(inner: bytes) -> tuple[int, bytes]:
-    """Return a function that calls ``TARGET``, and has ``inner`` behind that."""
+    """Return a function that calls ``TARGET``, and has ``inner`` after that."""
     return AT - 5, CALL + inner
 
 
@@ -73,7 +73,7 @@ def code_with(inner: bytes) -> tuple[int, bytes]:
         # jumps that lead there
         (b"\xe9" + (0xFFB).to_bytes(4, "little"), None),
         (b"\x0f\x84" + (0xFFA).to_bytes(4, "little") + RET, None),
-        (b"\xe8" + (0xFFB).to_bytes(4, "little"), None),  # nothing behind it
+        (b"\xe8" + (0xFFB).to_bytes(4, "little"), None),  # nothing after it
         (RET + b"\x06", None),  # not all of it is code
     ],
 )

@@ -1,4 +1,4 @@
-"""Programs whose symbols stand in a file of their own: OpenSSL linked in, and stripped."""
+"""Programs whose symbols are in a file of their own: OpenSSL linked in, and stripped."""
 
 import os
 import subprocess

@@ -32,7 +32,7 @@ def addresses(number: int, socket: int = SOCKET, port: int = 4000) -> events.Add
 
 
 class Seen:
-    """What a listener behind the halves was told of each connection."""
+    """What a listener after the halves was told of each connection."""
 
     def __init__(self, *records: events.Record) -> None:
         self.connections: list[Connection] = []

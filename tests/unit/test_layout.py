@@ -40,7 +40,7 @@ def test_memory_says_what_the_accessors_say(series: str) -> None:
 
 
 def test_what_cannot_be_proved_is_unknown() -> None:
-    # BoringSSL keeps the role in a bit, and the rest behind a pointer.
+    # BoringSSL keeps the role in a bit, and the rest after a pointer.
     layout = layout_of(libraries.library("boringssl").path)
     assert layout.server is None
     assert layout.version is None

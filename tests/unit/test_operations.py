@@ -1,4 +1,4 @@
-"""An instruction is looked at once, wherever it stands; what it means depends on where."""
+"""An instruction is looked at once, wherever it is; what it means depends on where."""
 
 import itertools
 

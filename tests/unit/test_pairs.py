@@ -74,7 +74,7 @@ PLACES = (11, [(21, None, "rax")])
         (LONGER + MIDDLE + END.replace(RET, XOR_EDX + RET).replace(b"\x05", b"\x07"), PLACES),
         # Its result is not that of the call.
         (LONGER + MIDDLE + END.replace(RET, XOR_EAX + RET).replace(b"\x05", b"\x07"), None),
-        # What it jumps to goes on, and may come back.
+        # What it jumps to continues, and may come back.
         (CHECKED + RET, None),
         (CHECKED + JMP_SELF, PLACES),
         (CHECKED + NOP, None),
@@ -136,7 +136,7 @@ def test_pairs(code: bytes, places: Found | None) -> None:
 
 
 def test_a_value_may_be_anywhere() -> None:
-    """At a way in behind others: the first is passed by calls that succeed, too."""
+    """At a way in after others: the first is passed by calls that succeed, too."""
     code = MOV_RBX_RDI + XOR_EAX + MOV_RDI_RAX + CALL + NOP + RET
     needs = Needs({"object": Argument("rdi")}, Argument("rdi"))
     pair = find_pair(Flow(Code(code, AT)), needs)

@@ -30,7 +30,7 @@ def planned(planner: Planner, planning: Planning) -> list[Planned]:
         planning.wait(1)
         for each in planner.decided():
             if each.planned is not None:
-                assert os.fstat(each.planned.file)  # open, by now
+                assert os.fstat(each.planned.file)  # open, now
                 found.append(each.planned)
     return found
 

@@ -1,4 +1,4 @@
-"""What stands where two pieces meet is found as anywhere else."""
+"""What is where two pieces meet is found as anywhere else."""
 
 from itertools import pairwise
 

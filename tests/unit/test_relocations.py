@@ -1,4 +1,4 @@
-"""Pointers of a file, found by where they stand and by what they point to."""
+"""Pointers of a file, found by where they are and by what they point to."""
 
 from array import array
 

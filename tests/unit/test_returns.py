@@ -34,7 +34,7 @@ def test_return_instructions(code: bytes, offsets: list[int] | None) -> None:
     assert found == (None if offsets is None else [AT + each for each in offsets])
 
 
-LEA_TABLE = b"\x48\x8d\x05\xf9\x0f\x00\x00"  # lea 0x1000 behind the function, rax
+LEA_TABLE = b"\x48\x8d\x05\xf9\x0f\x00\x00"  # lea 0x1000 after the function, rax
 SWITCH = LEA_TABLE + b"\x48\x63\x0c\x88" + b"\x48\x01\xc1" + b"\xff\xe1"
 SWITCH_TABLE = AT + 0x1000
 

@@ -115,7 +115,7 @@ def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
 
 
 class Expected(NamedTuple):
-    """How far behind a function's entry the probe belongs, and what a hit costs."""
+    """How far after a function's entry the probe belongs, and what a hit costs."""
 
     offset: int
     cost: Cost
@@ -212,7 +212,7 @@ def disassembled(path: Path, function: Function, site: int) -> tuple[list[str], 
 def changed_by(line: str) -> set[str]:
     """Return the register that an instruction changes, as objdump shows it: the last one named.
 
-    Only for the few kinds that stand before sites.
+    Only for the few kinds that are before sites.
     """
     mnemonic, _, operands = line.partition(" ")
     if mnemonic in {"endbr64", "test", "cmp", "cmpq"}:

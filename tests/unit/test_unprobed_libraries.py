@@ -79,7 +79,7 @@ def test_processes_count_once(cat: int) -> None:
     unprobed.find_processes()
     for _ in range(2):
         unprobed.mapped(cat, CAT)
-        unprobed.mapped(4_194_304, CAT)  # it is gone by now
+        unprobed.mapped(4_194_304, CAT)  # it is gone now
         unprobed.mapped(os.getpid(), CAT)  # sslsniff is not watched
         unprobed.mapped(cat, sys.executable)
         unprobed.mapped(cat, "/nonexistent")

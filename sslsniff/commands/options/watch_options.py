@@ -81,7 +81,7 @@ def parse_watch(arguments: Sequence[str]) -> WatchOptions:
 
 
 def watch_parser() -> Parser:
-    """Return the parser for watching processes, without the command behind ``--``.
+    """Return the parser for watching processes, without the command after ``--``.
 
     ``parse_watch`` checks what it returns.
     """

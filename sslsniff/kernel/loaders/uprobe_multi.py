@@ -1,6 +1,6 @@
 """Uprobe multi links (kernel 6.6): one link for all places of a program in a file.
 
-A perf event is taken away behind a lock that all perf events share, and each waits there for a
+A perf event is taken away after a lock that all perf events share, and each waits there for a
 grace period of the kernel: 0.1 s a probe. A link waits once for all of its places, and links wait
 side by side. By the system call itself: libbpf 1.1 (Debian 12) has no function for it.
 
@@ -52,7 +52,7 @@ def link(
 ) -> int:
     """Attach a program to all ``offsets`` in a file; return the file descriptor that keeps it so.
 
-    At each it gets the one of ``cookies`` that stands in the same place.
+    At each it gets the one of ``cookies`` that is in the same place.
 
     Raises ``OSError``.
     """

@@ -124,7 +124,7 @@ class Planning:
                 self._take(job, answer, queue)
 
     def finished(self) -> Iterator[Finished]:
-        """Yield what is finished by now, without a wait."""
+        """Yield what is finished now, without a wait."""
         self.collect()
         while self._finished:
             yield self._finished.popleft()

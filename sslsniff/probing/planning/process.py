@@ -66,7 +66,7 @@ class PlanningProcess:
         if self._orders.fileno() < 0:
             return
         self._orders.close()
-        # Under sudo this process may not, by now; the other notices by itself.
+        # Under sudo this process may not, now; the other notices by itself.
         with contextlib.suppress(PermissionError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -142,7 +142,7 @@ class _Forker:
         privileges.renounce()
         privileges.end_with(self._parent)
         gc.collect()
-        gc.freeze()  # what is here by now stays shared with workers
+        gc.freeze()  # what is here now stays shared with workers
         self._is_prepared = True
 
     def _start(self, number: int, cpu_s: int, file: int) -> None:

@@ -7,10 +7,10 @@ from sslsniff.machine_code.conventions import Signature
 
 
 class At(Enum):
-    """Where a row's probes stand.
+    """Where a row's probes are placed.
 
     ENTRY: in the function's first instructions, and at its returns or a return probe. SPAN: on two
-    places within it that the kernel emulates. CALLS: at all direct calls of it and right behind
+    places within it that the kernel emulates. CALLS: at all direct calls of it and right after
     them, but in functions that are probed already. INNER: in the functions that it, and others,
     hand their calls on to.
     """
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9). ``unless``: the row is for files that do not
     define this function. ``through``: the function usually calls one that is probed already, itself
     or through these; the row is needed only where it does not, as a compiler may have put the
-    called one into it. ``at`` says where in the function, or outside of it, the probes stand.
+    called one into it. ``at`` says where in the function, or outside of it, the probes are placed.
     ``outer`` are, for INNER, the public functions whose work is seen; ``others`` those whose work
     must not be seen there; ``writes`` is the direction.
     """

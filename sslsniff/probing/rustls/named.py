@@ -20,7 +20,7 @@ _PARTS = (
 )
 
 # A cipher is whatever implements the trait; it is called through a vtable, so that no compiler can
-# have put it into its callers. The one that stands there before there are keys is no cipher.
+# have put it into its callers. The one that is there before there are keys is no cipher.
 _CIPHER = re.compile(
     r"<(?P<type>.+) as (?P<module>rustls::(?:crypto::)?cipher)::"
     r"(?:Message|Record)(?:Encrypter>::encrypt|Decrypter>::decrypt)"

@@ -5,7 +5,7 @@ an encrypter's has is known since rustls 0.22, and no less of what else must be 
 
 - its second method, ``encrypted_payload_len(&self, payload_len)``, returns its argument plus what
   the cipher adds, a constant. It is one ``lea`` and a return. By this the vtables are found;
-- the vtable of the decrypter, with one method, stands beside it;
+- the vtable of the decrypter, with one method, is beside it;
 - ``decrypt``, or a function that it calls, compares a length with the most that a record may hold:
   in TLS 1.2 2^14 bytes, in 1.3 one more for the type (RFC 8446, 5.2 and 5.4).
 """
@@ -35,7 +35,7 @@ _WORD_BYTES = 8
 _HEAD = struct.Struct("<QQQ")
 _LARGEST_BYTES = 1 << 16
 _ALIGNMENTS = frozenset({8, 16, 32, 64})
-# Between the two vtables stand as a rule the 24 bytes of a panic's location, the decrypter's first.
+# Between the two vtables are as a rule the 24 bytes of a panic's location, the decrypter's first.
 _DISTANCES = sorted(range(-0x100, 0x100, _WORD_BYTES), key=lambda each: (each > 0, abs(each)))
 
 

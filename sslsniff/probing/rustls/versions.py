@@ -15,8 +15,8 @@ _FILES = {
     b"msgs/deframer.rs": "0.21",
 }
 
-# As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings stand side by side
-# without an end, so anything may stand before a path, but not what makes it one of tokio-rustls.
+# As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings are side by side
+# without an end, so anything may are before a path, but not what makes it one of tokio-rustls.
 # One at the very start of a piece is in the piece before, too.
 _RELEASE = re.compile(rb"(?<=[^-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
 MENTION = b"rustls"

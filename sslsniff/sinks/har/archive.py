@@ -1,7 +1,7 @@
 """An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
 
 Each exchange is written as it ends, but a WebSocket over HTTP/1 with its connection: its messages
-stand in its entry. Else nothing is kept. A regular file is whole after each: an entry
+are in its entry. Else nothing is kept. A regular file is whole after each: an entry
 goes over the end of the archive together with a new end, in one write, and a ``FileGuard`` mends
 what is left of a write that is cut short.
 """

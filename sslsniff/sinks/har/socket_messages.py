@@ -1,7 +1,7 @@
 """Messages of WebSockets and server-sent events in an HTTP Archive, as Chromium has them there.
 
 Chromium's developer tools show ``_webSocketMessages`` and ``_eventSourceMessages`` of an entry
-(front_end/models/har of its DevTools). They stand in the entry, and come before it is written.
+(front_end/models/har of its DevTools). They are in the entry, and come before it is written.
 
 Memory: ``HELD_BYTES`` of messages of all exchanges that have not been written.
 """

@@ -29,7 +29,7 @@ _EVERY = ("server", "blocking", "reqwest-client", "grpc", "early-data")
 class Build(NamedTuple):
     """One run of cargo: programs with one TLS library (a feature) and one profile of Cargo.toml.
 
-    A stripped one is a copy of what another profile made, which stands before it.
+    A stripped one is a copy of what another profile made, which is before it.
     ``few``: those of the programs that ``make test`` builds.
     """
 

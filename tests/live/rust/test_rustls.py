@@ -54,7 +54,7 @@ def test_client(
 def test_without_probes(
     fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
-    """What these tests assert does not hold where the probes stand in another file."""
+    """What these tests assert does not hold where the probes are in another file."""
     other = shutil.copy(fixture.path, tmp_path / "server")
     with (
         rust_server(fixture.path, certificate) as server,

@@ -1,4 +1,4 @@
-"""Hostile input: memory stays below what the decoders' docstrings state, and the rest goes on."""
+"""Hostile input: memory stays below what the decoders' docstrings state, and the rest continues."""
 
 import gzip
 import time
@@ -47,7 +47,7 @@ def streams(count: int, flags: int) -> bytes:
     return b"".join(frame(HEADERS, flags, 2 * n + 1, ASK) for n in range(count))
 
 
-# What is sent, and how many runs of it are told to be undecoded. A request is read behind it.
+# What is sent, and how many runs of it are told to be undecoded. A request is read after it.
 ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
     "HPACK bomb": (Http2, HELLO + continued(ASK + BIG + b"\xbe" * 200_000), 0),
     "CONTINUATION flood": (
@@ -102,7 +102,7 @@ def test_an_attack_takes_little(name: str) -> None:
     assert counted[Undecoded] == undecoded
     assert counted[Aborted] <= 1  # the exchange, once
     assert time.process_time() - started < 5
-    decoder = make()  # again, counted, which takes longer: memos are filled by now
+    decoder = make()  # again, counted, which takes longer: memos are filled now
     tracemalloc.start()
     try:
         for _ in passed(decoder, C, wire):

@@ -74,7 +74,7 @@ def test_websocket_over_http2() -> None:
     """RFC 8441: extended CONNECT, compression agreed on, a ping, both directions."""
     wire = Http2Wire()
     wire.send(C, request("/chat", (":protocol", "websocket"), method="CONNECT"))
-    # ":protocol" must stand with its like: h2 sorts nothing.
+    # ":protocol" must are with its like: h2 sorts nothing.
     answer = [(":status", "200"), ("sec-websocket-extensions", "permessage-deflate")]
     wire.send(S, ("send_headers", answer))
     wire.send(C, ("send_data", b"\x81\x82\0\0\0\0hi"))
@@ -164,7 +164,7 @@ def prefixed(data: bytes) -> bytes:
 
 
 def test_a_gap_over_frames_of_many_streams() -> None:
-    """Whose bytes are missing is not known: no call may go on as if it had lost none."""
+    """Whose bytes are missing is not known: no call may continue as if it had lost none."""
     wire = grpc_wire(2)
     lost = frame(DATA, 0, 1, prefixed(b"lost 1")[:8])
     after = [frame(DATA, 0, 1, prefixed(b"lost 1")[8:])]

@@ -1,4 +1,4 @@
-"""HTTP/1 that goes on as something else."""
+"""HTTP/1 that continues as something else."""
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.connection import Http1

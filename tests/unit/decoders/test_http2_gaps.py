@@ -148,7 +148,7 @@ def test_joined_in_the_middle() -> None:
 @pytest.mark.parametrize("size", [1 << 30, 7, 100_000])
 @pytest.mark.parametrize("lost", [None, 1, LONG, 3 * LONG])
 def test_step_is_found_among_long_frames(lost: int | None, size: int) -> None:
-    """Joined in the middle, or behind a gap on a connection whose largest frame is known."""
+    """Joined in the middle, or after a gap on a connection whose largest frame is known."""
     decoder = Http2()
     if lost is not None:
         allow = frame(SETTINGS, 0, 0, b"\0\x05\0\x10\0\0")
@@ -174,7 +174,7 @@ def test_long_frames_are_none_where_the_peer_does_not_allow_them() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_nothing_is_wrong_behind_gaps(seed: int) -> None:
-    """Fields of heads behind gaps are right or unknown, and bodies are pieces of the true ones."""
+    """Fields of heads after gaps are right or unknown, and bodies are pieces of the true ones."""
     random = Random(seed)
     wire, true = h2_traffic(random)
     decoder = Http2()

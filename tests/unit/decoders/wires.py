@@ -96,7 +96,7 @@ def check(
     *,
     trailing: bool = True,
 ) -> None:
-    """Assert what a wire decodes to: whole, byte by byte, and with a message behind it."""
+    """Assert what a wire decodes to: whole, byte by byte, and with a message after it."""
     decoder = make()
     assert run(decoder, wire) == messages
     assert run(make(), wire, 1) == messages, "byte by byte"

@@ -195,7 +195,7 @@ def test_where_the_process_is_gone_files_are_refused(
 
 
 def test_many_files_of_all_owners_are_planned(tmp_path: Path, planning: Planning) -> None:
-    """Those that only root can have written share a worker; where one ends it, others go on."""
+    """Those that only root can have written share a worker; where one ends it, others continue."""
     good = libraries.library("3.0").path
     wanted = {}
     for index in range(MANY):

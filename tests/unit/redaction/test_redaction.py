@@ -62,7 +62,7 @@ def forms(secret: bytes) -> list[bytes]:
 
 
 def dumped(shown: bytes) -> bytes:
-    """Return the bytes that stand in a hexdump, on lines of sixteen."""
+    """Return the bytes that are in a hexdump, on lines of sixteen."""
     rows = re.findall(rb"^ *[0-9a-f]{8}  ((?:[0-9a-f]{2} {1,2}){1,16})", shown, re.MULTILINE)
     return bytes.fromhex(b"".join(rows).decode())
 

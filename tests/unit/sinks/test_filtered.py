@@ -188,7 +188,7 @@ def http(target: str, status: int) -> list[tuple[Direction, bytes | int]]:
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """Three connections: the second has /b, 404, behind /a."""
+    """Three connections: the second has /b, 404, after /a."""
     path = tmp_path / "taken.pcapng"
     taker = Taker(path)
     for steps in (http("/a", 200), [*http("/a", 200), *http("/b", 404)], http("/c", 500)):
