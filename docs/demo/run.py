@@ -18,7 +18,7 @@ What you saw was read from the server process; it knows nothing of it. Try next:
   wireshark {CAPTURE}                       # HTTP and HTTP/2, no key needed
   .venv/bin/sslsniff read {CAPTURE} -vv     # the same again, with headers and bodies
   .venv/bin/sslsniff read {CAPTURE} --frames
-  sudo .venv/bin/sslsniff -- curl https://localhost:8443/
+  sudo .venv/bin/sslsniff -- curl https://example.org/
   sudo .venv/bin/sslsniff list              # who uses TLS here, and with which library
 """
 
