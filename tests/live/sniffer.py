@@ -16,6 +16,7 @@ from typing import Any
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
 NOTHING_YET = f"{READY} 0 files"
+_WAITING = re.compile(r"analysed|no supported TLS library is loaded yet")
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
 PLANNED_LATER = "is analysed: watched from now on"
 # What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
@@ -63,6 +64,12 @@ def divided(stderr: str) -> tuple[str, list[str]]:
     rest = "".join(line for line in lines if not NOT_PROBED.match(line))
     apart = [line.rstrip() for line in lines if NOT_PROBED.match(line)]
     return rest, [line for line in apart if line.startswith("sslsniff: ")]
+
+
+def without_waiting(stderr: str) -> str:
+    """Return what sslsniff said, without the lines on slow planning in an emulated machine."""
+    lines = stderr.splitlines(keepends=True)
+    return "".join(each for each in lines if not (IS_EMULATED and _WAITING.search(each)))
 
 
 @dataclass
