@@ -47,7 +47,7 @@ _SWITCHES = Plan(_HEAD, 0, switch=True)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request that was not answered; ``sure`` that no other may are between it and the last.
+    """A request that was not answered; ``sure`` that no other may be between it and the last.
 
     ``method`` is empty if nothing depends on it. ``ahead`` responses, to older requests that were
     given up, come before its own.

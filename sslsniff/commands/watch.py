@@ -76,7 +76,7 @@ def watch(arguments: Sequence[str]) -> int:
             if held:
                 _import_the_rest(options)
                 held.release()
-            # Not before: an error up to here should leave no file after, and none overwritten.
+            # Not before: an error up to here should leave no file behind, and none overwritten.
             sinks = open_sinks(options, standard, closing, asked.stop, chosen)
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:

@@ -191,7 +191,7 @@ def _chosen(operation: Operation, state: State, following: int) -> State:
     if isinstance(old, Low):
         old = old.value
     if isinstance(old, Argument):
-        return state  # to know more of it on one way would be to know less after both
+        return state  # to know more of it on one way would be to know less after both ways
     chosen = state.copy()
     if isinstance(old, Result):
         chosen.replace(old, known)

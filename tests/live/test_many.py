@@ -1,4 +1,4 @@
-"""Many short processes, many connections: all are seen, and nothing of them stays after."""
+"""Many short processes, many connections: all are seen, and nothing of them stays behind."""
 
 import contextlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""However sslsniff ends: its files are whole and no probe stays after."""
+"""However sslsniff ends: its files are whole and no probe stays behind."""
 
 import json
 import os

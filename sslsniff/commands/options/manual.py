@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
             epilog=each.epilog,
             help=each.description,
         )
-    watch_options.add_watch_options(whole)  # after: a subcommand is the first word
+    watch_options.add_watch_options(whole)  # last: a subcommand is the first word
     return whole
 
 

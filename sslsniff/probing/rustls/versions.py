@@ -16,7 +16,7 @@ _FILES = {
 }
 
 # As cargo lays out a registry's sources: .../rustls-0.23.45/src/lib.rs. Strings are side by side
-# without an end, so anything may are before a path, but not what makes it one of tokio-rustls.
+# without an end, so anything may be before a path, but not what makes it one of tokio-rustls.
 # One at the very start of a piece is in the piece before, too.
 _RELEASE = re.compile(rb"(?<=[^-_])rustls-(\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.]{1,32})?)/src/")
 MENTION = b"rustls"

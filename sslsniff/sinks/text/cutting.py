@@ -11,7 +11,7 @@ from sslsniff.escaping import escape
 MARK = "…"
 """Stands where something was left out."""
 _MOST_MARKS = 8
-"""How many characters may are in one column: a letter and its combining marks."""
+"""How many characters may be in one column: a letter and its combining marks."""
 
 
 def width(shown: str) -> int:

@@ -21,7 +21,7 @@ from tests.servers import Certificate, Server
 
 @contextlib.contextmanager
 def server_inside(inside: Enclosure, file: Path, certificate: Certificate) -> Iterator[Server]:
-    """Run a server in a file that nothing outside has mapped: no probe is to are in another."""
+    """Run a server in a file that nothing outside has mapped: no probe is to be in another."""
     shutil.copy(SERVER.path, file)
     with inside.started(file, certificate.certificate, certificate.key) as process:
         assert process.stdout is not None

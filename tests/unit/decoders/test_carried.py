@@ -74,7 +74,7 @@ def test_websocket_over_http2() -> None:
     """RFC 8441: extended CONNECT, compression agreed on, a ping, both directions."""
     wire = Http2Wire()
     wire.send(C, request("/chat", (":protocol", "websocket"), method="CONNECT"))
-    # ":protocol" must are with its like: h2 sorts nothing.
+    # ":protocol" must be with its like: h2 sorts nothing.
     answer = [(":status", "200"), ("sec-websocket-extensions", "permessage-deflate")]
     wire.send(S, ("send_headers", answer))
     wire.send(C, ("send_data", b"\x81\x82\0\0\0\0hi"))
