@@ -60,12 +60,12 @@ def test_all_that_waits_is_read_however_little_may_be_left(tmp_path: Path) -> No
         assert capture._records.waiting_bytes == 0
 
 
-@pytest.mark.parametrize(("count", "naps"), [(0, 4), (1, 4), (2, 1), (40, 1)])
-def test_naps_are_over_when_enough_has_come(
-    count: int, naps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("count", "delays"), [(0, 4), (1, 4), (2, 1), (40, 1)])
+def test_delays_are_over_when_enough_has_come(
+    count: int, delays: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     with capturing(ring_of(records_of(count), tmp_path / "ring")) as capture:
-        capture._gather(2000)
-    assert slept == [0.002] * naps
+        capture._let_events_accumulate(2000)
+    assert slept == [0.002] * delays
