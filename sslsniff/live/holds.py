@@ -87,6 +87,11 @@ class Holds:
         hold.is_over = True
         self._tell_overdue(hold)
 
+    def give_up(self, hold: Hold) -> None:
+        """Report a hold that took too long: the capture ends before its files are analysed."""
+        hold.is_over = hold.is_unhandled = True
+        self._tell_overdue(hold)
+
     def _end_overdue(self, tid: int) -> None:
         hold = self._last.get(tid)
         if hold is not None:

@@ -151,6 +151,9 @@ class LateFiles:
 
     def finish(self) -> None:
         """Let all threads continue, and name the libraries that were not looked at so far."""
+        if self._holds is not None:
+            for hold in self._unplanned:
+                self._holds.give_up(hold)
         self.stop_holding()
         self._is_over = True
         self._take_news()

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import pytest
 
 from sslsniff.kernel import procfs
 from sslsniff.live.holder import LONGEST_HOLD_S
-from tests.live.checks import started
+from tests import hostile_files
+from tests.live.checks import run_under, started
 from tests.live.clients import Process, next_line, say
 from tests.live.late import Late, child, patiently, until_held, until_state
 from tests.live.sniffer import PATIENCE_S, SSLSNIFF
@@ -124,6 +126,20 @@ def test_a_thread_waits_for_some_time_only(late: Late, tmp_path: Path) -> None:
         " probed: what it sent and received until then may be missing\n"
     )
     assert line in held.errors.read_text()
+
+
+MAP = """
+import mmap, sys
+with open(sys.argv[1], "rb") as file:
+    mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
+"""
+
+
+def test_a_file_that_takes_until_the_end_is_told(tmp_path: Path) -> None:
+    """The thread went on, and the program has ended before it was known what is in the file."""
+    file = hostile_files.KINDS["symbol_tables"](tmp_path / "slow")
+    ran = run_under(tmp_path, sys.executable, "-c", MAP, str(file))
+    assert "went on after 5 s, before a file that it mapped was probed" in ran.captured.stderr
 
 
 def test_a_file_that_is_probed_too_late_is_named(late: Late, tmp_path: Path) -> None:
