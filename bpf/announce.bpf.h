@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * What user space is told of a connection itself: what the library's object says of it, its process, its addresses.
+ * How a connection is announced to user space: what the library's object says of it, its process, its addresses.
  */
 
 #define AF_INET 2
@@ -67,7 +67,7 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		bpf_probe_read_user_str(event->sni, SNI_BYTES, (const void *)sni);
 }
 
-/* Tell user space of the connection's socket, until it took it. */
+/* Announce the addresses of the connection's socket, until the ring buffer had room for that. */
 static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
 {
 	const struct sock *sock = (const struct sock *)connection->socket;
@@ -95,7 +95,7 @@ static __always_inline void announce_addresses(const struct thread *thread, stru
 	connection->addressed = 1;
 }
 
-/* Tell user space of the connection, until it took it. Returns whether it knows. */
+/* Announce the connection, until the ring buffer had room for that. Returns whether user space knows it. */
 static __always_inline int announce_opened(void *ctx, const struct thread *thread, const struct connection_key *key,
 					   struct connection *connection)
 {
@@ -126,8 +126,8 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 	return 1;
 }
 
-/* Before something is told of a connection: tell what user space does not know yet of the connection itself. Returns
- * whether it may be told. */
+/* Before an event of a connection: announce what user space does not know yet of the connection itself. Returns whether
+ * the event may follow. */
 static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
 				    struct connection *connection)
 {

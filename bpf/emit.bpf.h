@@ -21,7 +21,7 @@ static __always_inline void fill_header(struct event_header *header, u16 kind, u
 
 static __always_inline void lose(u8 cut, u64 bytes)
 {
-	/* The counters stand in the order of enum cut, two for each. */
+	/* The counters are in the order of enum cut, two for each. */
 	count(COUNTER_RING_FULL_EVENTS + 2 * cut, 1);
 	count(COUNTER_RING_FULL_BYTES + 2 * cut, bytes);
 }

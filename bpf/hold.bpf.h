@@ -2,7 +2,7 @@
  *
  * Threads of a held command stop where they map a file that user space has not handled: before its first instruction.
  *
- * The holder (sslsniff/holding/) traces them by ptrace(2). A signal makes a traced thread stop on its way back to user
+ * The holder (sslsniff/live/holder.py) traces them by ptrace(2). A signal makes a traced thread stop on its way back to user
  * space, even one that is ignored, and its parent does not see that. No other thread gets one: without its tracer nobody
  * would take the signal out again.
  */

@@ -19,7 +19,7 @@ from tests import pages
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 BEGIN, END = "<!-- reliability: written by make soak -->", "<!-- end of reliability -->"
 KINDS = ("load", "fault", "input")
-HEADINGS = ("", "what", "tests", "", "bytes lost, all told")
+HEADINGS = ("", "what", "tests", "", "bytes lost, all reported")
 
 
 class Case(NamedTuple):

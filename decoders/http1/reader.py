@@ -58,7 +58,7 @@ class Pairing(NamedTuple):
     begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
     """Report a head, given but for its last line feed and the empty line after.
 
-    Return what was told of it, and how it continues; None if it is no head.
+    Return the message of the head, and the plan of its body; None if it is no head.
     """
     switch: Callable[[int], State]
     """Decide what follows a message of a stream with which HTTP/1 may end."""
@@ -209,7 +209,7 @@ class Reader:
         length = plan.length
         if length is not None and not plan.doubt:
             stop = after + length
-            # Where a head lets the other side read on, what that told is before the body.
+            # A head may let the other side read on: the messages of that come before the body.
             if stop <= len(data) and out[-1] is message:
                 message.whole = data[after:stop]
                 if plan.switch:
