@@ -145,14 +145,14 @@ def renounce() -> None:
     _set_capabilities(0, 0, 0)
 
 
-def end_with(parent: int) -> None:
-    """Let the kernel end this process when ``parent``, which started it, ends.
+def end_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when ``parent``, which started it, ends.
 
     To be called after ``renounce``, which would undo it (``commit_creds`` in kernel/cred.c).
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
+    _prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it has ended already
+        os.kill(os.getpid(), number)
 
 
 def caller() -> tuple[int, int] | None:

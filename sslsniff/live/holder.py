@@ -9,7 +9,6 @@ When the holder ends, or sslsniff does, however that happens, the kernel lets al
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 import select
@@ -31,7 +30,6 @@ _FOLLOW, _SEIZE, _DONE = 1, 2, 3  # to the holder, which answers the last with _
 _GO, _PASS = 4, 5
 _STANDS, _REFUSED, _ASKED, _OVERDUE = 6, 7, 8, 9  # from the holder
 _MOST_STOPS = 64
-_PR_SET_PDEATHSIG = 1
 _SEIZE_PATIENCE_S = 10.0
 _END_PATIENCE_S = 1.0
 _REMEDY = "end what traces it (strace, gdb), or use --no-hold"
@@ -325,7 +323,4 @@ def _give_up_rights() -> None:
     """Drop all capabilities: what is traced now stays so. End when sslsniff does."""
     parent = os.getppid()
     privileges.drop_all()
-    # Changing rights forgets it (prctl(2)).
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        raise EOFError
+    privileges.end_with(parent, signal.SIGTERM)
