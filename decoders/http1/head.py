@@ -131,13 +131,16 @@ def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
 def _parse_new_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
     start, _, rest = raw.removesuffix(b"\r").partition(b"\n")
-    line = _request_line(start.removesuffix(b"\r"))
+    start = start.removesuffix(b"\r")
+    line = _request_line(start)
     if line is None:
         return None
     version, method, target = line
     fields = _parse_all(rest)
-    behind = raw[raw.rfind(b" ", 0, len(start)) + 1 :]
-    if behind[:8] in _VERSIONS and _is_short(behind, fields):
+    version_at = start.rfind(b" ") + 1
+    behind = raw[version_at:]
+    # The target ends at that space only if the version is all that follows it on the line.
+    if start[version_at:] in _VERSIONS and _is_short(behind, fields):
         _remember(_requests_memo, behind, (version, fields), _MEMO_SETS)
     return _request_head(version, method, target, fields), fields
 

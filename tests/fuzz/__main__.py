@@ -1,7 +1,7 @@
 """Give each target its share of the seconds, and fail where an input breaks its promise.
 
-Such an input is left in ``.cache/fuzz/NAME``; ``python -m tests.fuzz.target NAME FILE`` runs
-it again.
+Such an input is shown, and left as ``.cache/fuzz/NAME/broken-…``;
+``python -m tests.fuzz.target NAME FILE`` runs it again.
 What was found worth keeping is there, too, so that the next run continues from it.
 """
 
@@ -25,19 +25,22 @@ def main(seconds: int) -> int:
         command = [sys.executable, "-m", "tests.fuzz.target", name, str(folder)]
         options = [
             f"-max_total_time={max(1, seconds // len(SEEDS))}",
-            f"-artifact_prefix={folder}/",
+            f"-artifact_prefix={folder}/broken-",
             "-max_len=4096",
             "-timeout=10",
             "-rss_limit_mb=1024",
         ]
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-        last = [
-            line for line in done.stderr.splitlines() if line.startswith("#") and "cov:" in line
-        ][-1:]
-        print(f"{name}: {'failed' if done.returncode else 'ok'}  {' '.join(last)}", flush=True)
+        lines = done.stderr.splitlines()
+        progress = [line for line in lines if line.startswith("#") and "cov:" in line]
+        print(f"{name}: {'failed' if done.returncode else 'ok'}  {' '.join(progress[-1:])}")
         if done.returncode:
             failed += 1
-            print(done.stdout[-4000:], done.stderr[-4000:])
+            said = [line for line in lines if not line.startswith(("#", "INFO:"))]
+            print(done.stdout, *said, sep="\n")
+            for broken in folder.glob("broken-*"):
+                print(f"{broken.name}: {broken.read_bytes()!r}")
+        sys.stdout.flush()
     return failed
 
 

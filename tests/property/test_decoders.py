@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff.decoders.base import Decoder
 from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+from sslsniff.decoders.http1 import head
 from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2 import Http2
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PING, PREFACE, SETTINGS
@@ -135,6 +136,23 @@ def test_guesses_never_raise(data: bytes) -> None:
 
 REQUEST = b"GET /found HTTP/1.1\r\nHost: found\r\n\r\n"
 RESPONSE = b"HTTP/1.1 299 Found\r\nContent-Length: 2\r\n\r\nok"
+
+
+_WORDS = st.sampled_from([b"/a", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/9", b"A: b", b""])
+_BETWEEN = st.sampled_from([b" ", b" ", b"\t", b"\r", b"\n", b"\r\n"])
+
+
+@settings(max_examples=2000)
+@given(parts=st.lists(st.tuples(_WORDS, _BETWEEN), min_size=2, max_size=6))
+def test_a_head_that_comes_again_is_read_as_the_first_time(
+    parts: list[tuple[bytes, bytes]],
+) -> None:
+    raw = b"GET " + b"".join(word + after for word, after in parts)
+    for parse in (head.parse_request, head.parse_response):
+        head._requests_memo.clear()
+        head._responses_memo.clear()
+        first = repr(parse(raw))
+        assert repr(parse(raw)) == first
 
 
 @settings(deadline=None)

@@ -156,6 +156,11 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
         [(C, b"GET / HTTP/1.1\nHost: a\r\nX: b\nY: c\r\n\n")],
         [request(1, "GET", "/", ("X", "b"), ("Y", "c")), MessageEnd(1, C)],
     ),
+    # What was remembered of the line must not change how it is read when it comes again.
+    "two versions with a bare carriage return between": (
+        [(C, b"GET / HTTP/1.0\rHTTP/1.1\r\nHost: a\r\n\r\n")],
+        [request(1, "GET", "/ HTTP/1.0"), MessageEnd(1, C)],
+    ),
     "folded field": (
         [
             (C, GET),
