@@ -46,10 +46,10 @@ class _Hash:
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Listener``."""
 
-    def lane(self, connection: Connection, direction: Direction) -> None:
+    def consumer(self, connection: Connection, direction: Direction) -> None:
         """See ``Listener``."""
 
-    def passed(self, count: int, time_ns: int) -> None:
+    def consumed(self, count: int, time_ns: int) -> None:
         """See ``Listener``."""
 
     def hexdigest(self) -> str:
@@ -121,5 +121,5 @@ def _read(capture: Path) -> _Hash:
     found = _Hash()
     flows = Flows(source.libraries, found)
     for event in source:
-        flows.take(event)
+        flows.handle(event)
     return found

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from sslsniff.decoders.messages import Side
-from sslsniff.fast_path import Lanes
+from sslsniff.fast_path import FastPath
 from sslsniff.model import Address, Direction, Loss, LossCause, NotProbed
 
 
@@ -148,8 +148,8 @@ class Source(Protocol):
         """Return the names that ``Opened.library`` indexes; the list may grow."""
 
     @property
-    def lanes(self) -> Lanes | None:
-        """Return where it looks for lanes; None where it does not."""
+    def fast_path(self) -> FastPath | None:
+        """Return its fast path; None where it has none, as what it reads are no records."""
 
     def now_ns(self) -> int | None:
         """Return what an event of now would have as its time; None where time is its events'."""

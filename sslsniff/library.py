@@ -54,7 +54,7 @@ def _of_file(source: ReplaySource, tracer: Tracer, ended: _Ended) -> Iterator[Ex
     flows = Flows(source.libraries, tracer)
     with contextlib.closing(source):
         for event in source:
-            flows.take(event)
+            flows.handle(event)
             yield from ended.taken()
     tracer.finish()
     yield from ended.taken()

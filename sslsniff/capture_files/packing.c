@@ -215,6 +215,12 @@ static const struct shape *next_shape(const struct end *end, const struct event_
 	return NULL;
 }
 
+/* Return the key of a direction's records, as sslsniff/fast_path.py computes it. */
+static __u64 direction_key(const struct event_header *header)
+{
+	return header->connection << 1 | header->direction;
+}
+
 /* Return the data event of a record that is whole, NULL for all others. */
 static const struct event_data *data_of(const struct record *record)
 {
@@ -262,7 +268,7 @@ __u64 batch_follow(struct batch *batch, struct end *end, __u64 key, const char *
 		const struct event_data *event = data_of(record);
 		if (!event)
 			break;
-		key = event->header.connection << 1 | event->header.direction;
+		key = direction_key(&event->header);
 		end = batch->known[key % KNOWN_ENDS];
 		if (!end || end->key != key)
 			break;

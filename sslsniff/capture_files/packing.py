@@ -156,9 +156,9 @@ class Batch:
     def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
         """Add the packets of records, until the batch is full or a record is of another kind.
 
-        ``key`` is the lane's key under which the records of ``end`` come: from now on they are
-        known, until ``forget``. Long data stays in the memory of ``records``, and has
-        to until the batch is written.
+        The records of ``end`` come under ``key`` (``fast_path.direction_key``): from now on they
+        are known, until ``forget``. Long data stays in the memory of ``records``, and has to until
+        the batch is written.
         """
         records.position = self._library.batch_follow(
             self._batch,

@@ -21,7 +21,7 @@ from sslsniff.capture_files.recorded import Recorded, Tag, TcpConnection
 from sslsniff.capture_files.segments import End
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Event, IsOver, never
-from sslsniff.fast_path import Lanes
+from sslsniff.fast_path import FastPath
 from sslsniff.model import Loss, NotProbed
 
 MOST_CONNECTIONS = 65536
@@ -45,7 +45,7 @@ class ReplaySource:
     ``CaptureFileError`` when ``path`` is no capture.
     """
 
-    lanes: Lanes | None = None
+    fast_path: FastPath | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.libraries: list[str] = ["unknown"]

@@ -14,7 +14,7 @@ from sslsniff.capture_files.pcap import Origin, PacketWriter
 from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
 from sslsniff.events import DIRECTIONS
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.kernel.ring_records import Records
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 
@@ -38,7 +38,7 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _End:
-    """One direction, and the lane of it: its sender, and its packets' shapes by thread.
+    """One direction, its ``fast_path.Consumer``: its sender, and its packets' shapes by thread.
 
     ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
     message's beginning is looked for, while what passes cannot be dissected.
@@ -74,13 +74,18 @@ class _End:
 
     @property
     def position(self) -> int:
-        """See ``fast_path.Lane``."""
+        """See ``fast_path.Consumer``."""
         return self.state.position
 
     @property
     def last_ns(self) -> int:
-        """See ``fast_path.Lane``."""
+        """See ``fast_path.Consumer``."""
         return self.state.last_ns
+
+    @property
+    def by_record(self) -> "_End":
+        """See ``fast_path.Consumer``."""
+        return self
 
     def begin(self, sender: Sender) -> None:
         """Go on as the end of another synthetic connection."""
@@ -92,24 +97,24 @@ class _End:
         self._acknowledgement = self._connection.control_shape(self, ACK)
         self.state.acknowledge_by(self._acknowledgement)
 
-    def take(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
-        """See ``fast_path.Lane``."""
+    def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
+        """See ``fast_path.Consumer``."""
         state = self.state
         self._connection.look(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
             self._writer.next_packet(state, self._shape(tid), time_ns, bytes(piece))
 
-    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """See ``fast_path.Lane``."""
+    def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        """See ``fast_path.RecordConsumer``."""
         self._writer.follow(self.state, key, records, clock_offset_ns)
 
-    def recall(self) -> None:
-        """See ``fast_path.Lane``."""
+    def forget(self) -> None:
+        """See ``fast_path.RecordConsumer``."""
         self._writer.batch.forget(self.state)
 
     def flush(self) -> None:
-        """See ``fast_path.Lane``."""
+        """See ``fast_path.RecordConsumer``."""
         self._writer.flush()
 
     def _shape(self, tid: int) -> Shape:
@@ -189,9 +194,9 @@ class SyntheticConnection:
                 self._settle(chunk.time_ns, b"")
             self._fill(end, chunk)
         elif chunk.data:
-            end.take(chunk.time_ns, chunk.tid, chunk.data)
+            end.feed(chunk.time_ns, chunk.tid, chunk.data)
 
-    def lane(self, direction: Direction) -> Lane | None:
+    def consumer(self, direction: Direction) -> Consumer | None:
         """Return what writes the next bytes of a direction, None where it has ended."""
         end = self._end_of(direction)
         end.state.last_ns = 0

@@ -34,7 +34,7 @@ def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked
         from sslsniff.redaction.redactor import Redactor
 
         redactor = Redactor(tracer, rules)
-    flows = Flows(source.libraries, redactor or tracer, source.lanes)
+    flows = Flows(source.libraries, redactor or tracer, source.fast_path)
     asked.at_last = lambda: _leave(sinks)
     try:
         try:
@@ -72,8 +72,8 @@ def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked
 def _take_rest(source: Source, flows: Flows, asked: Asked) -> None:
     """Take what the source still has, as far as there is time."""
     for event in source.finish(asked.is_drained, asked.is_skipped):
-        flows.take(event)
-    flows.recall()
+        flows.handle(event)
+    flows.finish()
 
 
 def _leave(sinks: list[Sink]) -> None:
@@ -95,7 +95,7 @@ def _rules(options: OutputOptions) -> "Rules | None":
 
 def _move(source: Source, flows: Flows, sinks: list[Sink], asked: Asked) -> None:
     for event in source.poll(_POLL_S):
-        flows.take(event)
+        flows.handle(event)
         if asked.to_stop and asked.is_drained():
             break
     for sink in sinks:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from sslsniff import events
 from sslsniff.errors import NO_TIME, TargetError
 from sslsniff.events import IsOver, never
-from sslsniff.fast_path import Lanes
+from sslsniff.fast_path import FastPath
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.ring_buffer import Ring
@@ -33,7 +33,7 @@ _POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
 _MOST_POLL_DELAYS = 4  # before one wake-up, while little comes
 _WORK_S = 0.0003  # a wake-up should take no longer: others wait for the processor
 _BYTES_A_POLL = 8 << 20
-_HELD_BYTES = 4 << 20  # of the ring's room, while lanes take them,
+_HELD_BYTES = 4 << 20  # of the ring's room, while the fast path runs,
 _HELD_SHARE = 8  # and one part in so many of it
 _REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
 _WAIT_S = 0.1
@@ -74,7 +74,7 @@ class LiveCapture:
         holder: "Holder | None" = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
-        self.lanes: Lanes = {}
+        self.fast_path = FastPath()
         self._files = files
         self._scope = files.scope
         self._load = load
@@ -85,7 +85,7 @@ class LiveCapture:
         self._note = note
         self._holder = holder
         self._closing = contextlib.ExitStack()
-        self._halves = Halves(self.lanes)
+        self._halves = Halves(self.fast_path)
         self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
@@ -304,18 +304,17 @@ class LiveCapture:
     ) -> Generator[events.Event, None, bool]:
         """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
 
-        What a lane takes does not become an event. Returns whether ``most_bytes`` were enough, and
-        the time. Who stops in the middle, as the time is over, has to call ``_skip``.
+        What the fast path consumes does not become an event. Returns whether ``most_bytes`` were
+        enough, and the time. Who stops in the middle, as the time is over, has to call ``_skip``.
         """
         if is_drained():
             return False
         due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
-        lanes, aliases = self.lanes, self._halves.aliases
         held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
         for _ in range(0, most_bytes, held_bytes):
             self._reading = records = self._records.read(held_bytes)
-            for record in wire.hand_over(records, offset_ns, lanes, aliases):
+            for record in self.fast_path.run(records, offset_ns):
                 told = wire.parse(record, offset_ns)
                 if not isinstance(told, events.Data):
                     self._remember(told)

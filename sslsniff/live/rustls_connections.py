@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sslsniff.events import (
-    DIRECTIONS,
     Addresses,
     Checked,
     Closed,
@@ -29,7 +28,7 @@ from sslsniff.events import (
     Record,
     SocketGone,
 )
-from sslsniff.fast_path import Aliases, Lanes, lane_key
+from sslsniff.fast_path import FastPath
 from sslsniff.model import Direction
 
 WAIT_NS = 100_000_000
@@ -51,10 +50,6 @@ class _Half:
     @property
     def number(self) -> int:
         return self.opened.connection
-
-    @property
-    def lane_key(self) -> int:
-        return lane_key(self.number, DIRECTIONS.index(self.direction))
 
 
 @dataclass(slots=True, eq=False)
@@ -107,12 +102,11 @@ class _Whole:
 class Halves:
     """Puts halves together. Whole connections pass as they are.
 
-    ``lanes`` are those of whole connections. ``aliases`` lead there what continues one.
+    What continues a whole connection is joined to it on ``fast_path``, too.
     """
 
-    def __init__(self, lanes: Lanes) -> None:
-        self.aliases: Aliases = {}
-        self._lanes = lanes
+    def __init__(self, fast_path: FastPath) -> None:
+        self._fast_path = fast_path
         self._halves: dict[int, _Half] = {}
         self._waiting: dict[int, _Half] = {}
         """Those of ``_halves`` that are of no connection yet, the oldest first."""
@@ -263,7 +257,7 @@ class Halves:
         for half in halves:
             left = half.whole
             if left is not None:
-                self._stop_alias(half)
+                self._leave_fast_path(half)
                 del left.halves[half.number]
                 if not left.halves:
                     yield from self._close(left, first.time_ns)
@@ -276,30 +270,27 @@ class Halves:
             yield self._told(whole, half, event)
 
     def _told(self, whole: _Whole, half: _Half, event: Data) -> Data:
-        """Return what a half passed as its whole's, and let what follows take a lane to there."""
+        """Return what a half passed as its whole's, and let what follows take the fast path."""
         before = whole.current.get(half.direction)
         if before is not None and before is not half:
-            self._stop_alias(before)
+            self._leave_fast_path(before)
         told = whole.told(half, event)
         if not half.base:
-            direction = DIRECTIONS.index(half.direction)
-            self.aliases[half.lane_key] = lane_key(whole.number, direction)
+            self._fast_path.join(half.number, whole.number, half.direction)
         return told
 
-    def _stop_alias(self, half: _Half) -> None:
-        """Let no lane take what a half passes from now on."""
+    def _leave_fast_path(self, half: _Half) -> None:
+        """Let what a half passes from now on go the long way."""
         if half.whole is not None:
             self._catch_up(half.whole)
-        lane = self._lanes.get(self.aliases.pop(half.lane_key, 0))
-        if lane is not None:
-            lane.recall()
+        self._fast_path.part(half.number, half.direction)
 
     def _catch_up(self, whole: _Whole) -> None:
-        """Note how far lanes got: what is told of a connection takes them back."""
+        """Note how far its directions got by the fast path."""
         for direction, half in whole.current.items():
-            lane = self._lanes.get(self.aliases.get(half.lane_key, 0))
-            if lane is not None:
-                half.position = whole.positions[direction] = lane.position
+            position = self._fast_path.position(half.number, direction)
+            if position is not None:
+                half.position = whole.positions[direction] = position
 
     def _name_socket(self, whole: _Whole, event: Addresses) -> Addresses:
         if whole.addresses is not None:
@@ -312,7 +303,7 @@ class Halves:
         return self._halves.get(self._partners.get(half.number, 0))
 
     def _forget(self, half: _Half) -> None:
-        self._stop_alias(half)
+        self._leave_fast_path(half)
         del self._halves[half.number]
         self._waiting.pop(half.number, None)
         self._partners.pop(self._partners.pop(half.number, 0), None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from sslsniff import events
+from sslsniff.fast_path import DATA_KIND, HEAD_OF_DATA
 from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 from sslsniff.live import wire
 from sslsniff.model import LossCause
@@ -37,13 +38,13 @@ def _skip_run(records: Records, runs: _Runs) -> bool:
 
     Nothing is called for each that can be spared: they are what there is most of.
     """
-    unpack, data, end = wire.HEAD_OF_DATA.unpack_from, records.data, records.end
+    unpack, data, end = HEAD_OF_DATA.unpack_from, records.data, records.end
     at = start = records.position
     for _ in range(_LOOK_EVERY):
         if at >= end:
             break
         length, kind, direction, _, tid, time_ns, connection, position, span, _ = unpack(data, at)
-        if kind == wire.DATA_KIND and length < DISCARDED:
+        if kind == DATA_KIND and length < DISCARDED:
             key = connection, direction
             run = runs.get(key)
             runs[key] = (run[0] if run else position), position + span, tid, time_ns

@@ -7,7 +7,7 @@ same events.
 
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sslsniff.decoders.messages import Side
 from sslsniff.events import (
@@ -23,18 +23,12 @@ from sslsniff.events import (
     Record,
     SocketGone,
 )
-from sslsniff.fast_path import Aliases, Lane, Lanes
-from sslsniff.kernel.ring_records import DISCARDED, HEADER_BYTES, Records
+from sslsniff.fast_path import DATA_KIND
 from sslsniff.model import Address, LossCause
 
-DATA_KIND = 2
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
-_DATA_BYTES = DATA.size
-HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
-"""What a record begins with that is of ``DATA_KIND``, its length in the ring first."""
-_PLAINTEXT_AT = HEADER_BYTES + _DATA_BYTES
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
@@ -65,40 +59,6 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
     """
     kind = record[0] | record[1] << 8
     return _PARSERS[kind](record, clock_offset_ns)
-
-
-def hand_over(
-    records: Records, clock_offset_ns: int, lanes: Lanes, aliases: Aliases
-) -> Iterator[memoryview]:
-    """Give the plaintext of records to the lanes that it continues; yield the other records.
-
-    Without a call that can be spared: most of what there is to read goes this way.
-    """
-    unpack, lent, data = HEAD_OF_DATA.unpack_from, lanes.get, records.data
-    taker: Lane | None = None
-    try:
-        while (at := records.position) < records.end:
-            length, kind, direction, cut, tid, time_ns, connection, position, span, size = unpack(
-                data, at
-            )
-            if kind == DATA_KIND and length < DISCARDED and size == span and size and not cut:
-                key = connection << 1 | direction  # lane_key, without the call
-                lane = lent(key) or lent(aliases.get(key, 0))
-                if lane is not None and position == lane.position:
-                    lane.follow(key, records, clock_offset_ns)
-                    if records.position == at:  # it takes one by one, or this one
-                        start = at + _PLAINTEXT_AT
-                        records.position = (at + HEADER_BYTES + length + 7) & ~7
-                        lane.take(time_ns + clock_offset_ns, tid, data[start : start + size])
-                    taker = lane
-                    continue
-            record = records.next()
-            if record is None:
-                break
-            yield record
-    finally:  # also where nobody asks for the rest: the bytes are not valid for longer
-        if taker is not None:
-            taker.flush()
 
 
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:

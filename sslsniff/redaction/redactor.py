@@ -5,7 +5,7 @@ from typing import Protocol
 
 from sslsniff.decoders.detect import Detector, guess_sender
 from sslsniff.decoders.messages import Side
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.redaction.http1_redactor import Http1
 from sslsniff.redaction.http2_redactor import Http2
@@ -295,12 +295,12 @@ class Redactor:
         for redaction in self._open.values():
             self._finish(redaction)
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``flows.Listener``: none, as every byte is looked at."""
         return None
 
-    def passed(self, count: int, time_ns: int) -> None:
-        """See ``flows.Listener``: there are no lanes."""
+    def consumed(self, count: int, time_ns: int) -> None:
+        """See ``flows.Listener``: nothing goes by the fast path."""
 
     def _count(self, connection_id: str, redaction: _Redaction) -> None:
         held_bytes = redaction.held_bytes

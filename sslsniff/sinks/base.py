@@ -1,7 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
 
 
@@ -23,8 +23,8 @@ class Sink:
     def chunk(self, chunk: Chunk) -> None:
         """Take plaintext as captured, or a loss."""
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
-        """Return what takes the next plaintext in place of ``chunk``, if it is only passed on."""
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
+        """Return what may have the next bytes by the fast path; None: they must come as chunks."""
         return None
 
     def exchange(self, exchange: Exchange) -> None:

@@ -15,7 +15,7 @@ from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.capture_files.tcp_writer import SyntheticConnection
 from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.messages import Side
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.model import Address, Chunk, Connection, Direction, Process, Summary
 from sslsniff.sinks.base import Sink
 
@@ -162,10 +162,10 @@ class PcapSink(Sink):
         if waiting.may_start() or self._held_bytes > _HELD_BYTES_IN_ALL:
             self._start(waiting)
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``Sink``."""
         started = self._started.get(connection.id)
-        return started.lane(direction) if started is not None else None
+        return started.consumer(direction) if started is not None else None
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""

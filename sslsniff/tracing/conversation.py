@@ -25,8 +25,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
     WebSocketMessage,
 )
-from sslsniff.fast_path import Lane
-from sslsniff.kernel.ring_records import Records
+from sslsniff.fast_path import Consumer
 from sslsniff.model import (
     NO_BODY,
     Chunk,
@@ -62,10 +61,12 @@ EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 """Why an exchange ended, or bytes were not decoded, where memory was needed for others."""
 
 
-class _DecodingLane:
-    """See ``fast_path.Lane``."""
+class _DecoderConsumer:
+    """A ``fast_path.Consumer``: decodes what one side sends."""
 
     __slots__ = ("_conversation", "_side", "last_ns", "position")
+
+    by_record = None
 
     def __init__(self, conversation: "Conversation", side: Side, position: int) -> None:
         self.position = position
@@ -73,19 +74,11 @@ class _DecodingLane:
         self._conversation = conversation
         self._side = side
 
-    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
+    def feed(self, time_ns: int, tid: int, data: memoryview) -> None:
+        """See ``fast_path.Consumer``."""
         self.position += len(data)
         self.last_ns = time_ns
         self._conversation.feed(self._side, bytes(data), time_ns, tid)
-
-    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Take nothing at once: they come one by one."""
-
-    def recall(self) -> None:
-        """No key is kept."""
-
-    def flush(self) -> None:
-        """Nothing is held."""
 
 
 class Conversation:
@@ -180,13 +173,13 @@ class Conversation:
             for chunk in waiting:
                 self._decode(chunk)
 
-    def lane(self, direction: Direction) -> Lane | None:
+    def consumer(self, direction: Direction) -> Consumer | None:
         """Return what decodes the next bytes of a direction, None while the role is not known."""
         connection = self.connection
         side = connection.sender(direction)
         if side is None:
             return None
-        return _DecodingLane(self, side, connection.position(direction))
+        return _DecoderConsumer(self, side, connection.position(direction))
 
     def feed(self, side: Side, data: bytes, time_ns: int, tid: int) -> None:
         """Decode the next bytes that ``side`` sent."""

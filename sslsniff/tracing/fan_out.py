@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
 from sslsniff.sinks.base import Sink
 
@@ -36,10 +36,10 @@ class Audience(Sink):
         for sink in self._sinks:
             sink.chunk(chunk)
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
-        """See ``Sink``: that of the one sink that takes plaintext, if it is one."""
-        takers = [sink for sink in self._sinks if sink.wants_plaintext]
-        return takers[0].lane(connection, direction) if len(takers) == 1 else None
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
+        """See ``Sink``: that of the only sink that wants plaintext; None if several do."""
+        wanting = [sink for sink in self._sinks if sink.wants_plaintext]
+        return wanting[0].consumer(connection, direction) if len(wanting) == 1 else None
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

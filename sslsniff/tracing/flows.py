@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from sslsniff import events
-from sslsniff.fast_path import Lane, Lanes, lane_key
+from sslsniff.fast_path import Consumer, FastPath
 from sslsniff.model import Chunk, Connection, Direction, LossCause, Process
 
 
@@ -28,22 +28,22 @@ class Listener(Protocol):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection ended, or its process did."""
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
-        """Return what takes the next bytes in place of ``chunk``; None: they must come there."""
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
+        """Return what may have the next bytes by the fast path; None: they must come as chunks."""
 
-    def passed(self, count: int, time_ns: int) -> None:
-        """Note that a lane took so many bytes, the last of them at ``time_ns``."""
+    def consumed(self, count: int, time_ns: int) -> None:
+        """Note that a consumer was fed ``count`` bytes, the last of them at ``time_ns``."""
 
 
 class Flows:
     """Turns the events of one source into calls of one listener.
 
     ``libraries`` names the libraries that ``Opened.library`` indexes; it may grow while the
-    source runs. ``lanes`` is where the source looks for lanes, None where it does not.
+    source runs. ``fast_path`` is the source's, None where it has none.
     """
 
     def __init__(
-        self, libraries: list[str], listener: Listener, lanes: Lanes | None = None
+        self, libraries: list[str], listener: Listener, fast_path: FastPath | None = None
     ) -> None:
         self._libraries = libraries
         self._listener = listener
@@ -51,7 +51,7 @@ class Flows:
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
         self._names: set[str] = set()
-        self._lanes = lanes
+        self._fast_path = fast_path
         self._handlers = {
             events.Data: self._data,
             events.Opened: self._opened,
@@ -62,29 +62,29 @@ class Flows:
             events.Exited: self._exited,
         }
 
-    def take(self, event: events.Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Handle an event."""
         self._handlers[type(event)](event)  # type: ignore[operator]
 
-    def recall(self) -> None:
-        """Take all lanes back: no more events come."""
-        for key in {lane >> 1 for lane in self._lanes or ()}:
-            self._recalled(key)
+    def finish(self) -> None:
+        """Take all directions back from the fast path: no more events come."""
+        if self._fast_path is not None:
+            for key in self._fast_path.connections:
+                self._take_back(key)
 
-    def _recalled(
+    def _take_back(
         self, key: int, directions: Sequence[Direction] = events.DIRECTIONS
     ) -> Connection | None:
-        """Return a connection with its lanes taken back, so that it tells how far it got."""
+        """Return a connection with the positions that it reached, also by the fast path."""
         connection = self._connections.get(key)
-        if connection is not None and self._lanes:
-            for direction in directions:
-                lane = self._lanes.pop(_lane_key(key, direction), None)
-                if lane is not None:
-                    lane.recall()
-                if lane is not None and lane.last_ns:
-                    count = lane.position - connection.position(direction)
-                    connection.count(direction, count)
-                    self._listener.passed(count, lane.last_ns)
+        if connection is None or self._fast_path is None:
+            return connection
+        for direction in directions:
+            consumer = self._fast_path.take_back(key, direction)
+            if consumer is not None and consumer.last_ns:
+                count = consumer.position - connection.position(direction)
+                connection.count(direction, count)
+                self._listener.consumed(count, consumer.last_ns)
         return connection
 
     def _opened(self, event: events.Opened) -> None:
@@ -120,7 +120,7 @@ class Flows:
 
     def _data(self, event: events.Data) -> None:
         direction = event.direction
-        connection = self._recalled(event.connection, (direction,))
+        connection = self._take_back(event.connection, (direction,))
         if connection is None:  # after its process's end; nothing can follow there
             return
         self._lose_until(
@@ -136,10 +136,10 @@ class Flows:
             cause = event.cut or LossCause.NOT_CAPTURED
             end = event.position + event.span
             self._lose_until(connection, direction, end, cause, event.time_ns, event.tid)
-        elif self._lanes is not None:
-            lane = self._listener.lane(connection, direction)
-            if lane is not None:
-                self._lanes[_lane_key(event.connection, direction)] = lane
+        elif self._fast_path is not None:
+            consumer = self._listener.consumer(connection, direction)
+            if consumer is not None:
+                self._fast_path.offer(event.connection, direction, consumer)
 
     def _lose_until(
         self,
@@ -167,7 +167,7 @@ class Flows:
             connection.remote = event.remote
 
     def _checked(self, event: events.Checked) -> None:
-        connection = self._recalled(event.connection)
+        connection = self._take_back(event.connection)
         if connection is None:
             return
         for direction, position in (
@@ -177,7 +177,7 @@ class Flows:
             self._lose_until(connection, direction, position, LossCause.RING_FULL, event.time_ns, 0)
 
     def _ended(self, event: events.Ended) -> None:
-        connection = self._recalled(event.connection)
+        connection = self._take_back(event.connection)
         if connection is None:
             return
         self._lose_until(
@@ -196,11 +196,7 @@ class Flows:
                 self._close(key, event.time_ns)
 
     def _close(self, key: int, time_ns: int) -> None:
-        connection = self._recalled(key)
+        connection = self._take_back(key)
         if connection is not None:
             del self._connections[key]
             self._listener.closed(connection, time_ns)
-
-
-def _lane_key(key: int, direction: Direction) -> int:
-    return lane_key(key, events.DIRECTIONS.index(direction))

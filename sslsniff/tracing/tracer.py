@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import Carried
-from sslsniff.fast_path import Lane
+from sslsniff.fast_path import Consumer
 from sslsniff.model import (
     Chunk,
     Connection,
@@ -86,15 +86,15 @@ class Tracer:
             self.tick(chunk.time_ns)
             conversation.chunk(chunk)
 
-    def lane(self, connection: Connection, direction: Direction) -> Lane | None:
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``flows.Listener``: where plaintext is decoded or wanted as it is, not both."""
         if not self._decodes:
-            return self._audience.lane(connection, direction)
+            return self._audience.consumer(connection, direction)
         if self._wants_plaintext:
             return None
-        return self._conversations[connection.id].lane(direction)
+        return self._conversations[connection.id].consumer(direction)
 
-    def passed(self, count: int, time_ns: int) -> None:
+    def consumed(self, count: int, time_ns: int) -> None:
         """See ``flows.Listener``."""
         self.totals.bytes += count
         self.last_ns = max(self.last_ns, time_ns)

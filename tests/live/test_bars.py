@@ -108,7 +108,7 @@ def test_every_byte(
     sums = Sums()
     flows = Flows(source.libraries, sums)
     for event in source:
-        flows.take(event)
+        flows.handle(event)
     assert (source.warnings, source.truncated) == ([], False)
     direction = Direction.WRITE if end == "sender" else Direction.READ
     assert sums.bytes == {(pid, direction): calls * size}

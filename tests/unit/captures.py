@@ -167,7 +167,7 @@ def replay(path: Path) -> list[Seen]:
     listening = Listening()
     flows = Flows(source.libraries, listening)
     for event in source:
-        flows.take(event)
+        flows.handle(event)
     assert not source.truncated
     return list(listening.seen.values())
 

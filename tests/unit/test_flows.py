@@ -41,7 +41,7 @@ def run(*events: events.Event) -> Recorder:
     recorder = Recorder()
     flows = Flows(["openssl"], recorder)
     for event in events:
-        flows.take(event)
+        flows.handle(event)
     return recorder
 
 

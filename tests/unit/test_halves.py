@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff import events
+from sslsniff.fast_path import FastPath
 from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, Halves
 from sslsniff.model import Address, Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
@@ -38,7 +39,7 @@ class Seen:
         self.connections: list[Connection] = []
         self.closed_ones: list[Connection] = []
         self.chunks: list[Chunk] = []
-        self.halves = Halves({})
+        self.halves = Halves(FastPath())
         self._flows = Flows(["rustls"], self)
         self.take(*records)
 
@@ -50,7 +51,7 @@ class Seen:
     def tell(self, events: Iterable[events.Event]) -> None:
         for event in events:
             assert getattr(event, "half", None) is None
-            self._flows.take(event)
+            self._flows.handle(event)
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         self.connections.append(connection)
@@ -231,11 +232,11 @@ def test_one_that_was_joined_late_says_so() -> None:
     ],
 )
 def test_whole_connections_pass(event: events.Event) -> None:
-    assert list(Halves({}).take(event)) == [event]
+    assert list(Halves(FastPath()).take(event)) == [event]
 
 
 def test_nothing_is_kept_of_what_is_over() -> None:
-    halves = Halves({})
+    halves = Halves(FastPath())
     for record in (*WRITES, *READS, events.Paired(2, W, R), events.SocketGone(9, SOCKET)):
         list(halves.take(record))
     kept = {name: each for name, each in vars(halves).items() if isinstance(each, dict)}

@@ -17,13 +17,13 @@ from sslsniff.capture_files.packing import (
     reserve,
 )
 from sslsniff.errors import OutputError
-from sslsniff.fast_path import lane_key
+from sslsniff.fast_path import direction_key
 from sslsniff.live import wire
 from tests.unit.packed import BEHIND, START, expected
 from tests.unit.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
-KEY = lane_key(1, 1)
+KEY = direction_key(1, 1)
 TID = 70
 
 
@@ -148,7 +148,7 @@ def test_an_end_is_forgotten() -> None:
     assert writing.follow([record(0, b"a")])[1] == 0
     writing.batch.forget(writing.end)
     ring = laid_out([record(1, b"b")])
-    writing.batch.follow(other.end, lane_key(2, 1), ring, OFFSET_NS)
+    writing.batch.follow(other.end, direction_key(2, 1), ring, OFFSET_NS)
     assert ring.position == 0
 
 
@@ -156,7 +156,7 @@ def test_an_end_is_known_by_its_last_key() -> None:
     writing = Writing()
     writing.follow([])
     ring = laid_out([record(0, b"a")])
-    writing.batch.follow(writing.end, lane_key(7, 1), ring, OFFSET_NS)
+    writing.batch.follow(writing.end, direction_key(7, 1), ring, OFFSET_NS)
     assert ring.position == 0
 
 

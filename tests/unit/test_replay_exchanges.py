@@ -39,7 +39,7 @@ class Decoded(Sink):
         source, tracer = ReplaySource(path), Tracer([self])
         flows = Flows(source.libraries, tracer)
         for event in source:
-            flows.take(event)
+            flows.handle(event)
         tracer.finish()
 
     def exchange(self, exchange: Exchange) -> None:

@@ -176,7 +176,7 @@ def test_it_wants_what_its_sinks_and_its_filter_want() -> None:
 def test_no_hook_goes_past_the_filter() -> None:
     hooks = {name for name in vars(Sink) if callable(getattr(Sink, name)) and name[0] != "_"}
     # Who opened the sinks closes them; and a filter lets nothing pass unseen.
-    assert hooks - set(vars(FilteredSink)) == {"close", "lane"}
+    assert hooks - set(vars(FilteredSink)) == {"close", "consumer"}
 
 
 def http(target: str, status: int) -> list[tuple[Direction, bytes | int]]:

@@ -1,4 +1,4 @@
-"""The short way, to a capture file and to a decoder, tells what the long way does."""
+"""The fast path, to a capture file and to a decoder, gives what the long way does."""
 
 import io
 import itertools
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sslsniff import events
 from sslsniff.capture_files.packing import Shape
 from sslsniff.capture_files.pcap import PcapWriter
-from sslsniff.fast_path import Lanes, lane_key
+from sslsniff.fast_path import FastPath, direction_key
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.rustls_connections import Halves
-from sslsniff.model import Connection, Summary
+from sslsniff.model import Connection, Direction, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
@@ -52,8 +52,8 @@ class Outcome(NamedTuple):
     file: bytes
     closed: list[tuple[str, int, int]]
     totals: Summary
-    short: int
-    """How many records took the short way."""
+    fast: int
+    """How many records took the fast path."""
 
 
 def opened(connection: int, from_start: bool, role: int = 1, half: int = 0) -> bytes:
@@ -67,27 +67,25 @@ def addresses(connection: int, socket: int = 0) -> bytes:
     return wire.ADDRESSES.pack(ADDRESSES, 0, 0, 7, 1, connection, 2, port, 443, ips, ips, socket)
 
 
-def run(records: list[bytes], lanes: Lanes | None, make: Make) -> Outcome:
+def run(records: list[bytes], fast_path: FastPath | None, make: Make) -> Outcome:
     file, totals = io.BytesIO(), Totals()
     sink = make(file)
     tracer = Tracer([sink, totals])
-    flows = Flows(["openssl"], tracer, lanes)
-    halves = Halves({} if lanes is None else lanes)
+    flows = Flows(["openssl"], tracer, fast_path)
+    halves = Halves(fast_path or FastPath())
     ring = laid_out(records)
-    long = iter(ring.next, None)
-    if lanes is not None:
-        long = wire.hand_over(ring, OFFSET_NS, lanes, halves.aliases)
-    short = len(records)
-    for view in long:
-        short -= 1
+    rest = iter(ring.next, None) if fast_path is None else fast_path.run(ring, OFFSET_NS)
+    fast = len(records)
+    for view in rest:
+        fast -= 1
         for event in halves.take(wire.parse(view, OFFSET_NS)):
-            flows.take(event)
+            flows.handle(event)
     for event in halves.release():
-        flows.take(event)
-    flows.recall()
+        flows.handle(event)
+    flows.finish()
     tracer.finish()
     sink.close()
-    return Outcome(file.getvalue(), totals.seen, totals.totals, short)
+    return Outcome(file.getvalue(), totals.seen, totals.totals, fast)
 
 
 acts = st.lists(
@@ -130,8 +128,8 @@ def test_same_as_the_long_way(
             records.append(addresses(connection))
         elif act == "exited":
             records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50))
-    long, short = run(records, None, make), run(records, {}, make)
-    assert short[:3] == long[:3]
+    long, fast = run(records, None, make), run(records, FastPath(), make)
+    assert fast[:3] == long[:3]
 
 
 half_acts = st.lists(
@@ -178,12 +176,12 @@ def test_same_as_the_long_way_with_halves(make: Make, acts: list[tuple[int, str,
         elif act == "left out":
             records.append(wire.LEFT_OUT.pack(LEFT_OUT, 0, *head))
             del open_now[half]
-    long, short = run(records, None, make), run(records, {}, make)
-    assert short[:3] == long[:3]
+    long, fast = run(records, None, make), run(records, FastPath(), make)
+    assert fast[:3] == long[:3]
 
 
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
-def test_halves_take_the_short_way_until_their_keys_change(make: Make) -> None:
+def test_halves_take_the_fast_path_until_their_keys_change(make: Make) -> None:
     records = []
     for read, write in ((11, 12), (13, 14)):
         records += [opened(read, True, 1, 1), opened(write, True, 1, 2)]
@@ -192,21 +190,21 @@ def test_halves_take_the_short_way_until_their_keys_change(make: Make) -> None:
             for half, direction, data in ((write, 1, REQUEST), (read, 0, RESPONSE)):
                 sizes = (number * len(data), len(data), len(data), len(data), 0)
                 records.append(wire.DATA.pack(DATA, direction, 0, 70, number, half, *sizes) + data)
-    assert run(records, {}, make).short == 198
+    assert run(records, FastPath(), make).fast == 198
 
 
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
-def test_all_that_follows_takes_the_short_way(make: Make) -> None:
+def test_all_that_follows_takes_the_fast_path(make: Make) -> None:
     """But for the first bytes of each direction, however the directions take turns."""
     records = [opened(1, True), addresses(1)]
     for number in range(100):
         for direction, data in ((1, REQUEST), (0, RESPONSE)):
             sizes = (number * len(data), len(data), len(data), len(data), 0)
             records.append(wire.DATA.pack(DATA, direction, 0, 70, number, 1, *sizes) + data)
-    assert run(records, {}, make).short == 198
+    assert run(records, FastPath(), make).fast == 198
 
 
-def test_threads_that_take_turns_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_take_turns_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """As do tasks that move from thread to thread: Python is asked for the first of each."""
     asked = []
     shape = PcapWriter.shape
@@ -220,91 +218,118 @@ def test_threads_that_take_turns_take_the_short_way(monkeypatch: pytest.MonkeyPa
         sizes = (number * len(REQUEST), len(REQUEST), len(REQUEST), len(REQUEST), 0)
         records.append(wire.DATA.pack(DATA, 1, 0, 70 + number % 4, number, 1, *sizes) + REQUEST)
     monkeypatch.setattr(PcapWriter, "shape", noted)
-    assert run(records, {}, SINKS["pcap"]).short == 99
+    assert run(records, FastPath(), SINKS["pcap"]).fast == 99
     assert [origin.process[1] for _, origin, *_ in asked if origin.process[1]] == [70, 71, 72, 73]
 
 
-def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
+def test_nothing_is_offered_where_plaintext_is_wanted_and_decoded() -> None:
     tracer = Tracer([PcapSink(io.BytesIO()), Sink()])
-    lanes: Lanes = {}
-    flows = Flows(["openssl"], tracer, lanes)
+    fast_path = FastPath()
+    flows = Flows(["openssl"], tracer, fast_path)
     for record in (
         opened(1, True),
         addresses(1),
         wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 5, 0) + b"hello",
     ):
-        flows.take(wire.parse(memoryview(record), OFFSET_NS))
-    assert not lanes
+        flows.handle(wire.parse(memoryview(record), OFFSET_NS))
+    assert not fast_path.connections
 
 
-class Taker:
-    """A lane that notes what becomes of it."""
+class ByPiece:
+    """A consumer that notes what becomes of it."""
 
-    def __init__(self) -> None:
+    by_record: Any = None
+
+    def __init__(self, did: list[str]) -> None:
         self.position = self.last_ns = 0
-        self.did: list[str] = []
+        self.did = did
 
-    def take(self, time_ns: int, tid: int, data: memoryview) -> None:
+    def feed(self, time_ns: int, tid: int, data: memoryview) -> None:
         self.position += len(data)
         self.did.append(bytes(data).decode())
 
-    def follow(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        self.did.append("followed")
 
-    def recall(self) -> None:
-        self.did.append("recalled")
+class ByRecord:
+    """See ``ByPiece``: consumes no record, so that pieces follow."""
+
+    def __init__(self, did: list[str]) -> None:
+        self.did = did
+
+    def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        self.did.append(f"record of {key}")
+
+    def forget(self) -> None:
+        self.did.append("forgotten")
 
     def flush(self) -> None:
         self.did.append("flushed")
 
 
+def offered(connection: int) -> tuple[FastPath, list[str]]:
+    fast_path, did = FastPath(), list[str]()
+    consumer = ByPiece(did)
+    consumer.by_record = ByRecord(did)
+    fast_path.offer(connection, Direction.WRITE, consumer)
+    return fast_path, did
+
+
 @pytest.mark.parametrize("flag", ["busy", "discarded"])
-def test_lanes_take_whole_records_and_let_go_of_them(flag: str) -> None:
+def test_whole_records_are_consumed_and_flushed(flag: str) -> None:
     """The last one has the bytes that would be the next."""
     a, b, c = (
         wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 1, 0) + bytes([word])
         for at, word in enumerate(b"abc")
     )
     other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
-    taker = Taker()
-    lanes: Lanes = {lane_key(1, 1): taker}
+    fast_path, did = offered(1)
     ring = laid_out([a, b, other, c], **{flag: 3})
-    assert list(wire.hand_over(ring, OFFSET_NS, lanes, {})) == [other]
-    assert taker.did == ["followed", "a", "followed", "b", "flushed"]
+    assert list(fast_path.run(ring, OFFSET_NS)) == [other]
+    key = direction_key(1, 1)
+    assert did == [f"record of {key}", "a", f"record of {key}", "b", "flushed"]
 
 
-def test_lanes_let_go_where_the_reading_is_broken_off() -> None:
-    taken = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
+def test_records_are_flushed_where_the_reading_is_broken_off() -> None:
+    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
     other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
-    taker = Taker()
-    reading = wire.hand_over(laid_out([taken, other]), OFFSET_NS, {lane_key(1, 1): taker}, {})
+    fast_path, did = offered(1)
+    reading = fast_path.run(laid_out([consumed, other]), OFFSET_NS)
     assert next(reading) == other
-    assert taker.did == ["followed", "a"]
+    assert did[1:] == ["a"]
     del reading
-    assert taker.did[2:] == ["flushed"]
+    assert did[2:] == ["flushed"]
 
 
-def test_lanes_that_are_taken_back_forget_their_key() -> None:
-    """Else bytes of another connection, or half, could go their way."""
-    taker = Taker()
-    lanes: Lanes = {}
-    flows = Flows(["openssl"], Tracer([Totals()]), lanes)
-    flows.take(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
-    lanes[lane_key(1, 1)] = taker
-    flows.take(events.Closed(5, 1, 0, 0))
-    assert taker.did == ["recalled"]
+def test_a_consumer_without_records_gets_pieces() -> None:
+    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
+    fast_path, did = FastPath(), list[str]()
+    fast_path.offer(1, Direction.WRITE, ByPiece(did))
+    assert not list(fast_path.run(laid_out([consumed]), OFFSET_NS))
+    assert did == ["a"]
+    taken = fast_path.take_back(1, Direction.WRITE)
+    assert taken is not None
+    assert taken.position == 1
+    assert fast_path.take_back(1, Direction.WRITE) is None
 
 
-def test_lanes_forget_the_key_of_a_half_that_is_no_more() -> None:
-    taker = Taker()
-    lanes: Lanes = {lane_key(-1, 1): taker}
-    halves = Halves(lanes)
+def test_a_key_is_forgotten_when_its_direction_is_taken_back() -> None:
+    """Else bytes of another connection, or half, could go its way."""
+    fast_path, did = offered(1)
+    flows = Flows(["openssl"], Tracer([Totals()]), fast_path)
+    flows.handle(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
+    flows.handle(events.Closed(5, 1, 0, 0))
+    assert did == ["forgotten"]
+    assert not fast_path.connections
+
+
+def test_the_key_of_a_half_is_forgotten_when_the_half_is_no_more() -> None:
+    fast_path, did = offered(-1)
+    halves = Halves(fast_path)
     data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 1, 0) + b"a"
     for record in (opened(9, True, half=2), data):
         list(halves.take(wire.parse(memoryview(record), OFFSET_NS)))
     list(halves.release())
-    assert halves.aliases == {lane_key(9, 1): lane_key(-1, 1)}
-    assert taker.did == []
+    assert fast_path.position(9, Direction.WRITE) == 0
+    assert did == []
     list(halves.take(events.Closed(5, 9, 0, 1)))
-    assert taker.did == ["recalled"]
-    assert not halves.aliases
+    assert did == ["forgotten"]
+    assert fast_path.position(9, Direction.WRITE) is None
