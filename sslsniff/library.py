@@ -9,6 +9,7 @@ from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Exchange
 from sslsniff.sinks.base import Sink
 from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.roles import Roles
 from sslsniff.tracing.tracer import Tracer
 
 
@@ -64,12 +65,14 @@ def _of_file(source: ReplaySource, tracer: Tracer, ended: _Ended) -> Iterator[Ex
 
 def _of_chunks(chunks: Iterable[Chunk], tracer: Tracer, ended: _Ended) -> Iterator[Exchange]:
     connections: dict[str, Connection] = {}
+    roles = Roles()
     last_ns = 0
     for chunk in chunks:
         connection, last_ns = chunk.connection, chunk.time_ns
         if connection.id not in connections:
             connections[connection.id] = connection
             tracer.opened(connection, last_ns)
+        roles.observe(chunk)
         tracer.chunk(chunk)
         yield from ended.taken()
     for connection in connections.values():

@@ -115,11 +115,11 @@ def _and_more(count: int, what: str, ending: str) -> str:
 class Connection:
     """One TLS connection; its fields fill as facts come in.
 
-    ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture
-    joined in the middle. ``role`` is the side that the traced process plays. ``tls`` is false
-    for plaintext TCP, which captures that others took may hold. Byte counts are of plaintext and
-    include missing bytes. ``evictions`` is how often what was held of it was dropped to free
-    memory.
+    ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture joined in the
+    middle. ``role`` is the side that the traced process plays; ``role_is_assumed`` tells that
+    nothing showed it. ``tls`` is false for plaintext TCP, which captures that others took may hold.
+    Byte counts are of plaintext and include missing bytes. ``evictions`` is how often what was held
+    of it was dropped to free memory.
     """
 
     id: str
@@ -139,6 +139,7 @@ class Connection:
     missing: dict[LossCause, int] = field(default_factory=dict)
     tls: bool = True
     evictions: int = 0
+    role_is_assumed: bool = False
 
     @property
     def scheme(self) -> str:
@@ -180,6 +181,14 @@ class Connection:
         if self.role is None or direction is Direction.WRITE:
             return self.role
         return self.role.other
+
+
+def assumed_role(first: Direction) -> Side:
+    """Return the side that a process plays where nothing shows it.
+
+    The side whose bytes passed first, in direction ``first``, counts as the client.
+    """
+    return Side.CLIENT if first is Direction.WRITE else Side.SERVER
 
 
 @dataclass(slots=True)

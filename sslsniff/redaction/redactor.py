@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Protocol
 
-from sslsniff.decoders.detect import Detector, guess_sender
+from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
 from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction
@@ -13,6 +13,7 @@ from sslsniff.redaction.pending_bytes import Tape
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.websocket_redactor import WebSocket
 from sslsniff.tracing.flows import Listener
+from sslsniff.tracing.roles import assume_role
 
 _UNDECIDED_BYTES = 64 << 10
 """What waits for a protocol to be recognised; the detector's search is bounded likewise."""
@@ -20,7 +21,6 @@ _COPIES = 4
 """Bytes that are held back are here, in the text at hand, in a decoder and in its search."""
 _PIECE_BYTES = 128
 """What a piece of it takes beside its bytes."""
-_CHUNKS_WITHOUT_ROLE = 16
 _MOST_TUNNELS = 8
 
 HELD_BYTES = 128 << 20
@@ -144,7 +144,7 @@ class _Redaction:
 
     def give_up(self) -> None:
         """Blank what is not decided, and continue as if the connection were joined here."""
-        self._settle()
+        self._take_waiting()
         walker = self._walker
         if isinstance(walker, WebSocket):
             for side in Side:
@@ -157,20 +157,16 @@ class _Redaction:
             tape.release()
 
     def chunk(self, chunk: Chunk) -> None:
-        """Feed plaintext. If the library did not report client or server, infer it from that."""
-        connection = self._connection
-        if connection.role is None:
+        """Redact plaintext, or note a loss; while the role is not known, keep it."""
+        if self._connection.role is None:
             self._waiting.append(chunk)
-            sender = guess_sender(chunk.data)
-            if sender is not None or len(self._waiting) >= _CHUNKS_WITHOUT_ROLE:
-                self._settle(sender or Side.CLIENT, chunk.direction)
-        else:
-            self._settle()
-            self._take(chunk)
+            return
+        self._take_waiting()
+        self._take(chunk)
 
     def end(self, direction: Direction) -> None:
         """Take the end of a direction: all that waits passes."""
-        self._settle()
+        self._take_waiting()
         if direction not in self._ended:
             self._ended.add(direction)
             side = self._connection.sender(direction)
@@ -179,9 +175,9 @@ class _Redaction:
             for tape in self._tapes.values():
                 tape.release()
 
-    def _settle(self, sender: Side = Side.CLIENT, direction: Direction = Direction.WRITE) -> None:
+    def _take_waiting(self) -> None:
         if self._waiting and self._connection.role is None:
-            self._connection.role = sender if direction is Direction.WRITE else sender.other
+            assume_role(self._connection, self._waiting[0].direction)
         waiting, self._waiting = self._waiting, []
         for chunk in waiting:
             self._take(chunk)

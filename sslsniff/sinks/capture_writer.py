@@ -13,10 +13,17 @@ from typing import BinaryIO
 from sslsniff.capture_files.pcap import PacketWriter, PcapWriter
 from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.capture_files.tcp_writer import SyntheticConnection
-from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.messages import Side
 from sslsniff.fast_path import Consumer
-from sslsniff.model import Address, Chunk, Connection, Direction, Process, Summary
+from sslsniff.model import (
+    Address,
+    Chunk,
+    Connection,
+    Direction,
+    Process,
+    Summary,
+    assumed_role,
+)
 from sslsniff.sinks.base import Sink
 
 HELD_BYTES = 256 << 10
@@ -25,7 +32,6 @@ HELD_BYTES = 256 << 10
 _HELD_CHUNKS = 1024
 _HELD_BYTES_IN_ALL = 64 << 20
 _HELD_S = 2.0  # who was quiet for so long without an address will hardly get one
-_ROLE_CHUNKS = 16
 _MOST_INTERFACES = 4096
 _PORT_STRIDE = 7919  # a prime: reaches every port
 
@@ -39,47 +45,33 @@ _LAYOUTS = {
 class _Waiting:
     """A connection of which no packet was written yet, and what came of it."""
 
-    __slots__ = ("bytes", "chunks", "connection", "first_sender", "since")
+    __slots__ = ("bytes", "chunks", "connection", "since")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.chunks: list[Chunk] = []
         self.bytes = 0
         self.since = 0.0
-        self.first_sender: tuple[Side, Direction] | None = None
 
     def add(self, chunk: Chunk) -> None:
         if not self.chunks:
             self.since = time.monotonic()
         self.chunks.append(chunk)
         self.bytes += len(chunk.data)
-        if self.first_sender is None and self.connection.role is None:
-            side = guess_sender(chunk.data)
-            if side is not None:
-                self.first_sender = side, chunk.direction
 
     def may_start(self) -> bool:
         connection = self.connection
-        role_known = (
-            connection.role is not None
-            or self.first_sender is not None
-            or len(self.chunks) >= _ROLE_CHUNKS
-        )
         addressed = connection.local is not None and connection.remote is not None
         return (
-            (role_known and addressed) or self.bytes > HELD_BYTES or len(self.chunks) > _HELD_CHUNKS
+            (connection.role is not None and addressed)
+            or self.bytes > HELD_BYTES
+            or len(self.chunks) > _HELD_CHUNKS
         )
 
     def plays(self) -> Side:
-        """Return the process's side: as known, by its bytes, or who speaks first is the client."""
-        if self.connection.role is not None:
-            return self.connection.role
-        side, direction = Side.CLIENT, Direction.WRITE
-        if self.first_sender is not None:
-            side, direction = self.first_sender
-        elif self.chunks:
-            direction = self.chunks[0].direction
-        return side if direction is Direction.WRITE else side.other
+        """Return the process's side: as known, or as assumed where it has to be written now."""
+        first = self.chunks[0].direction if self.chunks else Direction.WRITE
+        return self.connection.role or assumed_role(first)
 
 
 class _Pairs:

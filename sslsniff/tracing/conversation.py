@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.inner.inner_protocols import Carried
 from sslsniff.decoders.messages import (
@@ -40,6 +39,7 @@ from sslsniff.sinks.base import Sink
 from sslsniff.tracing.flow_control_stalls import Waits
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes
+from sslsniff.tracing.roles import assume_role
 
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
@@ -53,9 +53,6 @@ MOST_HEAD_BYTES = 16 << 20
 """Their heads and trailers, all together."""
 
 _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
-
-_CHUNKS_WITHOUT_ROLE = 16
-"""At most so many chunks wait for one that shows the role; then the writer counts as the client."""
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 """Why an exchange ended, or bytes were not decoded, where memory was needed for others."""
@@ -126,26 +123,25 @@ class Conversation:
         return [opened.exchange for opened in self._open.values()]
 
     def chunk(self, chunk: Chunk) -> None:
-        """Feed plaintext. If the library did not report client or server, infer it from that."""
-        if self.connection.role is not None:
-            self._decode(chunk)
+        """Decode plaintext, or a loss; while the role is not known, keep it."""
+        if self.connection.role is None:
+            self._waiting.append(chunk)
+            self._memory.grow(self, len(chunk.data), chunk.time_ns)
             return
-        self._waiting.append(chunk)
-        self._memory.grow(self, len(chunk.data), chunk.time_ns)
-        sender = guess_sender(chunk.data)
-        if sender is not None or len(self._waiting) >= _CHUNKS_WITHOUT_ROLE:
-            self._settle(sender or Side.CLIENT, chunk.direction)
+        if self._waiting:
+            self._decode_waiting()
+        self._decode(chunk)
 
     def end(self, direction: Direction, time_ns: int) -> None:
         """Note that nothing follows in one direction."""
-        self._settle()
+        self._decode_waiting()
         side = self.connection.sender(direction)
         if side is not None:
             self._end_side(side, time_ns)
 
     def close(self, time_ns: int) -> None:
         """Take the end of the connection: what is open ends."""
-        self._settle()
+        self._decode_waiting()
         for side in Side:
             self._end_side(side, time_ns)
         self._finish_all(time_ns, "connection closed")
@@ -153,25 +149,25 @@ class Conversation:
 
     def break_off(self, time_ns: int) -> None:
         """Handle the end of the capture: report what is open, though it may continue."""
-        self._settle()
+        self._decode_waiting()
         self._finish_all(time_ns, "capture ended")
 
     def evict(self, time_ns: int) -> None:
         """See ``memory_limit.Holder``: what follows is decoded as after a loss."""
-        self._settle()
+        self._decode_waiting()
         self._now_ns, self._tid = time_ns, 0
         self._dispatch(self._decoder.stop(EVICTED))
         self._finish_all(time_ns, EVICTED)
         self._decoder = self._decoder.successor()
         self.connection.evictions += 1
 
-    def _settle(self, sender: Side = Side.CLIENT, direction: Direction = Direction.WRITE) -> None:
-        """Decode what waits for a role; where nothing said it, the writer is the client."""
-        if self._waiting:
-            self.connection.role = sender if direction is Direction.WRITE else sender.other
-            waiting, self._waiting = self._waiting, []
-            for chunk in waiting:
-                self._decode(chunk)
+    def _decode_waiting(self) -> None:
+        """Decode what was kept until the role is known; if it still is not, it is assumed."""
+        if self._waiting and self.connection.role is None:
+            assume_role(self.connection, self._waiting[0].direction)
+        waiting, self._waiting = self._waiting, []
+        for chunk in waiting:
+            self._decode(chunk)
 
     def consumer(self, direction: Direction) -> Consumer | None:
         """Return what decodes the next bytes of a direction, None while the role is not known."""

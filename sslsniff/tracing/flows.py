@@ -11,10 +11,11 @@ from typing import Protocol
 from sslsniff import events
 from sslsniff.fast_path import Consumer, FastPath
 from sslsniff.model import Chunk, Connection, Direction, LossCause, Process
+from sslsniff.tracing.roles import Roles
 
 
 class Listener(Protocol):
-    """Takes what flows makes, in the order in which it happened."""
+    """Gets what flows makes, in the order in which it happened."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection was seen for the first time."""
@@ -51,6 +52,7 @@ class Flows:
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
         self._names: set[str] = set()
+        self._roles = Roles()
         self._fast_path = fast_path
         self._handlers = {
             events.Data: self._data,
@@ -129,7 +131,7 @@ class Flows:
         size = len(event.data)
         if size:
             connection.count(direction, size)
-            self._listener.chunk(
+            self._pass_on(
                 Chunk(connection, direction, event.time_ns, event.tid, event.position, event.data)
             )
         if size < event.span:
@@ -156,9 +158,11 @@ class Flows:
             return
         connection.missing[cause] = connection.missing.get(cause, 0) + missing
         connection.count(direction, missing)
-        self._listener.chunk(
-            Chunk(connection, direction, time_ns, tid, position, b"", missing, cause)
-        )
+        self._pass_on(Chunk(connection, direction, time_ns, tid, position, b"", missing, cause))
+
+    def _pass_on(self, chunk: Chunk) -> None:
+        self._roles.observe(chunk)
+        self._listener.chunk(chunk)
 
     def _addresses(self, event: events.Addresses) -> None:
         connection = self._connections.get(event.connection)
@@ -199,4 +203,5 @@ class Flows:
         connection = self._take_back(key)
         if connection is not None:
             del self._connections[key]
+            self._roles.forget(connection)
             self._listener.closed(connection, time_ns)

@@ -1,0 +1,42 @@
+"""Which side of a connection the traced process plays, where its TLS library did not tell.
+
+``flows`` asks here before anyone else sees a chunk, so that all who listen see the same role.
+"""
+
+from sslsniff.decoders.detect import guess_sender
+from sslsniff.model import Chunk, Connection, Direction, assumed_role
+
+MOST_CHUNKS = 16
+"""So many chunks of a connection may pass without one that shows the role; then it is assumed."""
+
+
+class Roles:
+    """Finds roles by the plaintext. Memory: some 200 bytes for each connection without one."""
+
+    def __init__(self) -> None:
+        self._unknown: dict[str, tuple[Direction, int]] = {}
+        """Direction of the first chunk, and how many there were, by the connection's id."""
+
+    def observe(self, chunk: Chunk) -> None:
+        """Set the role of a connection that has none, if ``chunk`` shows it or is the last try."""
+        connection = chunk.connection
+        if connection.role is not None:
+            return
+        first, seen = self._unknown.pop(connection.id, (chunk.direction, 0))
+        sender = guess_sender(chunk.data)
+        if sender is not None:
+            connection.role = sender if chunk.direction is Direction.WRITE else sender.other
+        elif seen + 1 >= MOST_CHUNKS:
+            assume_role(connection, first)
+        else:
+            self._unknown[connection.id] = first, seen + 1
+
+    def forget(self, connection: Connection) -> None:
+        """Note that a connection has ended."""
+        self._unknown.pop(connection.id, None)
+
+
+def assume_role(connection: Connection, first: Direction) -> None:
+    """Set the role of a connection of which nothing shows it: see ``model.assumed_role``."""
+    connection.role = assumed_role(first)
+    connection.role_is_assumed = True
