@@ -7,6 +7,9 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
+GRACE_S = 5
+"""Seconds of CPU between the first ``OverTimeError`` and the end of the process."""
+
 
 class OverTimeError(BaseException):
     """The limit of CPU time is reached."""
@@ -31,6 +34,15 @@ def allow_cpu(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     most_s = math.ceil(used.ru_utime + used.ru_stime + seconds)
     lower(resource.RLIMIT_CPU, most_s, resource.RLIM_INFINITY)
+
+
+def end_after(seconds: int) -> None:
+    """Let the kernel end this process ``GRACE_S`` after so many seconds of CPU in all.
+
+    From ``seconds`` on ``OverTimeError`` is raised, each second again (the kernel sends SIGXCPU
+    so, setrlimit(2)): Python drops one that comes in a finaliser or in a callback from C.
+    """
+    lower(resource.RLIMIT_CPU, seconds, seconds + GRACE_S)
 
 
 @contextlib.contextmanager

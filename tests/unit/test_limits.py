@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.kernel.resource_limits import OverTimeError, limited
+from sslsniff.kernel.resource_limits import OverTimeError, end_after, limited, raise_when_over_time
 
 KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
 MEMORY_BYTES = 1 << 30
@@ -28,6 +28,29 @@ def limit_time() -> None:
         _take_time()
     assert 0.9 < time.process_time() - began_s < 4
     assert [resource.getrlimit(kind) for kind in KINDS] == before
+
+
+def test_time_over_is_said_again_where_python_dropped_it() -> None:
+    script = f"from {__name__} import drop_the_first; drop_the_first()"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "OverTimeError" in run.stderr
+    assert run.stdout == "raised\n"
+
+
+class _Finalised:
+    def __del__(self) -> None:
+        _take_time()
+
+
+def drop_the_first() -> None:
+    raise_when_over_time()
+    end_after(1)
+    _Finalised()
+    with pytest.raises(OverTimeError):
+        _take_time()
+    print("raised")
 
 
 def _take_time() -> None:

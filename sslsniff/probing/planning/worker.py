@@ -66,8 +66,8 @@ def _confine(parent: int, cpu_s: int) -> None:
     }
     for kind, most in most_of.items():
         resource_limits.lower(kind, most, most)
-    if cpu_s:  # at the first SIGXCPU comes, at the second SIGKILL
-        resource_limits.lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
+    if cpu_s:
+        resource_limits.end_after(cpu_s)
     if cpu_s >= _NICE_FROM_S:
         os.nice(_NICE)
     seccomp.allow_only_computing()
