@@ -1,13 +1,14 @@
 """Parses records of the ring buffer into events. Nothing is interpreted here.
 
-The layouts are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
-them with the BTF of the built object. A recorded capture (``replay``) makes the
+Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
+them with the built object. A recorded capture (``replay``) makes the
 same events.
 """
 
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 
 from sslsniff.decoders.messages import Side
 from sslsniff.events import (
@@ -27,7 +28,22 @@ from sslsniff.fast_path import Aliases, Lane, Lanes
 from sslsniff.kernel.ring_records import DISCARDED, HEADER_BYTES, Records
 from sslsniff.model import Address, LossCause
 
-DATA_KIND = 2
+
+class EventKind(IntEnum):
+    """What a record is: ``enum event_kind``, where ``EVENT_DATA`` is ``DATA``."""
+
+    OPENED = 1
+    DATA = 2
+    ADDRESSES = 3
+    CLOSED = 4
+    EXITED = 5
+    ENDED = 6
+    PAIRED = 7
+    SOCKET_GONE = 8
+    LEFT_OUT = 9
+
+
+DATA_KIND = EventKind.DATA.value  # an int compares faster than a member, once for each record
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
@@ -201,15 +217,15 @@ def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
 
 
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
-    1: _parse_opened,
-    DATA_KIND: _parse_data,
-    3: _parse_addresses,
-    4: _parse_closed,
-    5: _parse_exited,
-    6: _parse_ended,
-    7: _parse_paired,
-    8: _parse_socket_gone,
-    9: _parse_left_out,
+    EventKind.OPENED.value: _parse_opened,
+    EventKind.DATA.value: _parse_data,
+    EventKind.ADDRESSES.value: _parse_addresses,
+    EventKind.CLOSED.value: _parse_closed,
+    EventKind.EXITED.value: _parse_exited,
+    EventKind.ENDED.value: _parse_ended,
+    EventKind.PAIRED.value: _parse_paired,
+    EventKind.SOCKET_GONE.value: _parse_socket_gone,
+    EventKind.LEFT_OUT.value: _parse_left_out,
 }
 
 
