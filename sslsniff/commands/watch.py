@@ -42,7 +42,7 @@ def watch(arguments: Sequence[str]) -> int:
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
     # While the programs are loaded, new files are planned, and the rest is imported.
     from sslsniff.live.early_files import EarlyFiles
-    from sslsniff.live.targets import Scope
+    from sslsniff.live.scope import Scope
 
     scope = Scope(
         pids=pids,

@@ -16,12 +16,13 @@ from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.ring_buffer import Ring
 from sslsniff.kernel.ring_records import Records
-from sslsniff.live import targets, wire
+from sslsniff.live import wire
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.scope import no_process
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
 
@@ -147,7 +148,7 @@ class LiveCapture:
         Their forks and ends are noticed already. So it looks until it finds no more.
         """
         watched = set(self._scope.pids)
-        while new := set(targets.members(self._scope)) - watched:
+        while new := set(self._scope.current_pids()) - watched:
             watched |= new
             for pid in new:
                 self._tables.watch(pid)
@@ -155,7 +156,7 @@ class LiveCapture:
             if procfs.exists(pid):
                 continue
             if pid in self._scope.pids:
-                raise targets.no_process(pid)
+                raise no_process(pid)
             self._tables.unwatch(pid)
 
     def _begin(self, loader: Loader) -> None:

@@ -13,7 +13,7 @@ from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
 from sslsniff.live import wire
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.targets import Scope
+from sslsniff.live.scope import Scope
 from sslsniff.live.wire import EventKind
 from tests.unit.ring import laid_out
 
