@@ -12,7 +12,7 @@ from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
-    from sslsniff.live.command import HeldCommand
+    from sslsniff.commands.held_command import HeldCommand
     from sslsniff.live.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
 
@@ -110,7 +110,7 @@ def _return_style(options: WatchOptions) -> "ReturnStyle":
 
 def _hold(command: tuple[str, ...]) -> "HeldCommand":
     """Start a command held: before any thread is started, as it forks."""
-    from sslsniff.live.command import HeldCommand
+    from sslsniff.commands.held_command import HeldCommand
 
     return HeldCommand(command)
 
