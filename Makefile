@@ -44,7 +44,7 @@ lint: .cache/developer
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.c
+	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]
 
 unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/go/tls
 	$(BIN)/pytest tests/unit tests/corpus tests/property
@@ -81,7 +81,7 @@ soak: .cache/bench-packages .cache/developer .cache/wheels rust
 format: .cache/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.c
+	$(BIN)/clang-format -i bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]
 
 clean:
 	rm -rf .venv .cache bpf/*.bpf.o $(CAPTURE_FILES)/libpacking.so build dist
@@ -143,7 +143,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
 	@touch $@
 
-bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) $(CAPTURE_FILES)/packing.c .cache/build-tools
+bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]) .cache/build-tools
 	$(BIN)/python bpf/build.py
 
 $(BIN)/sslsniff: bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so pyproject.toml

@@ -39,12 +39,14 @@ start = now(); load = loading.Loading("auto", ring).result; loader = load()
 step("load and verify the BPF object", start)
 start = now(); from sslsniff.live import capture, early_files; import sslsniff.commands.chosen_sinks
 step("import the rest (meanwhile)", start)
-from sslsniff.live import targets
-scope = targets.Scope(pids=(int(sys.argv[1]),))
-start = now(); files = list(targets.candidates(scope)); step("find mapped files (meanwhile)", start)
+from sslsniff.live import survey
+from sslsniff.live.scope import Scope
+scope = Scope(pids=(int(sys.argv[1]),))
+start = now(); files = list(survey.candidate_files(scope))
+step("find mapped files (meanwhile)", start)
 from sslsniff.probing.planning.planning import Planning
 with Planning() as planning:
-    start = now(); plans = targets.plan_all(files, planning)
+    start = now(); plans = survey.plan_all(files, planning)
     step("plan probes, remembered (meanwhile)", start)
 capture = capture.LiveCapture(
     early_files.EarlyFiles(scope), load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print

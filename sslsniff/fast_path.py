@@ -11,10 +11,11 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
+from sslsniff.events import EventKind
 from sslsniff.kernel.ring_records import DISCARDED, HEADER_BYTES, Records
 from sslsniff.model import Direction
 
-DATA_KIND = 2
+DATA_KIND = EventKind.DATA.value  # a number compares faster than a member of an enum
 HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
 """The length of a record of ``DATA_KIND`` in the ring, then ``struct event_data`` of
 ``bpf/event.h`` up to the number of bytes captured."""

@@ -1,5 +1,10 @@
-"""Struct layouts out of a BPF object's BTF (kernel's Documentation/bpf/btf.rst)."""
+"""Struct layouts and enums out of a BPF object.
 
+Layouts are in its BTF (kernel's Documentation/bpf/btf.rst). BTF has only the types of variables,
+so enums, whose numbers are stored as plain integers, are read from DWARF.
+"""
+
+import functools
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +62,23 @@ def structs(path: Path) -> dict[str, Struct]:
                 for member, index, bits in struct.iter_unpack("<3I", extra)
             }
             found[name] = Struct(size, members)
+    return found
+
+
+@functools.cache
+def enums(path: Path) -> dict[str, dict[str, int]]:
+    """Return the named enums that the code of the object at ``path`` uses: member -> number."""
+    found = {}
+    with path.open("rb") as file:
+        for unit in ELFFile(file).get_dwarf_info().iter_CUs():
+            for entry in unit.get_top_DIE().iter_children():
+                if entry.tag == "DW_TAG_enumeration_type" and "DW_AT_name" in entry.attributes:
+                    found[entry.attributes["DW_AT_name"].value.decode()] = {
+                        each.attributes["DW_AT_name"].value.decode(): each.attributes[
+                            "DW_AT_const_value"
+                        ].value
+                        for each in entry.iter_children()
+                    }
     return found
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sslsniff.live import targets
+from sslsniff.live import survey
 from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.probe_set import ReturnStyle
@@ -13,4 +13,4 @@ def plan_file(
 ) -> Attachment | Refusal:
     """Return what to attach to the file at ``path``, or why nothing."""
     with Planning(style) as planning:
-        return targets.plan_all([str(path)], planning)[str(path)]
+        return survey.plan_all([str(path)], planning)[str(path)]

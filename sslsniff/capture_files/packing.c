@@ -5,8 +5,7 @@
  * of a thread, and whatever is out of the ordinary is left to packing.py and those who use it.
  */
 #define _GNU_SOURCE /* fallocate */
-#include <linux/types.h>
-#include "event.h"
+#include "packing.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -14,66 +13,52 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
-#define BATCH_BYTES (1 << 20)	       /* as in packing.py */
-#define ROOM_BYTES (2 * BATCH_BYTES)   /* for a batch and one more packet */
 #define SPARE_BYTES 4096	       /* for zeros, and for an acknowledgement */
-#define MOST_PIECES 1024	       /* IOV_MAX */
 #define COPIED_BYTES 4096	       /* what is shorter costs less copied than handed over as a piece */
-#define MOST_DATA_BYTES 16384	       /* of a TLS record, and so of a packet */
 #define UNACKNOWLEDGED_BYTES (1 << 20) /* far below the window of 8 MiB */
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40
 #define ZEROS "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" /* a MAC and padding */
-#define KNOWN_ENDS 4096
-#define KEPT_SHAPES 8
-#define NOT_A_LENGTH (1U << 30) /* a record's first word that is busy or discarded (kernel/bpf/ringbuf.c) */
 
-/* What the packets of one thread have in common, in the file: `head`, with room for times, lengths and numbers, data, zeros,
- * padding if the format has a `tail`, and that. */
-struct shape {
-	const char *head, *tail;
-	__u32 head_bytes, tail_bytes;
-	__u32 time_at;	  /* where in the head two words of time are, then the packet's length, twice, and the packet */
-	__u32 zero_bytes; /* the MAC of the TLS record whose header is the head's end; 0: there is none */
-	__u32 tid;
+#define STRUCT(type) {#type, 0, sizeof(struct type)}
+#define FIELD(type, field) {#type "." #field, offsetof(struct type, field), sizeof(((struct type *)0)->field)}
+#define CONSTANT(name) {#name, name}
+
+const struct layout_row contract_layouts[] = {
+    STRUCT(shape),
+    FIELD(shape, head),
+    FIELD(shape, tail),
+    FIELD(shape, head_bytes),
+    FIELD(shape, tail_bytes),
+    FIELD(shape, time_at),
+    FIELD(shape, zero_bytes),
+    FIELD(shape, tid),
+    STRUCT(end),
+    FIELD(end, pair),
+    FIELD(end, key),
+    FIELD(end, position),
+    FIELD(end, last_ns),
+    FIELD(end, shapes),
+    FIELD(end, acknowledgement),
+    FIELD(end, looks),
+    FIELD(end, sequence),
+    FIELD(end, in_flight_bytes),
+    FIELD(end, record_bytes),
+    STRUCT(pair),
+    FIELD(pair, ends),
+    FIELD(pair, settled),
+    FIELD(pair, speaker),
+    FIELD(batch, bytes),
+    FIELD(record, length),
+    FIELD(record, event),
+    STRUCT(record),
+    {NULL, 0, 0},
 };
 
-/* One direction of a connection. */
-struct end {
-	struct pair *pair;
-	__u64 key; /* of its records; 0: not known */
-	__u64 position, last_ns;
-	const struct shape *shapes[KEPT_SHAPES];
-	const struct shape *acknowledgement; /* of what the peer sent */
-	__u32 looks;			     /* among so many of its next packets a message's beginning is looked for */
-	__u32 sequence;
-	__u32 in_flight_bytes; /* sent, and not acknowledged by the peer */
-	__u32 record_bytes;    /* what a TLS record adds to the data */
-};
-
-/* Both directions. */
-struct pair {
-	struct end ends[DIRECTIONS];
-	__u32 settled; /* what follows can be dissected */
-	__u32 speaker; /* whose bytes were looked at last */
-};
-
-/* Packets in the order of the file: `pieces` of `text`, and of other memory that stays until the batch is cleared. */
-struct batch {
-	__u64 bytes;
-	__u64 high_ns, low_ns; /* a time is so many of the one, and so many of the other behind them */
-	__u32 count, text_bytes;
-	struct end *known[KNOWN_ENDS]; /* by the last bits of their keys */
-	struct iovec pieces[MOST_PIECES];
-	char text[ROOM_BYTES];
-};
-
-struct record {
-	__u32 length, page; /* kernel/bpf/ringbuf.c */
-	struct event_data event;
-	char data[];
+const struct constant_row contract_constants[] = {
+    CONSTANT(BATCH_BYTES),     CONSTANT(KEPT_SHAPES), CONSTANT(DIRECTIONS),
+    CONSTANT(MOST_DATA_BYTES), CONSTANT(DISCARDED),   {NULL, 0},
 };
 
 struct batch *batch_new(__u64 high_ns, __u64 low_ns)
@@ -226,7 +211,7 @@ static const struct event_data *data_of(const struct record *record)
 {
 	__u32 length = __atomic_load_n(&record->length, __ATOMIC_ACQUIRE); /* the kernel writes it at last */
 	const struct event_data *event = &record->event;
-	if (length >= NOT_A_LENGTH || event->header.kind != EVENT_DATA || event->header.cut != CUT_NONE)
+	if (length >= DISCARDED || event->header.kind != EVENT_DATA || event->header.cut != CUT_NONE)
 		return NULL;
 	if (!event->captured || event->captured != event->span || event->captured > length - sizeof(*event))
 		return NULL;

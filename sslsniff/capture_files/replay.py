@@ -91,7 +91,7 @@ class ReplaySource:
             yield event
 
     def counted_losses(self) -> list[Loss]:
-        """See ``events.Source``: a capture file has all losses in their places."""
+        """See ``source.Source``: a capture file has all losses in their places."""
         return []
 
     def left_out(self) -> int | None:
@@ -99,7 +99,7 @@ class ReplaySource:
         return None
 
     def not_probed(self) -> list[NotProbed] | None:
-        """See ``events.Source``: a capture file does not say."""
+        """See ``source.Source``: a capture file does not say."""
         return None
 
     def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from sslsniff.commands.table import print_table
 from sslsniff.escaping import escape
-from sslsniff.live.targets import Usage, survey
+from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment
 from sslsniff.sinks.text.pieces import counted
@@ -18,7 +18,7 @@ def print_inventory(pids: Collection[int] = ()) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    usages = list(survey(pids))
+    usages = list(find_usages(pids))
     table = Table(box=None, pad_edge=False)
     for heading in ("pid", "process", "library", "probes", "cost of a hit", "file"):
         table.add_column(heading, overflow="fold")

@@ -8,10 +8,10 @@ from sslsniff.commands.ending import Asked, OverdueError
 from sslsniff.commands.notes import note
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.errors import NO_TIME
-from sslsniff.events import Source
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import Sink
 from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.source import Source
 from sslsniff.tracing.tracer import Tracer
 
 if TYPE_CHECKING:

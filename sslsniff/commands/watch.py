@@ -12,7 +12,7 @@ from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
-    from sslsniff.live.command import HeldCommand
+    from sslsniff.commands.held_command import HeldCommand
     from sslsniff.live.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
 
@@ -42,7 +42,7 @@ def watch(arguments: Sequence[str]) -> int:
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
     # While the programs are loaded, new files are planned, and the rest is imported.
     from sslsniff.live.early_files import EarlyFiles
-    from sslsniff.live.targets import Scope
+    from sslsniff.live.scope import Scope
 
     scope = Scope(
         pids=pids,
@@ -110,7 +110,7 @@ def _return_style(options: WatchOptions) -> "ReturnStyle":
 
 def _hold(command: tuple[str, ...]) -> "HeldCommand":
     """Start a command held: before any thread is started, as it forks."""
-    from sslsniff.live.command import HeldCommand
+    from sslsniff.commands.held_command import HeldCommand
 
     return HeldCommand(command)
 

@@ -1,1 +1,1 @@
-"""How does a capture run? Targets found, probes placed, records read, threads held."""
+"""How does a capture run? Files found, probes placed, records read, threads held."""

@@ -16,12 +16,13 @@ from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.ring_buffer import Ring
 from sslsniff.kernel.ring_records import Records
-from sslsniff.live import targets, wire
+from sslsniff.live import wire
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.scope import no_process
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
 
@@ -40,7 +41,7 @@ _WAIT_S = 0.1
 
 
 class LiveCapture:
-    """A ``Source`` of the probes' events, from ``with`` to its end.
+    """A ``source.Source`` of the probes' events, from ``with`` to its end.
 
     It begins with ``files``. ``load`` is called when these are found, and returns the loaded
     programs. ``note`` takes lines that the user should see though nothing failed. ``spill_bytes``
@@ -147,7 +148,7 @@ class LiveCapture:
         Their forks and ends are noticed already. So it looks until it finds no more.
         """
         watched = set(self._scope.pids)
-        while new := set(targets.members(self._scope)) - watched:
+        while new := set(self._scope.current_pids()) - watched:
             watched |= new
             for pid in new:
                 self._tables.watch(pid)
@@ -155,7 +156,7 @@ class LiveCapture:
             if procfs.exists(pid):
                 continue
             if pid in self._scope.pids:
-                raise targets.no_process(pid)
+                raise no_process(pid)
             self._tables.unwatch(pid)
 
     def _begin(self, loader: Loader) -> None:
@@ -196,16 +197,16 @@ class LiveCapture:
         self._closing.close()
 
     def now_ns(self) -> int:
-        """See ``Source``."""
+        """See ``source.Source``."""
         return time.monotonic_ns() + self._clock_offset_ns
 
     @property
     def ended(self) -> bool:
-        """See ``Source``: all processes that were to be watched are gone."""
+        """See ``source.Source``: all processes that were to be watched are gone."""
         return self._may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
 
     def poll(self, timeout_s: float) -> Iterator[events.Event]:
-        """See ``Source``."""
+        """See ``source.Source``."""
         self._records.start()  # not before: what need not be privileged is so no more
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
@@ -226,7 +227,7 @@ class LiveCapture:
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
     ) -> Iterator[events.Event]:
-        """See ``Source``: detaches first, then yields the final offsets of each open connection."""
+        """See ``source.Source``: detaches first; the last events are each connection's offsets."""
         self._late_files.finish()
         self._tables.stop()
         self._probes.detach()
@@ -245,15 +246,15 @@ class LiveCapture:
         self._tell_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
-        """See ``Source``: of connections that came and went while the ring was full, too."""
+        """See ``source.Source``: of connections that came and went while the ring was full, too."""
         return self._tables.losses()
 
     def left_out(self) -> int | None:
-        """See ``Source``."""
+        """See ``source.Source``."""
         return None if self._sample == 1 else self._tables.left_out()
 
     def not_probed(self) -> list[NotProbed] | None:
-        """See ``Source``."""
+        """See ``source.Source``."""
         return self._late_files.unprobed.sums()
 
     def _tell_shortcomings(self) -> None:

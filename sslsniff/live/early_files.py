@@ -5,8 +5,9 @@ import resource
 
 from sslsniff.errors import SslsniffError
 from sslsniff.kernel.mapping_events import Mappings
-from sslsniff.live import targets
 from sslsniff.live.planner import Planner
+from sslsniff.live.scope import Scope
+from sslsniff.live.survey import Unreachable, candidate_files
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.planning.process import PlanningProcess
 from sslsniff.probing.probe_set import ReturnStyle
@@ -28,12 +29,12 @@ class EarlyFiles:
 
     def __init__(
         self,
-        scope: targets.Scope,
+        scope: Scope,
         style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
         process: PlanningProcess | None = None,
     ) -> None:
         self.scope = scope
-        self.unreachable: list[targets.Unreachable] = []
+        self.unreachable: list[Unreachable] = []
         self._style = style
         self._process = process
         self._error: SslsniffError | None = None
@@ -52,7 +53,7 @@ class EarlyFiles:
             # First, so that a file that is mapped during the search is not missed.
             self.mappings = Mappings()
             self._closing.callback(self.mappings.close)
-            for path in targets.candidates(self.scope, self.unreachable):
+            for path in candidate_files(self.scope, self.unreachable):
                 while self.planning.is_full:
                     self.planning.wait(_WAIT_S)
                     self.planning.collect()

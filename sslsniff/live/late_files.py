@@ -16,11 +16,11 @@ from sslsniff.kernel.file_identity import Identity
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.mapping_events import Mapped
 from sslsniff.kernel.procfs import MappedFile
-from sslsniff.live import targets
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.planner import Planned
 from sslsniff.live.probes import Probes
+from sslsniff.live.survey import Unreachable
 from sslsniff.live.unprobed_libraries import UnprobedLibraries
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class LateFiles:
             self._note(line)
         self._planner.untold.clear()
 
-    def tell_unreachable(self, file: targets.Unreachable) -> None:
+    def tell_unreachable(self, file: Unreachable) -> None:
         """Say of a file that it cannot be opened, once."""
         if file.path not in self._unreachable:
             self._unreachable.add(file.path)
@@ -211,7 +211,7 @@ class LateFiles:
             if file[:3] in self._held_for and file.inode != hold.inode:
                 continue
             self._held_for.add(file[:3])
-            if self._is_wanted(file.path):
+            if self._scope.includes_file(file.path):
                 self._look(hold.pid, file, procfs.file_path(hold.tid, file), hold)
         self._count_down(hold)
 
@@ -231,7 +231,7 @@ class LateFiles:
         """Let a file be planned and probed that can be opened by ``path``."""
         if path is None:
             if procfs.exists(pid):
-                self.tell_unreachable(targets.Unreachable(pid, file.path))
+                self.tell_unreachable(Unreachable(pid, file.path))
             return
         if not self._planner.has_seen(file.device, file.inode, path):
             self._planner.add(path)
@@ -296,9 +296,4 @@ class LateFiles:
             return False
         if not self._scope.libraries and self._scope.pids:
             return self._tables.is_watched(mapped.pid)
-        return self._is_wanted(mapped.file.path)
-
-    def _is_wanted(self, path: str) -> bool:
-        """Say whether the file is one of the libraries to watch."""
-        libraries = self._scope.libraries
-        return not libraries or targets.is_named(path, libraries)
+        return self._scope.includes_file(mapped.file.path)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.live.targets import Scope
+from sslsniff.live.scope import Scope
 from sslsniff.model import Loss, LossCause
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 from sslsniff.probing.probe_set import Part

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sslsniff.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity, identify
-from sslsniff.live import targets
+from sslsniff.live.scope import Scope
 from sslsniff.model import NotProbed, Process
 from sslsniff.probing.probe_set import Unprobed
 
@@ -29,7 +29,7 @@ class UnprobedLibraries:
     What is kept is bounded: some kilobytes for each of 512 libraries, and little for each file.
     """
 
-    def __init__(self, scope: targets.Scope, name: Callable[[int], str | None]) -> None:
+    def __init__(self, scope: Scope, name: Callable[[int], str | None]) -> None:
         self._scope = scope
         self._name = name
         self._is_whole_host = not (scope.pids or scope.uids or scope.comms or scope.libraries)
@@ -69,7 +69,7 @@ class UnprobedLibraries:
         scopes = [replace(self._scope, pids=(pid,)) for pid in self._scope.pids] or [self._scope]
         for each in scopes:
             with contextlib.suppress(TargetError):  # it has ended meanwhile
-                yield from targets.processes(each)
+                yield from each.processes()
 
     def mapped(self, pid: int, path: str) -> None:
         """Count process ``pid``, which maps the file that this process finds at ``path``.
@@ -89,7 +89,7 @@ class UnprobedLibraries:
             name = self._name(pid)
             if name is None and (self._scope.uids or self._scope.comms):
                 return  # nobody knows whether it was one of those
-        elif targets.is_member(self._scope, process):
+        elif self._scope.includes(process):
             name = process.comm
         else:
             return

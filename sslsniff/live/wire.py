@@ -1,7 +1,7 @@
 """Parses records of the ring buffer into events. Nothing is interpreted here.
 
-The layouts are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
-them with the BTF of the built object. A recorded capture (``replay``) makes the
+Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
+them with the built object. A recorded capture (``replay``) makes the
 same events.
 """
 
@@ -16,6 +16,7 @@ from sslsniff.events import (
     Closed,
     Data,
     Ended,
+    EventKind,
     Exited,
     LeftOut,
     Opened,
@@ -23,7 +24,6 @@ from sslsniff.events import (
     Record,
     SocketGone,
 )
-from sslsniff.fast_path import DATA_KIND
 from sslsniff.model import Address, LossCause
 
 HEADER = struct.Struct("<HBBIQQ")
@@ -161,15 +161,15 @@ def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
 
 
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
-    1: _parse_opened,
-    DATA_KIND: _parse_data,
-    3: _parse_addresses,
-    4: _parse_closed,
-    5: _parse_exited,
-    6: _parse_ended,
-    7: _parse_paired,
-    8: _parse_socket_gone,
-    9: _parse_left_out,
+    EventKind.OPENED.value: _parse_opened,
+    EventKind.DATA.value: _parse_data,
+    EventKind.ADDRESSES.value: _parse_addresses,
+    EventKind.CLOSED.value: _parse_closed,
+    EventKind.EXITED.value: _parse_exited,
+    EventKind.ENDED.value: _parse_ended,
+    EventKind.PAIRED.value: _parse_paired,
+    EventKind.SOCKET_GONE.value: _parse_socket_gone,
+    EventKind.LEFT_OUT.value: _parse_left_out,
 }
 
 

@@ -17,11 +17,11 @@ from sslsniff.errors import KernelError
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.live import targets
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Planned, Probes
+from sslsniff.live.scope import Scope
 from sslsniff.probing.attachments import Attachment
 from tests.live.checks import started
 from tests.live.memory import breakpoints
@@ -53,7 +53,7 @@ def capturing(
     note: Callable[[str], None] = pytest.fail,
     load: Callable[[], Loader] = lambda: LibbpfLoader(RING_BYTES),
 ) -> LiveCapture:
-    scope = targets.Scope(libraries=tuple(map(str, libraries)))
+    scope = Scope(libraries=tuple(map(str, libraries)))
     files = EarlyFiles(scope)
     return LiveCapture(files, load, ring_bytes=RING_BYTES, call_limit_bytes=1, note=note)
 

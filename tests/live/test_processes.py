@@ -14,9 +14,9 @@ import pytest
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
-from sslsniff.live import targets
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.scope import Scope
 from tests.live import checks
 from tests.live.checks import (
     Sniff,
@@ -378,7 +378,7 @@ def test_more_children_than_are_known(own_library: Path) -> None:
         loader = LibbpfLoader(RING_BYTES)
         notes: list[str] = []
         capture = LiveCapture(
-            EarlyFiles(targets.Scope(pids=(shell.pid,), libraries=(str(own_library),))),
+            EarlyFiles(Scope(pids=(shell.pid,), libraries=(str(own_library),))),
             lambda: loader,
             ring_bytes=RING_BYTES,
             call_limit_bytes=1,

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.events import EventKind
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
 from sslsniff.live import wire
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.targets import Scope
+from sslsniff.live.scope import Scope
 from tests.unit.ring import laid_out
 
 RING_BYTES = 1 << 16
@@ -36,7 +37,8 @@ def unloaded() -> None:
 
 def records_of(count: int) -> list[bytes]:
     return [
-        wire.DATA.pack(2, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 1000, 0) + bytes(1000)
+        wire.DATA.pack(EventKind.DATA, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 1000, 0)
+        + bytes(1000)
         for number in range(count)
     ]
 

@@ -17,6 +17,7 @@ from sslsniff.capture_files.packing import (
     reserve,
 )
 from sslsniff.errors import OutputError
+from sslsniff.events import EventKind
 from sslsniff.fast_path import direction_key
 from sslsniff.live import wire
 from tests.unit.packed import BEHIND, START, expected
@@ -41,7 +42,7 @@ def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes
 
 def record(position: int, data: bytes, tid: int = TID, cut: int = 0, connection: int = 1) -> bytes:
     sizes = (position, len(data) + cut, len(data), len(data), 0)
-    return wire.DATA.pack(2, 1, cut, tid, 5, connection, *sizes) + data
+    return wire.DATA.pack(EventKind.DATA, 1, cut, tid, 5, connection, *sizes) + data
 
 
 class Writing:
@@ -89,7 +90,7 @@ def test_records_of_a_known_end_become_packets() -> None:
         record(1, b"b", cut=1),
         record(1, b"b", connection=2),
         record(1, b"b", connection=1 + 4096),
-        wire.LEFT_OUT.pack(9, 0, 0, 70, 1, 1),
+        wire.LEFT_OUT.pack(EventKind.LEFT_OUT, 0, 0, 70, 1, 1),
     ],
     ids=["gap", "long", "empty", "thread", "cut", "unknown", "same bits", "kind"],
 )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.live import targets
+from sslsniff.live import survey
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment, Refusal
@@ -246,7 +246,7 @@ def test_a_warm_look_is_fast() -> None:
     with Planning() as planning:  # whose fork takes longer in a process as large as this one
         for _ in range(5):
             start = time.process_time()  # others may have the CPU, too
-            targets.plan_all([path], planning)
+            survey.plan_all([path], planning)
             taken.append(time.process_time() - start)
     assert min(taken) < 0.02
 

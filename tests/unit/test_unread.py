@@ -3,6 +3,7 @@
 import pytest
 
 from sslsniff import events
+from sslsniff.events import EventKind
 from sslsniff.live import wire
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Direction, LossCause
@@ -13,12 +14,24 @@ SIZE = 10
 
 
 def data(connection: int, direction: int, position: int) -> bytes:
-    numbers = (2, direction, 0, 70, position, connection, position, SIZE, SIZE, SIZE, 0)
+    numbers = (
+        EventKind.DATA,
+        direction,
+        0,
+        70,
+        position,
+        connection,
+        position,
+        SIZE,
+        SIZE,
+        SIZE,
+        0,
+    )
     return wire.DATA.pack(*numbers) + bytes(SIZE)
 
 
 def closed(connection: int, *positions: int) -> bytes:
-    return wire.CLOSED.pack(4, 0, 0, 0, 9, connection, *positions)
+    return wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 0, 9, connection, *positions)
 
 
 def test_runs_of_plaintext_become_their_lengths() -> None:

@@ -2,15 +2,18 @@
 
 import re
 import struct
+from collections.abc import Iterable
+from enum import Enum
 
 import pytest
 
 from sslsniff import events
 from sslsniff.decoders.messages import Side
+from sslsniff.events import DIRECTIONS, EventKind
 from sslsniff.kernel.loaders.libbpf import OBJECT
 from sslsniff.live import maps, wire
 from sslsniff.model import Address, Direction, LossCause
-from tests.btf import structs
+from tests.btf import enums, structs
 
 STRUCTS = structs(OBJECT)
 
@@ -79,13 +82,6 @@ def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> No
     assert layout.size == STRUCTS[name].size
 
 
-def numbers(header: str, kind: str) -> list[str]:
-    """Return the members of an enum of a BPF header, in order."""
-    text = OBJECT.with_name(header).read_text("utf-8")
-    [body] = re.findall(rf"enum {kind} \{{(.*?)\}}", text, re.DOTALL)
-    return re.findall(r"^\t(\w+)", body, re.MULTILINE)
-
-
 def defined(header: str, name: str) -> int:
     """Return the number that a BPF header defines ``name`` to be."""
     text = OBJECT.with_name(header).read_text("utf-8")
@@ -93,27 +89,48 @@ def defined(header: str, name: str) -> int:
     return int(value)
 
 
-def test_numbers_are_those_of_the_source() -> None:
-    counters = numbers("maps.bpf.h", "counter")
+def numbered(prefix: str, members: Iterable[Enum | None]) -> dict[str, int]:
+    """Return what a C enum is whose numbers are indexes of ``members``; None is ``NONE``."""
+    return {
+        f"{prefix}_{each.name if each else 'NONE'}": number for number, each in enumerate(members)
+    }
+
+
+def test_enums_are_those_of_the_object() -> None:
+    found = enums(OBJECT)
+    assert found["event_kind"] == {f"EVENT_{each.name}": each for each in EventKind}
+    assert found["direction"] == {
+        **numbered("DIRECTION", DIRECTIONS),
+        "DIRECTIONS": len(DIRECTIONS),
+    }
+    assert found["cut"] == numbered("CUT", wire._CUTS)
+    assert found["half"] == numbered("HALF", wire._HALVES)
+    roles = numbered("ROLE", wire._ROLES)
+    assert found["role"] == {"ROLE_UNKNOWN": roles.pop("ROLE_NONE"), **roles}
+    for kind, parser in wire._PARSERS.items():
+        assert parser.__name__ == f"_parse_{EventKind(kind).name.lower()}"
+    assert set(wire._PARSERS) == {*EventKind}
+
+
+def test_counters_are_those_of_the_object() -> None:
+    counters = dict(enums(OBJECT)["counter"])
     for index, cause in enumerate(maps._COUNTED):
-        both = [f"COUNTER_{cause.name}_EVENTS", f"COUNTER_{cause.name}_BYTES"]
-        assert counters[2 * index : 2 * index + 2] == both
+        assert counters.pop(f"COUNTER_{cause.name}_EVENTS") == 2 * index
+        assert counters.pop(f"COUNTER_{cause.name}_BYTES") == 2 * index + 1
+    assert counters.pop("COUNTERS") == maps._UNMATCHED_CALLS + 1
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
     for name in (*names, "LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS"):
-        assert counters[getattr(maps, f"_{name}")] == f"COUNTER_{name}"
-    assert counters.index("COUNTERS") == maps._UNMATCHED_CALLS + 1
-    kinds = numbers("event.h", "event_kind")
-    for number, parser in wire._PARSERS.items():
-        assert parser.__name__.removeprefix("_parse_") == kinds[number - 1].lower()[6:]
-    assert len(kinds) == len(wire._PARSERS)
-    cuts = [each and f"CUT_{each.name}" for each in wire._CUTS]
-    assert [None, *numbers("event.h", "cut")[1:]] == cuts
+        assert counters.pop(f"COUNTER_{name}") == getattr(maps, f"_{name}")
+    assert counters == {}
+
+
+def test_limits_are_those_of_the_source() -> None:
     assert defined("maps.bpf.h", "MOST_LAYOUTS") == maps.MOST_LAYOUTS
     assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == maps._MISFITS_ALLOWED
 
 
 def test_data_is_parsed() -> None:
-    record = wire.DATA.pack(2, 1, 1, 77, 1000, 42, 5, 9, 4, 100, 5) + b"abcd" + b"junk"
+    record = wire.DATA.pack(EventKind.DATA, 1, 1, 77, 1000, 42, 5, 9, 4, 100, 5) + b"abcd" + b"junk"
     assert wire.parse(memoryview(record), 10**18) == events.Data(
         10**18 + 1000, 77, 42, Direction.WRITE, 5, 9, b"abcd", LossCause.CALL_LIMIT
     )
@@ -122,7 +139,7 @@ def test_data_is_parsed() -> None:
 @pytest.mark.parametrize(("half", "shown"), [(0, None), (1, Direction.READ), (2, Direction.WRITE)])
 def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
     record = wire.OPENED.pack(
-        *(1, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2, half),
+        *(EventKind.OPENED, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2, half),
         *(b"curl", b"h2 and what stood behind it", b"example.org", b"TLS_AES_128_GCM_SHA256"),
     )
     assert wire.parse(memoryview(record), 0) == events.Opened(
@@ -153,22 +170,24 @@ def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
     ],
 )
 def test_addresses_are_parsed(family: int, raw: bytes, shown: str) -> None:
-    record = wire.ADDRESSES.pack(3, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw, 0xBEEF)
+    record = wire.ADDRESSES.pack(
+        EventKind.ADDRESSES, 0, 0, 77, 1000, 42, family, 4000, 443, raw, raw, 0xBEEF
+    )
     assert wire.parse(memoryview(record), 0) == events.Addresses(
         1000, 42, Address(shown, 4000), Address(shown, 443), 0xBEEF
     )
 
 
 def test_ends_and_pairs_are_parsed() -> None:
-    ended = wire.ENDED.pack(6, 1, 0, 77, 1000, 42, 5)
+    ended = wire.ENDED.pack(EventKind.ENDED, 1, 0, 77, 1000, 42, 5)
     assert wire.parse(memoryview(ended), 0) == events.Ended(1000, 42, Direction.WRITE, 5)
-    closed = wire.CLOSED.pack(4, 0, 0, 77, 1000, 42, 5, 6)
+    closed = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 77, 1000, 42, 5, 6)
     assert wire.parse(memoryview(closed), 0) == events.Closed(1000, 42, 5, 6)
-    paired = wire.PAIRED.pack(7, 0, 0, 77, 1000, 42, 43)
+    paired = wire.PAIRED.pack(EventKind.PAIRED, 0, 0, 77, 1000, 42, 43)
     assert wire.parse(memoryview(paired), 0) == events.Paired(1000, 42, 43)
-    gone = wire.SOCKET_GONE.pack(8, 0, 0, 0, 1000, 0, 0xBEEF)
+    gone = wire.SOCKET_GONE.pack(EventKind.SOCKET_GONE, 0, 0, 0, 1000, 0, 0xBEEF)
     assert wire.parse(memoryview(gone), 0) == events.SocketGone(1000, 0xBEEF)
-    left_out = wire.LEFT_OUT.pack(9, 0, 0, 77, 1000, 42)
+    left_out = wire.LEFT_OUT.pack(EventKind.LEFT_OUT, 0, 0, 77, 1000, 42)
     assert wire.parse(memoryview(left_out), 0) == events.LeftOut(1000, 42)
-    exited = wire.EXITED.pack(5, 0, 0, 0, 1000, 0, 70)
+    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 1000, 0, 70)
     assert wire.parse(memoryview(exited), 0) == events.Exited(1000, 70)

@@ -4,9 +4,9 @@ import pytest
 
 from sslsniff import events
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
-from sslsniff.live import targets
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
+from sslsniff.live.scope import Scope
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
@@ -41,7 +41,7 @@ def test_what_does_not_hold_is_dropped(
     monkeypatch.setattr(plan_cache, "load", lambda *_: plan._replace(parts=parts))
     notes: list[str] = []
     capture = LiveCapture(
-        EarlyFiles(targets.Scope(libraries=(str(PROGRAM),))),
+        EarlyFiles(Scope(libraries=(str(PROGRAM),))),
         lambda: LibbpfLoader(RING_BYTES),
         ring_bytes=RING_BYTES,
         call_limit_bytes=1 << 20,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sslsniff.live import targets
+from sslsniff.live import survey
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.planning.planning import Planning
@@ -106,7 +106,7 @@ def test_a_second_look_is_no_search(
     with Planning() as planning:  # whose fork takes longer in a process as large as this one
         for _ in range(4):
             start = time.process_time()
-            plans = targets.plan_all([str(path)], planning)
+            plans = survey.plan_all([str(path)], planning)
             taken.append(time.process_time() - start)
             assert isinstance(plans[str(path)], Attachment)
     first, then = taken[0], min(taken[1:])

@@ -12,8 +12,8 @@ import pytest
 
 from sslsniff.errors import TargetError
 from sslsniff.kernel import procfs
-from sslsniff.live import targets
-from sslsniff.live.targets import Scope
+from sslsniff.live import survey
+from sslsniff.live.scope import Scope
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment, Refusal
 from tests.planned import plan_file
@@ -54,34 +54,34 @@ def test_processes_with_a_library_are_found(tmp_path: Path) -> None:
     shutil.copy("/usr/lib/x86_64-linux-gnu/libssl.so.3", copy)
     installed = {path for _, path in procfs.libraries()}
     with tls_process(copy) as pid, tls_process() as other:
-        assert str(copy) in targets.candidates(Scope(pids=(pid,)))
-        assert str(copy) not in targets.candidates(Scope(pids=(other,)))
-        assert str(copy) in targets.candidates(Scope())
-        assert str(copy) in targets.candidates(Scope(libraries=("libssl.so",)))
+        assert str(copy) in survey.candidate_files(Scope(pids=(pid,)))
+        assert str(copy) not in survey.candidate_files(Scope(pids=(other,)))
+        assert str(copy) in survey.candidate_files(Scope())
+        assert str(copy) in survey.candidate_files(Scope(libraries=("libssl.so",)))
         comm = procfs.process(pid)
         assert comm
-        assert str(copy) in targets.candidates(Scope(comms=(comm.comm,)))
-        assert str(copy) in targets.candidates(Scope(uids=(os.geteuid(),)))
+        assert str(copy) in survey.candidate_files(Scope(comms=(comm.comm,)))
+        assert str(copy) in survey.candidate_files(Scope(uids=(os.geteuid(),)))
         for nobody in (Scope(comms=("nobody",)), Scope(uids=(4_000_000,))):
-            assert set(targets.candidates(nobody)) <= installed
-        [usage] = [each for each in targets.survey() if each.process.pid == pid]
+            assert set(survey.candidate_files(nobody)) <= installed
+        [usage] = [each for each in survey.find_usages() if each.process.pid == pid]
         assert isinstance(usage.files[str(copy)], Attachment)
-        [alone] = targets.survey([other])
+        [alone] = survey.find_usages([other])
         assert alone.files == {}
-        [asked] = targets.survey([pid])
+        [asked] = survey.find_usages([pid])
         assert asked.files == usage.files
 
 
 def test_what_does_not_exist_is_said() -> None:
     gone = 4_194_304  # above any pid_max
     with pytest.raises(TargetError, match=f"there is no process {gone}: see ps"):
-        list(targets.candidates(Scope(pids=(gone,))))
+        list(survey.candidate_files(Scope(pids=(gone,))))
     with pytest.raises(TargetError, match="no library nonsense is installed or in use: give its"):
-        list(targets.candidates(Scope(libraries=("nonsense",))))
+        list(survey.candidate_files(Scope(libraries=("nonsense",))))
     with pytest.raises(TargetError, match="there is no file /nonsense: give the path"):
-        list(targets.candidates(Scope(libraries=("/nonsense",))))
+        list(survey.candidate_files(Scope(libraries=("/nonsense",))))
     with pytest.raises(TargetError, match="there is no program nonsense: check its name"):
-        list(targets.candidates(Scope(programs=("nonsense",))))
+        list(survey.candidate_files(Scope(programs=("nonsense",))))
 
 
 def test_a_command_is_looked_at_before_it_runs(tmp_path: Path) -> None:
@@ -90,26 +90,6 @@ def test_a_command_is_looked_at_before_it_runs(tmp_path: Path) -> None:
     script.chmod(0o755)
     shell = shutil.which("sh")
     for program in (str(script), "sh"):
-        found = list(targets.candidates(Scope(programs=(program,))))
+        found = list(survey.candidate_files(Scope(programs=(program,))))
         assert found[0] == shell
         assert any("libssl.so" in each for each in found[1:])
-
-
-@pytest.mark.parametrize(
-    ("path", "name", "named"),
-    [
-        ("/usr/lib/libssl.so.3", "ssl", True),
-        ("/usr/lib/libssl.so.3", "libssl", True),
-        ("/usr/lib/libssl.so.3", "libssl.so", True),
-        ("/usr/lib/libssl.so.3", "libssl.so.3", True),
-        ("/usr/lib/libssl.so.3", "/usr/lib/libssl.so.3", True),
-        ("/lib/libssl.so.3", "/usr/lib/libssl.so.3", False),
-        ("/usr/lib/libssl.so.3", "libssl.so.1", False),
-        ("/usr/lib/libssl.so.3", "crypto", False),
-        ("/usr/lib/libssl3.so", "ssl", False),  # NSS has this one
-        ("/x/libssl-1a2b3c4d.so.3", "ssl", True),  # in wheels of Python packages
-        ("/usr/bin/openssl", "ssl", False),
-    ],
-)
-def test_names_of_libraries(path: str, name: str, named: bool) -> None:
-    assert targets.is_named(path, (name,)) is named

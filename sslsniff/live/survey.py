@@ -1,38 +1,20 @@
-"""Which processes and files to watch, and which libraries processes use."""
+"""Looks through /proc for the files that processes map, and finds the TLS libraries among them."""
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.elf.elf_file import open_file
 from sslsniff.errors import ElfError, TargetError
 from sslsniff.kernel import procfs
+from sslsniff.live.scope import Scope, is_library
 from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.plans import PLANS
 
 _WAIT_S = 1.0
 _GONE = Refusal("the process is gone")
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What to watch: all that is given must fit; empty means any.
-
-    ``pids`` are watched with all their descendants if ``follows_children``. ``libraries`` are names
-    or paths; ``programs`` are files to probe beside those that processes map already, such as a
-    command that is about to start.
-    """
-
-    pids: tuple[int, ...] = ()
-    follows_children: bool = True
-    uids: tuple[int, ...] = ()
-    comms: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
 
 
 class Unreachable(NamedTuple):
@@ -55,7 +37,7 @@ def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment |
     """Return of each path what to attach to the file there, or why nothing."""
     plans: dict[str, Attachment | Refusal] = {}
 
-    def take_finished() -> None:
+    def collect_finished() -> None:
         planning.wait(_WAIT_S)
         for each in planning.finished():
             plans[each.path] = each.plan
@@ -67,14 +49,14 @@ def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment |
         except ElfError as error:
             plans[path] = Refusal(error.fact, remedy=error.remedy)
         while planning.is_full:
-            take_finished()
+            collect_finished()
     while planning.is_busy:
-        take_finished()
+        collect_finished()
     return plans
 
 
-def candidates(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
-    """Yield the files that may be worth a probe for ``scope``, each once.
+def candidate_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
+    """Yield the files that a capture of ``scope`` may have to probe, each once.
 
     Those that processes map and that this one cannot open are appended to ``unreachable``. Raises
     ``TargetError`` where a process, program or library that it names does not exist.
@@ -101,16 +83,6 @@ def candidates(scope: Scope, unreachable: list[Unreachable] | None = None) -> It
             yield path
 
 
-def is_named(path: str, names: Collection[str]) -> bool:
-    """Say whether ``path`` is one of these libraries: ``ssl``, ``libssl.so``, or a path."""
-    return any(path == name if "/" in name else _fits(Path(path).name, name) for name in names)
-
-
-def _fits(file_name: str, name: str) -> bool:
-    stem = name if name.startswith("lib") or ".so" in name else f"lib{name}"
-    return re.match(rf"{re.escape(stem)}($|\.|-\d)", file_name) is not None
-
-
 def _named_files(name: str) -> list[str]:
     """Return the files that a library's name means; raises ``TargetError`` where there is none."""
     if "/" in name:
@@ -119,8 +91,8 @@ def _named_files(name: str) -> list[str]:
         if not Path(name).is_file():  # nothing to wait for, as the reader of a pipe does
             raise TargetError(f"{name} is not a file", "give the path of a library or program")
         return [name]
-    found = [path for each, path in procfs.libraries() if _fits(each, name)]
-    found += [path for path in _mapped_files(Scope()) if _fits(Path(path).name, name)]
+    found = [path for each, path in procfs.libraries() if is_library(each, name)]
+    found += [path for path in _mapped_files(Scope()) if is_library(Path(path).name, name)]
     if not found:
         raise TargetError(
             f"no library {name} is installed or in use",
@@ -164,14 +136,9 @@ def _program(name: str) -> str:
     return shutil.which(words[0]) or path if words else path
 
 
-def members(scope: Scope) -> list[int]:
-    """Return the processes that ``scope`` names, with the descendants that they have now."""
-    return procfs.descendants(scope.pids) if scope.follows_children else list(scope.pids)
-
-
 def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
     seen: set[tuple[str, int, int]] = set()
-    for process in processes(scope):
+    for process in scope.processes():
         for file in procfs.mapped_files(process.pid):
             if file[:3] in seen:
                 continue
@@ -181,40 +148,6 @@ def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) ->
                 yield path
             elif unreachable is not None and procfs.exists(process.pid):
                 unreachable.append(Unreachable(process.pid, file.path))
-
-
-def processes(scope: Scope) -> Iterator[procfs.Process]:
-    """Yield the processes that ``scope`` asks for; raises ``TargetError`` where one is not there.
-
-    The libraries that it asks for do not count.
-    """
-    for pid in members(scope) if scope.pids else procfs.pids():
-        process = procfs.process(pid)
-        if process is None:
-            if pid in scope.pids:
-                raise no_process(pid)
-            continue
-        if is_member(scope, process):
-            yield process
-
-
-def is_member(scope: Scope, process: procfs.Process) -> bool:
-    """Say whether a process has a user and a name that ``scope`` asks for."""
-    return (not scope.uids or process.uid in scope.uids) and (
-        not scope.comms or _has_name(process, scope.comms)
-    )
-
-
-def no_process(pid: int) -> TargetError:
-    """Return the error for a process that was asked for and is not there."""
-    return TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
-
-
-def _has_name(process: procfs.Process, names: Iterable[str]) -> bool:
-    """Say what ``is_watched`` in bpf/process.bpf.h does: by the process's name or its program's."""
-    program = os.fsencode(Path(process.exe or "").name)
-    own = {process.comm.encode(errors="surrogateescape"), program[:15]}
-    return not own.isdisjoint(os.fsencode(name)[:15] for name in names)
 
 
 class Usage(NamedTuple):
@@ -228,15 +161,15 @@ class Usage(NamedTuple):
     hidden: bool = False
 
 
-def survey(pids: Collection[int] = ()) -> Iterator[Usage]:
-    """Look at processes (all, or ``pids``) for TLS libraries; yield those that use one or hide it.
+def find_usages(pids: Collection[int] = ()) -> Iterator[Usage]:
+    """Yield the processes (of all, or of ``pids``) that use TLS libraries, or hide what they use.
 
-    A process that was asked for is told of even where it uses none. Raises ``TargetError`` where
+    A process that was asked for is yielded even where it uses none. Raises ``TargetError`` where
     one of ``pids`` does not exist.
     """
     paths: dict[tuple[str, int, int], str | None] = {}
     mapped: list[tuple[procfs.Process, list[procfs.MappedFile]]] = []
-    for process in processes(Scope(pids=tuple(pids), follows_children=False)):
+    for process in Scope(pids=tuple(pids), follows_children=False).processes():
         files = procfs.mapped_files(process.pid)
         mapped.append((process, files))
         for file in files:

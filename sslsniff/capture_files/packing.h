@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The contract between packing.c and packing.py: structs that both use, and constants that both need.
+ * The library exports the layouts and the values; tests/unit/test_packing_contract.py compares them with Python's.
+ */
+#ifndef SSLSNIFF_PACKING_H
+#define SSLSNIFF_PACKING_H
+
+#include <linux/types.h>
+#include "event.h"
+
+#include <sys/uio.h>
+
+#define BATCH_BYTES (1 << 20)	     /* a batch is full, and to be written, once it has so many */
+#define ROOM_BYTES (2 * BATCH_BYTES) /* for a batch and one more packet */
+#define MOST_PIECES 1024	     /* IOV_MAX */
+#define MOST_DATA_BYTES 16384	     /* of a TLS record, and so of a packet */
+#define KNOWN_ENDS 4096
+#define KEPT_SHAPES 8	     /* of a direction at once: so many threads may take turns */
+#define DISCARDED (1U << 30) /* a record's first word that is not less is busy or discarded (kernel/bpf/ringbuf.c) */
+
+/* What the packets of one thread have in common, in the file: `head`, with room for times, lengths and numbers, data, zeros,
+ * padding if the format has a `tail`, and that. */
+struct shape {
+	const char *head, *tail;
+	__u32 head_bytes, tail_bytes;
+	__u32 time_at;	  /* where in the head two words of time are, then the packet's length, twice, and the packet */
+	__u32 zero_bytes; /* the MAC of the TLS record whose header is the head's end; 0: there is none */
+	__u32 tid;
+};
+
+/* One direction of a connection. */
+struct end {
+	struct pair *pair;
+	__u64 key; /* of its records; 0: not known */
+	__u64 position, last_ns;
+	const struct shape *shapes[KEPT_SHAPES];
+	const struct shape *acknowledgement; /* of what the peer sent */
+	__u32 looks;			     /* among so many of its next packets a message's beginning is looked for */
+	__u32 sequence;
+	__u32 in_flight_bytes; /* sent, and not acknowledged by the peer */
+	__u32 record_bytes;    /* what a TLS record adds to the data */
+};
+
+/* Both directions. */
+struct pair {
+	struct end ends[DIRECTIONS];
+	__u32 settled; /* what follows can be dissected */
+	__u32 speaker; /* whose bytes were looked at last */
+};
+
+/* Packets in the order of the file: `pieces` of `text`, and of other memory that stays until the batch is cleared. Python
+ * reads `bytes` only. */
+struct batch {
+	__u64 bytes;
+	__u64 high_ns, low_ns; /* a time is so many of the one, and after them so many of the other */
+	__u32 count, text_bytes;
+	struct end *known[KNOWN_ENDS]; /* by the last bits of their keys */
+	struct iovec pieces[MOST_PIECES];
+	char text[ROOM_BYTES];
+};
+
+/* A record of the ring buffer that has plaintext. */
+struct record {
+	__u32 length, page; /* kernel/bpf/ringbuf.c */
+	struct event_data event;
+	char data[];
+};
+
+/* What the library exports, for the test: each ends with a row that has no name. */
+struct layout_row {
+	const char *name; /* of a struct, or of a field as "struct.field" */
+	__u64 offset, size;
+};
+
+struct constant_row {
+	const char *name;
+	__u64 value;
+};
+
+extern const struct layout_row contract_layouts[];
+extern const struct constant_row contract_constants[];
+
+#endif
