@@ -116,10 +116,10 @@ class Connection:
     """One TLS connection; its fields fill as facts come in.
 
     ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture joined in the
-    middle. ``role`` is the side that the traced process plays; ``role_is_assumed`` tells that
-    nothing showed it. ``tls`` is false for plaintext TCP, which captures that others took may hold.
-    Byte counts are of plaintext and include missing bytes. ``evictions`` is how often what was held
-    of it was dropped to free memory.
+    middle. ``role`` is the side that the traced process plays; ``role_is_inferred`` tells that the
+    library did not say so (``tracing.roles``). ``tls`` is false for plaintext TCP, which captures
+    that others took may hold. Byte counts are of plaintext and include missing bytes.
+    ``evictions`` is how often what was held of it was dropped to free memory.
     """
 
     id: str
@@ -139,7 +139,7 @@ class Connection:
     missing: dict[LossCause, int] = field(default_factory=dict)
     tls: bool = True
     evictions: int = 0
-    role_is_assumed: bool = False
+    role_is_inferred: bool = False
 
     @property
     def scheme(self) -> str:

@@ -93,7 +93,7 @@ class Described:
             comm=process.comm,
             uid=process.uid,
             library=connection.library,
-            role=None if connection.role_is_assumed else connection.role,
+            role=None if connection.role_is_inferred else connection.role,
             plays=plays,
             from_start=connection.from_start,
             addresses_known=connection.local is not None and connection.remote is not None,

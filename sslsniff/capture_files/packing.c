@@ -26,29 +26,29 @@
 #define CONSTANT(name) {#name, name}
 
 const struct layout_row contract_layouts[] = {
-    STRUCT(shape),
-    FIELD(shape, head),
-    FIELD(shape, tail),
-    FIELD(shape, head_bytes),
-    FIELD(shape, tail_bytes),
-    FIELD(shape, time_at),
-    FIELD(shape, zero_bytes),
-    FIELD(shape, tid),
-    STRUCT(end),
-    FIELD(end, pair),
-    FIELD(end, key),
-    FIELD(end, position),
-    FIELD(end, last_ns),
-    FIELD(end, shapes),
-    FIELD(end, acknowledgement),
-    FIELD(end, looks),
-    FIELD(end, sequence),
-    FIELD(end, in_flight_bytes),
-    FIELD(end, record_bytes),
-    STRUCT(pair),
-    FIELD(pair, ends),
-    FIELD(pair, settled),
-    FIELD(pair, speaker),
+    STRUCT(packet_template),
+    FIELD(packet_template, head),
+    FIELD(packet_template, tail),
+    FIELD(packet_template, head_bytes),
+    FIELD(packet_template, tail_bytes),
+    FIELD(packet_template, time_at),
+    FIELD(packet_template, zero_bytes),
+    FIELD(packet_template, tid),
+    STRUCT(endpoint),
+    FIELD(endpoint, pair),
+    FIELD(endpoint, key),
+    FIELD(endpoint, position),
+    FIELD(endpoint, last_ns),
+    FIELD(endpoint, templates),
+    FIELD(endpoint, acknowledgement),
+    FIELD(endpoint, looks),
+    FIELD(endpoint, sequence),
+    FIELD(endpoint, in_flight_bytes),
+    FIELD(endpoint, record_bytes),
+    STRUCT(endpoint_pair),
+    FIELD(endpoint_pair, ends),
+    FIELD(endpoint_pair, settled),
+    FIELD(endpoint_pair, speaker),
     FIELD(batch, bytes),
     FIELD(record, length),
     FIELD(record, event),
@@ -57,8 +57,8 @@ const struct layout_row contract_layouts[] = {
 };
 
 const struct constant_row contract_constants[] = {
-    CONSTANT(BATCH_BYTES),     CONSTANT(KEPT_SHAPES), CONSTANT(DIRECTIONS),
-    CONSTANT(MOST_DATA_BYTES), CONSTANT(DISCARDED),   {NULL, 0},
+    CONSTANT(BATCH_BYTES),     CONSTANT(KEPT_TEMPLATES), CONSTANT(DIRECTIONS),
+    CONSTANT(MOST_DATA_BYTES), CONSTANT(DISCARDED),	 {NULL, 0},
 };
 
 struct batch *batch_new(__u64 high_ns, __u64 low_ns)
@@ -101,9 +101,9 @@ static char *copy(struct batch *batch, const char *data, __u32 size)
 
 /* Say whether a packet finds room, and an acknowledgement: it does while the batch is not full, unless it is longer than any
  * of ours. */
-static int has_room(const struct batch *batch, const struct shape *shape, __u32 size)
+static int has_room(const struct batch *batch, const struct packet_template *template, __u32 size)
 {
-	__u64 bytes = (__u64)shape->head_bytes + size + shape->tail_bytes;
+	__u64 bytes = (__u64)template->head_bytes + size + template->tail_bytes;
 	return batch->text_bytes + bytes + SPARE_BYTES <= ROOM_BYTES && batch->count + 4 <= MOST_PIECES;
 }
 
@@ -136,13 +136,13 @@ static __u32 finish_ip(unsigned char *ip, __u32 bytes)
 }
 
 /* Add a packet; `stays` says that the data will lie where it is until the batch is cleared. */
-static void put(struct batch *batch, const struct shape *shape, __u64 time_ns, __u32 sequence, __u32 acknowledged,
-		const char *data, __u32 size, int stays)
+static void put(struct batch *batch, const struct packet_template *template, __u64 time_ns, __u32 sequence,
+		__u32 acknowledged, const char *data, __u32 size, int stays)
 {
-	char *head = copy(batch, shape->head, shape->head_bytes);
-	char *times = head + shape->time_at;
+	char *head = copy(batch, template->head, template->head_bytes);
+	char *times = head + template->time_at;
 	char *packet = times + 4 * sizeof(__u32);
-	__u32 bytes = head + shape->head_bytes - packet + size + shape->zero_bytes;
+	__u32 bytes = head + template->head_bytes - packet + size + template->zero_bytes;
 	set_word(times, time_ns / batch->high_ns);
 	set_word(times + 4, time_ns % batch->high_ns / batch->low_ns);
 	set_word(times + 8, bytes);
@@ -150,53 +150,73 @@ static void put(struct batch *batch, const struct shape *shape, __u64 time_ns, _
 	char *tcp = packet + finish_ip((unsigned char *)packet, bytes);
 	set_word(tcp + 4, htobe32(sequence));
 	set_word(tcp + 8, htobe32(acknowledged));
-	if (shape->zero_bytes)
-		set_half((unsigned char *)head + shape->head_bytes - 2, size + shape->zero_bytes);
+	if (template->zero_bytes)
+		set_half((unsigned char *)head + template->head_bytes - 2, size + template->zero_bytes);
 	if (stays && size >= COPIED_BYTES)
 		point_to(batch, data, size);
 	else
 		copy(batch, data, size);
-	copy(batch, ZEROS, shape->zero_bytes + (shape->tail_bytes ? -bytes & 3 : 0));
-	if (shape->tail_bytes) { /* a block of pcapng has its length at both ends */
-		char *end = copy(batch, shape->tail, shape->tail_bytes) + shape->tail_bytes;
-		__u32 block_bytes = shape->time_at + 16 + ((bytes + 3) & ~3U) + shape->tail_bytes;
+	copy(batch, ZEROS, template->zero_bytes + (template->tail_bytes ? -bytes & 3 : 0));
+	if (template->tail_bytes) { /* a block of pcapng has its length at both ends */
+		char *block_end = copy(batch, template->tail, template->tail_bytes) + template->tail_bytes;
+		__u32 block_bytes = template->time_at + 16 + ((bytes + 3) & ~3U) + template->tail_bytes;
 		set_word(head + 4, block_bytes);
-		set_word(end - 4, block_bytes);
+		set_word(block_end - 4, block_bytes);
 	}
 }
 
-/* Add the next packet of a direction with data, and now and then the peer's acknowledgement. Return 0 if there is no room. */
-static int put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data,
-		    __u32 size, int stays)
+/* TCP's sequence numbers in a packet: of its first byte, and of the first that its sender does not have yet. */
+struct numbers {
+	__u32 sequence, acknowledged;
+};
+
+static struct endpoint *peer_of(const struct endpoint *endpoint)
 {
-	struct end *peer = end->pair->ends + (end == end->pair->ends);
-	__u32 bytes = size + end->record_bytes;
-	if (!has_room(batch, shape, size))
-		return 0;
-	put(batch, shape, time_ns, end->sequence, peer->sequence, data, size, stays);
-	end->sequence += bytes;
-	end->in_flight_bytes += bytes;
+	return endpoint->pair->ends + (endpoint == endpoint->pair->ends);
+}
+
+/* Return the numbers of the next packet of a direction, which takes `count` of them: a byte of data one, SYN and FIN too
+ * (RFC 9293, 3.4). Every packet acknowledges all that the peer sent. */
+static struct numbers advance(struct endpoint *endpoint, __u32 count)
+{
+	struct endpoint *peer = peer_of(endpoint);
+	struct numbers numbers = {endpoint->sequence, peer->sequence};
+	endpoint->sequence += count;
+	endpoint->in_flight_bytes += count;
 	peer->in_flight_bytes = 0;
-	end->position += size;
-	end->last_ns = time_ns;
-	if (end->in_flight_bytes > UNACKNOWLEDGED_BYTES) {
-		put(batch, peer->acknowledgement, time_ns, peer->sequence, end->sequence, "", 0, 0);
-		end->in_flight_bytes = 0;
+	return numbers;
+}
+
+/* Add the next packet of a direction with data, and now and then the peer's acknowledgement. Return 0 if there is no room. */
+static int put_next(struct batch *batch, struct endpoint *endpoint, const struct packet_template *template,
+		    __u64 time_ns, const char *data, __u32 size, int stays)
+{
+	__u32 bytes = size + endpoint->record_bytes;
+	if (!has_room(batch, template, size))
+		return 0;
+	struct numbers numbers = advance(endpoint, bytes);
+	put(batch, template, time_ns, numbers.sequence, numbers.acknowledged, data, size, stays);
+	endpoint->position += size;
+	endpoint->last_ns = time_ns;
+	if (endpoint->in_flight_bytes > UNACKNOWLEDGED_BYTES) {
+		put(batch, peer_of(endpoint)->acknowledgement, time_ns, numbers.acknowledged, endpoint->sequence, "", 0,
+		    0);
+		endpoint->in_flight_bytes = 0;
 	}
 	return 1;
 }
 
-/* Return the shape of the next packet of a direction if it is one of many: NULL where there is more to be done for it. */
-static const struct shape *next_shape(const struct end *end, const struct event_data *event)
+/* Return the template of the next packet of a direction if it is one of many: NULL where there is more to be done for it. */
+static const struct packet_template *next_template(const struct endpoint *endpoint, const struct event_data *event)
 {
-	const struct pair *pair = end->pair;
-	if (event->position != end->position || event->captured > MOST_DATA_BYTES)
+	const struct endpoint_pair *pair = endpoint->pair;
+	if (event->position != endpoint->position || event->captured > MOST_DATA_BYTES)
 		return NULL;
-	if (!pair->settled && (end->looks || end != pair->ends + pair->speaker))
+	if (!pair->settled && (endpoint->looks || endpoint != pair->ends + pair->speaker))
 		return NULL;
-	for (int i = 0; i < KEPT_SHAPES && end->shapes[i]; i++)
-		if (end->shapes[i]->tid == event->header.tid)
-			return end->shapes[i];
+	for (int i = 0; i < KEPT_TEMPLATES && endpoint->templates[i]; i++)
+		if (endpoint->templates[i]->tid == event->header.tid)
+			return endpoint->templates[i];
 	return NULL;
 }
 
@@ -226,55 +246,57 @@ int batch_add(struct batch *batch, const char *data, __u32 size)
 	return 1;
 }
 
-int batch_put(struct batch *batch, const struct shape *shape, __u64 time_ns, __u32 sequence, __u32 acknowledged,
-	      const char *data, __u32 size)
+/* Add a packet that takes `count` sequence numbers; the first one of a connection acknowledges nothing. */
+int batch_put(struct batch *batch, struct endpoint *endpoint, const struct packet_template *template, __u64 time_ns,
+	      __u32 count, int acknowledges, const char *data, __u32 size)
 {
-	if (!has_room(batch, shape, size))
+	if (!has_room(batch, template, size))
 		return 0;
-	put(batch, shape, time_ns, sequence, acknowledged, data, size, 0);
+	struct numbers numbers = advance(endpoint, count);
+	put(batch, template, time_ns, numbers.sequence, acknowledges ? numbers.acknowledged : 0, data, size, 0);
 	return 1;
 }
 
-int batch_put_next(struct batch *batch, struct end *end, const struct shape *shape, __u64 time_ns, const char *data,
-		   __u32 size)
+int batch_put_next(struct batch *batch, struct endpoint *endpoint, const struct packet_template *template,
+		   __u64 time_ns, const char *data, __u32 size)
 {
-	return put_next(batch, end, shape, time_ns, data, size, 0);
+	return put_next(batch, endpoint, template, time_ns, data, size, 0);
 }
 
 /* Add what records of `ring` say from `position` to `limit`, until the batch is full or one says something else; return the
- * position of what is left. The records of `end` come under `key`. */
-__u64 batch_follow(struct batch *batch, struct end *end, __u64 key, const char *ring, __u64 position, __u64 limit,
-		   __s64 clock_offset_ns)
+ * position of what is left. The records of `endpoint` come under `key`. */
+__u64 batch_follow(struct batch *batch, struct endpoint *endpoint, __u64 key, const char *ring, __u64 position,
+		   __u64 limit, __s64 clock_offset_ns)
 {
-	end->key = key;
-	batch->known[key % KNOWN_ENDS] = end;
+	endpoint->key = key;
+	batch->known[key % KNOWN_ENDPOINTS] = endpoint;
 	while (position < limit && batch->bytes < BATCH_BYTES) {
 		const struct record *record = (const struct record *)(ring + position);
 		const struct event_data *event = data_of(record);
 		if (!event)
 			break;
 		key = direction_key(&event->header);
-		end = batch->known[key % KNOWN_ENDS];
-		if (!end || end->key != key)
+		endpoint = batch->known[key % KNOWN_ENDPOINTS];
+		if (!endpoint || endpoint->key != key)
 			break;
-		const struct shape *shape = next_shape(end, event);
-		if (!shape)
+		const struct packet_template *template = next_template(endpoint, event);
+		if (!template)
 			break;
 		__u64 time_ns = event->header.time_ns + clock_offset_ns;
-		if (!put_next(batch, end, shape, time_ns, record->data, event->captured, 1))
+		if (!put_next(batch, endpoint, template, time_ns, record->data, event->captured, 1))
 			break;
 		position += (offsetof(struct record, event) + record->length + 7) & ~7ULL;
 	}
 	return position;
 }
 
-/* Forget what the records of an end are. */
-void batch_forget(struct batch *batch, struct end *end)
+/* Forget what the records of an endpoint are. */
+void batch_forget(struct batch *batch, struct endpoint *endpoint)
 {
-	struct end **known = batch->known + end->key % KNOWN_ENDS;
-	if (*known == end)
+	struct endpoint **known = batch->known + endpoint->key % KNOWN_ENDPOINTS;
+	if (*known == endpoint)
 		*known = NULL;
-	end->key = 0;
+	endpoint->key = 0;
 }
 
 /* Write what is behind the first `skipped` bytes; return how many were written, or a negative errno. */

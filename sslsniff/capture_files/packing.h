@@ -15,13 +15,13 @@
 #define ROOM_BYTES (2 * BATCH_BYTES) /* for a batch and one more packet */
 #define MOST_PIECES 1024	     /* IOV_MAX */
 #define MOST_DATA_BYTES 16384	     /* of a TLS record, and so of a packet */
-#define KNOWN_ENDS 4096
-#define KEPT_SHAPES 8	     /* of a direction at once: so many threads may take turns */
+#define KNOWN_ENDPOINTS 4096
+#define KEPT_TEMPLATES 8     /* of a direction at once: so many threads may take turns */
 #define DISCARDED (1U << 30) /* a record's first word that is not less is busy or discarded (kernel/bpf/ringbuf.c) */
 
 /* What the packets of one thread have in common, in the file: `head`, with room for times, lengths and numbers, data, zeros,
  * padding if the format has a `tail`, and that. */
-struct shape {
+struct packet_template {
 	const char *head, *tail;
 	__u32 head_bytes, tail_bytes;
 	__u32 time_at;	  /* where in the head two words of time are, then the packet's length, twice, and the packet */
@@ -30,21 +30,21 @@ struct shape {
 };
 
 /* One direction of a connection. */
-struct end {
-	struct pair *pair;
+struct endpoint {
+	struct endpoint_pair *pair;
 	__u64 key; /* of its records; 0: not known */
 	__u64 position, last_ns;
-	const struct shape *shapes[KEPT_SHAPES];
-	const struct shape *acknowledgement; /* of what the peer sent */
-	__u32 looks;			     /* among so many of its next packets a message's beginning is looked for */
+	const struct packet_template *templates[KEPT_TEMPLATES];
+	const struct packet_template *acknowledgement; /* of what the peer sent */
+	__u32 looks; /* among so many of its next packets a message's beginning is looked for */
 	__u32 sequence;
 	__u32 in_flight_bytes; /* sent, and not acknowledged by the peer */
 	__u32 record_bytes;    /* what a TLS record adds to the data */
 };
 
 /* Both directions. */
-struct pair {
-	struct end ends[DIRECTIONS];
+struct endpoint_pair {
+	struct endpoint ends[DIRECTIONS];
 	__u32 settled; /* what follows can be dissected */
 	__u32 speaker; /* whose bytes were looked at last */
 };
@@ -55,7 +55,7 @@ struct batch {
 	__u64 bytes;
 	__u64 high_ns, low_ns; /* a time is so many of the one, and after them so many of the other */
 	__u32 count, text_bytes;
-	struct end *known[KNOWN_ENDS]; /* by the last bits of their keys */
+	struct endpoint *known[KNOWN_ENDPOINTS]; /* by the last bits of their keys */
 	struct iovec pieces[MOST_PIECES];
 	char text[ROOM_BYTES];
 };

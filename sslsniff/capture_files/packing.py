@@ -22,8 +22,8 @@ from sslsniff.kernel.ring_records import Records
 BATCH_BYTES = 1 << 20
 """A batch is full, and to be written, once so many bytes have come together."""
 
-KEPT_SHAPES = 8
-"""How many shapes a direction has at once: so many threads may take turns."""
+KEPT_TEMPLATES = 8
+"""How many templates a direction has at once: so many threads may take turns."""
 
 _LIBRARY = Path(__file__).with_name("libpacking.so")
 
@@ -34,7 +34,7 @@ class _Buffer(ctypes.Structure):
     _fields_ = (("address", c_void_p), ("_rest", c_void_p * 9))
 
 
-class Shape(ctypes.Structure):
+class Template(ctypes.Structure):
     """What the packets of one thread have in common in the file.
 
     ``head`` is before the data. In it, at ``time_at``, is room for two words of time, then for
@@ -58,12 +58,12 @@ class Shape(ctypes.Structure):
         super().__init__(head, tail, len(head), len(tail), time_at, zero_bytes, tid)
 
 
-class End(ctypes.Structure):
+class Endpoint(ctypes.Structure):
     """One direction of a connection: what its next packet needs, and how far it got.
 
     ``in_flight_bytes`` is what was sent and not acknowledged by the peer, ``record_bytes`` what a
-    TLS record adds to the data. While the ``Pair`` is not settled, packets come one by one where
-    ``looks`` is not 0, and where the other end is the speaker.
+    TLS record adds to the data. While the ``EndpointPair`` is not settled, packets come one by
+    one where ``looks`` is not 0, and where the other endpoint is the speaker.
     """
 
     _fields_ = (
@@ -71,7 +71,7 @@ class End(ctypes.Structure):
         ("_key", c_uint64),
         ("position", c_uint64),
         ("last_ns", c_uint64),
-        ("_shapes", c_void_p * KEPT_SHAPES),
+        ("_templates", c_void_p * KEPT_TEMPLATES),
         ("_acknowledgement", c_void_p),
         ("looks", c_uint32),
         ("sequence", c_uint32),
@@ -86,32 +86,33 @@ class End(ctypes.Structure):
     in_flight_bytes: int
     record_bytes: int
 
-    def acknowledge_by(self, shape: Shape) -> None:
-        """Acknowledge what the peer sends by packets of a shape, which must stay alive."""
-        self._acknowledgement = ctypes.addressof(shape)
+    def acknowledge_by(self, template: Template) -> None:
+        """Acknowledge what the peer sends by packets of a template, which must stay alive."""
+        self._acknowledgement = ctypes.addressof(template)
 
-    def keep(self, shapes: Collection[Shape]) -> None:
-        """Take these as the shapes of what follows, KEPT_SHAPES at most; they must stay alive."""
-        self._shapes[:] = [*map(ctypes.addressof, shapes), *[None] * (KEPT_SHAPES - len(shapes))]
+    def keep(self, templates: Collection[Template]) -> None:
+        """Use these for what follows, ``KEPT_TEMPLATES`` at most; they must stay alive."""
+        missing = KEPT_TEMPLATES - len(templates)
+        self._templates[:] = [*map(ctypes.addressof, templates), *[None] * missing]
 
 
-class Pair(ctypes.Structure):
+class EndpointPair(ctypes.Structure):
     """Both directions of a connection, as ``bpf/event.h`` counts them: ``ends[0]`` is read.
 
     ``settled`` says that what follows can be dissected, ``speaker`` whose bytes were looked at
     last.
     """
 
-    _fields_ = (("ends", End * 2), ("settled", c_uint32), ("speaker", c_uint32))
+    _fields_ = (("ends", Endpoint * 2), ("settled", c_uint32), ("speaker", c_uint32))
 
-    ends: "ctypes.Array[End]"
+    ends: "ctypes.Array[Endpoint]"
     settled: bool
     speaker: int
 
     def __init__(self) -> None:
         super().__init__()
-        for end in self.ends:
-            end._pair = ctypes.addressof(self)
+        for endpoint in self.ends:
+            endpoint._pair = ctypes.addressof(self)
 
 
 class Batch:
@@ -142,30 +143,45 @@ class Batch:
         """Add bytes as they are; raises ``ValueError`` where they are longer than BATCH_BYTES."""
         _check(self._library.batch_add(self._batch, raw, len(raw)))
 
-    def put(self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes) -> None:
-        """Add a packet; ``numbers`` are TCP's, sent and acknowledged.
+    def put(
+        self,
+        endpoint: Endpoint,
+        template: Template,
+        time_ns: int,
+        data: bytes,
+        *,
+        count: int,
+        acknowledges: bool = True,
+    ) -> None:
+        """Add a packet of a direction that takes ``count`` of TCP's sequence numbers.
 
         Raises ``ValueError`` where ``data`` is longer than BATCH_BYTES.
         """
-        _check(self._library.batch_put(self._batch, shape, time_ns, *numbers, data, len(data)))
+        _check(
+            self._library.batch_put(
+                self._batch, endpoint, template, time_ns, count, acknowledges, data, len(data)
+            )
+        )
 
-    def put_next(self, end: End, shape: Shape, time_ns: int, data: bytes) -> None:
+    def put_next(self, endpoint: Endpoint, template: Template, time_ns: int, data: bytes) -> None:
         """Add the next packet with data of a direction, which continues after it.
 
         Where enough is not acknowledged, the peer does so. Raises what ``put`` does.
         """
-        _check(self._library.batch_put_next(self._batch, end, shape, time_ns, data, len(data)))
+        _check(
+            self._library.batch_put_next(self._batch, endpoint, template, time_ns, data, len(data))
+        )
 
-    def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
+    def follow(self, endpoint: Endpoint, key: int, records: Records, clock_offset_ns: int) -> None:
         """Add the packets of records, until the batch is full or a record is of another kind.
 
-        The records of ``end`` come under ``key`` (``fast_path.direction_key``): from now on they
-        are known, until ``forget``. Long data stays in the memory of ``records``, and has to until
-        the batch is written.
+        The records of ``endpoint`` come under ``key`` (``fast_path.direction_key``): from now on
+        they are known, until ``forget``. Long data stays in the memory of ``records``, and has to
+        until the batch is written.
         """
         records.position = self._library.batch_follow(
             self._batch,
-            end,
+            endpoint,
             key,
             _address(records.data),
             records.position,
@@ -173,9 +189,9 @@ class Batch:
             clock_offset_ns,
         )
 
-    def forget(self, end: End) -> None:
-        """Take none of an end's records any more."""
-        self._library.batch_forget(self._batch, end)
+    def forget(self, endpoint: Endpoint) -> None:
+        """Take no more records of an endpoint."""
+        self._library.batch_forget(self._batch, endpoint)
 
     def write(self, fd: int, skipped: int) -> int:
         """Write what is after so many bytes; return how many were written, 0 if interrupted.
@@ -226,17 +242,20 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "batch_add": (c_int, [c_void_p, c_char_p, c_uint32]),
     "batch_put": (
         c_int,
-        [c_void_p, POINTER(Shape), c_uint64, c_uint32, c_uint32, c_char_p, c_uint32],
+        [
+            *(c_void_p, POINTER(Endpoint), POINTER(Template), c_uint64),
+            *(c_uint32, c_int, c_char_p, c_uint32),
+        ],
     ),
     "batch_put_next": (
         c_int,
-        [c_void_p, POINTER(End), POINTER(Shape), c_uint64, c_char_p, c_uint32],
+        [c_void_p, POINTER(Endpoint), POINTER(Template), c_uint64, c_char_p, c_uint32],
     ),
     "batch_follow": (
         c_uint64,
-        [c_void_p, POINTER(End), c_uint64, c_void_p, c_uint64, c_uint64, c_int64],
+        [c_void_p, POINTER(Endpoint), c_uint64, c_void_p, c_uint64, c_uint64, c_int64],
     ),
-    "batch_forget": (None, [c_void_p, POINTER(End)]),
+    "batch_forget": (None, [c_void_p, POINTER(Endpoint)]),
     "batch_write": (c_long, [c_void_p, c_int, c_uint64]),
     "batch_join": (None, [c_void_p, c_char_p]),
     "reserve": (None, [c_int, c_uint64, c_uint64]),

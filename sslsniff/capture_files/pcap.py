@@ -14,7 +14,7 @@ from typing import IO, BinaryIO, NamedTuple, Protocol
 
 from sslsniff.capture_files.file_guard import FileGuard
 from sslsniff.capture_files.packets import LINK_RAW, NUMBERS_BYTES
-from sslsniff.capture_files.packing import Batch, End, Shape, reserve
+from sslsniff.capture_files.packing import Batch, Endpoint, Template, reserve
 from sslsniff.errors import OutputError
 from sslsniff.kernel.ring_records import Records
 
@@ -109,10 +109,10 @@ class PacketWriter:
         """Return the number of a new interface that packets can refer to."""
         raise NotImplementedError
 
-    def shape(
+    def template(
         self, origin: Origin, start: bytes, behind: bytes, *, zeros: int = 0, comment: str = ""
-    ) -> Shape:
-        """Return the shape of packets that end in data, if any, and so many ``zeros``.
+    ) -> Template:
+        """Return the template of packets that end in data, if any, and so many ``zeros``.
 
         ``start`` and ``behind`` are what is before and after the sequence numbers, ``comment``
         is said where the format can tell it.
@@ -120,29 +120,38 @@ class PacketWriter:
         before, tail = self._surround(origin, comment)
         head = before + bytes(_TIME_AND_LENGTHS_BYTES) + start + bytes(NUMBERS_BYTES) + behind
         tid = origin.process[1] if origin.process else 0
-        return Shape(head, tail, len(before), zeros, tid)
+        return Template(head, tail, len(before), zeros, tid)
 
     def packet(
-        self, shape: Shape, time_ns: int, numbers: tuple[int, int], data: bytes = b""
+        self,
+        endpoint: Endpoint,
+        template: Template,
+        time_ns: int,
+        data: bytes = b"",
+        *,
+        count: int,
+        acknowledges: bool = True,
     ) -> None:
-        """Add a packet of a shape with TCP's sequence numbers, its own and the acknowledged."""
-        self.batch.put(shape, time_ns, numbers, data)
+        """Add a packet of a template that takes ``count`` of TCP's sequence numbers."""
+        self.batch.put(endpoint, template, time_ns, data, count=count, acknowledges=acknowledges)
         self._flush_full()
 
-    def next_packet(self, end: End, shape: Shape, time_ns: int, data: bytes) -> None:
+    def next_packet(
+        self, endpoint: Endpoint, template: Template, time_ns: int, data: bytes
+    ) -> None:
         """Add the next packet with data of a direction."""
-        self.batch.put_next(end, shape, time_ns, data)
+        self.batch.put_next(endpoint, template, time_ns, data)
         self._flush_full()
 
-    def follow(self, end: End, key: int, records: Records, clock_offset_ns: int) -> None:
+    def follow(self, endpoint: Endpoint, key: int, records: Records, clock_offset_ns: int) -> None:
         """Add the packets of the records that come next: see ``Batch.follow``."""
-        self.batch.follow(end, key, records, clock_offset_ns)
+        self.batch.follow(endpoint, key, records, clock_offset_ns)
         while self.batch.is_full:
             self.flush()
-            self.batch.follow(end, key, records, clock_offset_ns)
+            self.batch.follow(endpoint, key, records, clock_offset_ns)
 
     def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
-        """Return what the format writes before the time, and after the packet: see ``Shape``."""
+        """Return what the format writes before the time, and after the packet: see ``Template``."""
         raise NotImplementedError
 
     def statistics(self, time_ns: int, comment: str) -> None:

@@ -8,8 +8,16 @@ from collections.abc import Iterator
 
 from sslsniff.capture_files import null_tls
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost
-from sslsniff.capture_files.packets import ACK, DATA_END, FIN, SYN, Sender, connect, header_end
-from sslsniff.capture_files.packing import KEPT_SHAPES, End, Pair, Shape
+from sslsniff.capture_files.packets import (
+    ACK,
+    DATA_END,
+    FIN,
+    SYN,
+    connect,
+    header_end,
+    numbers_taken,
+)
+from sslsniff.capture_files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.capture_files.pcap import Origin, PacketWriter
 from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
@@ -38,7 +46,7 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _End:
-    """One direction, its ``fast_path.Consumer``: its sender, and its packets' shapes by thread.
+    """One direction, its ``fast_path.Consumer``: packets' first bytes, and templates by thread.
 
     ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
     message's beginning is looked for, while what passes cannot be dissected.
@@ -47,30 +55,30 @@ class _End:
     __slots__ = (
         "_acknowledgement",
         "_connection",
-        "_shapes",
+        "_templates",
         "_writer",
         "direction",
         "ended",
-        "sender",
+        "start",
         "state",
     )
 
-    sender: Sender
-    _acknowledgement: Shape  # of what the peer sends
+    start: bytes
+    _acknowledgement: Template  # of what the peer sends
 
     def __init__(
         self,
         connection: "SyntheticConnection",
         direction: Direction,
         writer: PacketWriter,
-        state: End,
+        state: Endpoint,
     ) -> None:
         self.direction = direction
         self.ended = False
         self.state = state
         self._connection = connection
         self._writer = writer
-        self._shapes: dict[int, Shape] = {}
+        self._templates: dict[int, Template] = {}
 
     @property
     def position(self) -> int:
@@ -87,14 +95,14 @@ class _End:
         """See ``fast_path.Consumer``."""
         return self
 
-    def begin(self, sender: Sender) -> None:
-        """Go on as the end of another synthetic connection."""
-        self.sender = sender
+    def begin(self, start: bytes) -> None:
+        """Go on in another synthetic connection, whose packets begin with ``start``."""
+        self.start = start
         self.ended = False
         self.state.looks = _LOOKS
-        self._shapes.clear()
+        self._templates.clear()
         self.state.keep(())
-        self._acknowledgement = self._connection.control_shape(self, ACK)
+        self._acknowledgement = self._connection.control_template(self, ACK)
         self.state.acknowledge_by(self._acknowledgement)
 
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
@@ -103,7 +111,7 @@ class _End:
         self._connection.look(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
-            self._writer.next_packet(state, self._shape(tid), time_ns, bytes(piece))
+            self._writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``fast_path.RecordConsumer``."""
@@ -117,14 +125,14 @@ class _End:
         """See ``fast_path.RecordConsumer``."""
         self._writer.flush()
 
-    def _shape(self, tid: int) -> Shape:
-        shape = self._shapes.get(tid)
-        if shape is None:
-            if len(self._shapes) >= KEPT_SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[tid] = self._connection.shape(self, tid)
-            self.state.keep(self._shapes.values())
-        return shape
+    def _template(self, tid: int) -> Template:
+        template = self._templates.get(tid)
+        if template is None:
+            if len(self._templates) >= KEPT_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[tid] = self._connection.template(self, tid)
+            self.state.keep(self._templates.values())
+        return template
 
 
 class SyntheticConnection:
@@ -178,7 +186,7 @@ class SyntheticConnection:
         self._alpn = connection.alpn
         self._part = 0
         self._stray = False  # whether this part has bytes that cannot be dissected
-        self._pair = Pair()
+        self._pair = EndpointPair()
         self._read = self._new_end(Direction.READ)
         self._written = self._new_end(Direction.WRITE)
 
@@ -202,20 +210,20 @@ class SyntheticConnection:
         end.state.last_ns = 0
         return None if end.ended else end
 
-    def shape(self, end: _End, tid: int, comment: str = "") -> Shape:
-        """Return the shape of packets with a thread's plaintext."""
+    def template(self, end: _End, tid: int, comment: str = "") -> Template:
+        """Return the template of packets with a thread's plaintext."""
         behind, zeros = DATA_END, 0
         if self._record_bytes:
             behind, zeros = behind + null_tls.record_header(0), null_tls.MAC_BYTES
-        start = end.sender.start
-        return self._writer.shape(
+        start = end.start
+        return self._writer.template(
             self._origin(end, tid), start, behind, zeros=zeros, comment=comment
         )
 
-    def control_shape(self, end: _End, flags: int, comment: str = "", tid: int = 0) -> Shape:
-        """Return the shape of a packet without data."""
-        start, behind = end.sender.start, header_end(flags)
-        return self._writer.shape(self._origin(end, tid), start, behind, comment=comment)
+    def control_template(self, end: _End, flags: int, comment: str = "", tid: int = 0) -> Template:
+        """Return the template of a packet without data."""
+        start, behind = end.start, header_end(flags)
+        return self._writer.template(self._origin(end, tid), start, behind, comment=comment)
 
     def look(self, end: _End, time_ns: int, data: bytes | memoryview) -> None:
         """Look whether a message begins with ``data``: if so, what follows can be dissected.
@@ -273,14 +281,20 @@ class SyntheticConnection:
         self, end: _End, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
-        shape = self.control_shape(end, flags, comment, tid)
-        self._writer.packet(shape, time_ns, end.sender.control_numbers(flags))
+        template = self.control_template(end, flags, comment, tid)
+        self._writer.packet(
+            end.state,
+            template,
+            time_ns,
+            count=numbers_taken(flags),
+            acknowledges=bool(flags & ACK),
+        )
 
     def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
         """Write a packet with data that is in no record of ours."""
-        origin, start = self._origin(end, 0), end.sender.start
-        shape = self._writer.shape(origin, start, DATA_END, comment=comment)
-        self._writer.packet(shape, time_ns, end.sender.numbers(len(data)), data)
+        origin, start = self._origin(end, 0), end.start
+        template = self._writer.template(origin, start, DATA_END, comment=comment)
+        self._writer.packet(end.state, template, time_ns, data, count=len(data))
 
     def _sides(self) -> tuple[_End, _End]:
         """Return the client's and the server's direction."""
@@ -328,9 +342,9 @@ class SyntheticConnection:
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        senders = connect(*self.ends, next(self._numbers), (client.state, server.state))
-        client.begin(senders[0])
-        server.begin(senders[1])
+        starts = connect(*self.ends, next(self._numbers), (client.state, server.state))
+        client.begin(starts[0])
+        server.begin(starts[1])
         positions = self._read.position, self._written.position
         described = Described.of(
             connection,
@@ -373,6 +387,6 @@ class SyntheticConnection:
         for start in range(0, missing, _SEGMENT_BYTES):
             zeros = _ZEROS[: missing - start]
             comment = Lost(missing, start, cause, end.direction).text()
-            shape = self.shape(end, chunk.tid, comment)
-            numbers = end.sender.numbers(len(zeros) + self._record_bytes)
-            self._writer.packet(shape, time_ns, numbers, zeros)
+            template = self.template(end, chunk.tid, comment)
+            count = len(zeros) + self._record_bytes
+            self._writer.packet(end.state, template, time_ns, zeros, count=count)

@@ -4,6 +4,7 @@
 """
 
 from sslsniff.decoders.detect import guess_sender
+from sslsniff.decoders.messages import Side
 from sslsniff.model import Chunk, Connection, Direction, assumed_role
 
 MOST_CHUNKS = 16
@@ -25,7 +26,7 @@ class Roles:
         first, seen = self._unknown.pop(connection.id, (chunk.direction, 0))
         sender = guess_sender(chunk.data)
         if sender is not None:
-            connection.role = sender if chunk.direction is Direction.WRITE else sender.other
+            _infer(connection, sender if chunk.direction is Direction.WRITE else sender.other)
         elif seen + 1 >= MOST_CHUNKS:
             assume_role(connection, first)
         else:
@@ -38,5 +39,9 @@ class Roles:
 
 def assume_role(connection: Connection, first: Direction) -> None:
     """Set the role of a connection of which nothing shows it: see ``model.assumed_role``."""
-    connection.role = assumed_role(first)
-    connection.role_is_assumed = True
+    _infer(connection, assumed_role(first))
+
+
+def _infer(connection: Connection, role: Side) -> None:
+    connection.role = role
+    connection.role_is_inferred = True

@@ -18,6 +18,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Process
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.tracing.flows import Flows
+from sslsniff.tracing.roles import Roles
 
 READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789
@@ -44,6 +45,7 @@ class Taker:
         self.sink = PcapSink(self._file, kind, layout)
         self.now_ns = START_NS
         self._ids = itertools.count(1)
+        self._roles = Roles()
 
     def open(
         self,
@@ -94,6 +96,7 @@ class Taker:
                 connection.bytes_read += size
             else:
                 connection.bytes_written += size
+            self._roles.observe(chunk)  # as flows do
             self.sink.chunk(chunk)
 
     def end_direction(self, connection: Connection, direction: Direction) -> None:

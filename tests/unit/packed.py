@@ -2,6 +2,9 @@
 
 import struct
 
+from sslsniff.capture_files.packing import EndpointPair, Template
+from sslsniff.capture_files.pcap import PacketWriter
+
 START = b"\x60" + bytes(43)  # up to the sequence numbers
 BEHIND = b">\0\0"
 NUMBERS = 0x01020304, 0x05060708
@@ -13,3 +16,17 @@ def expected(data: bytes, zeros: int = 0, numbers: tuple[int, int] = NUMBERS) ->
     behind = struct.pack(">II", *numbers) + behind + data + bytes(zeros)
     length = struct.pack(">H", 4 + len(behind) & 0xFFFF)
     return START[:4] + length + START[6:] + behind
+
+
+def add_packet(
+    writer: PacketWriter,
+    template: Template,
+    time_ns: int,
+    data: bytes = b"",
+    numbers: tuple[int, ...] = NUMBERS,
+) -> None:
+    """Add a packet with these sequence numbers, its own and the acknowledged."""
+    pair = EndpointPair()
+    sender, peer = pair.ends
+    sender.sequence, peer.sequence = numbers
+    writer.packet(sender, template, time_ns, data, count=0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff import events
-from sslsniff.capture_files.packing import Shape
+from sslsniff.capture_files.packing import Template
 from sslsniff.capture_files.pcap import PcapWriter
 from sslsniff.fast_path import FastPath, direction_key
 from sslsniff.kernel.ring_records import Records
@@ -207,17 +207,17 @@ def test_all_that_follows_takes_the_fast_path(make: Make) -> None:
 def test_threads_that_take_turns_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """As do tasks that move from thread to thread: Python is asked for the first of each."""
     asked = []
-    shape = PcapWriter.shape
+    template = PcapWriter.template
 
-    def noted(*arguments: Any, **more: Any) -> Shape:
+    def noted(*arguments: Any, **more: Any) -> Template:
         asked.append(arguments)
-        return shape(*arguments, **more)
+        return template(*arguments, **more)
 
     records = [opened(1, True), addresses(1)]
     for number in range(100):
         sizes = (number * len(REQUEST), len(REQUEST), len(REQUEST), len(REQUEST), 0)
         records.append(wire.DATA.pack(DATA, 1, 0, 70 + number % 4, number, 1, *sizes) + REQUEST)
-    monkeypatch.setattr(PcapWriter, "shape", noted)
+    monkeypatch.setattr(PcapWriter, "template", noted)
     assert run(records, FastPath(), SINKS["pcap"]).fast == 99
     assert [origin.process[1] for _, origin, *_ in asked if origin.process[1]] == [70, 71, 72, 73]
 

@@ -1,6 +1,7 @@
 """Headers of synthetic TCP; scapy and dpkt read them."""
 
 import io
+from typing import Any
 
 import dpkt
 import pytest
@@ -13,11 +14,11 @@ from sslsniff.capture_files.packets import (
     FIN,
     LINK_RAW,
     SYN,
-    Sender,
     connect,
     header_end,
+    numbers_taken,
 )
-from sslsniff.capture_files.packing import Pair
+from sslsniff.capture_files.packing import Endpoint, EndpointPair
 from sslsniff.capture_files.pcap import Origin, PcapWriter
 from sslsniff.capture_files.segments import parse
 from sslsniff.model import Address
@@ -26,35 +27,44 @@ NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)
 
 
-def between(client: Address, server: Address, number: int) -> tuple[Sender, Sender]:
-    far, near = Pair().ends
-    return connect(client, server, number, (near, far))
+class Sends:
+    """One end of a synthetic connection, and what it sends, a packet a file."""
+
+    def __init__(self, endpoint: Endpoint, start: bytes, pair: EndpointPair) -> None:
+        self.endpoint = endpoint
+        self._start = start
+        self._pair = pair  # ctypes does not keep it for its parts
+
+    def data(self, payload: bytes) -> bytes:
+        return self._written(DATA_END, payload, count=len(payload))
+
+    def control(self, flags: int) -> bytes:
+        count, acknowledges = numbers_taken(flags), bool(flags & ACK)
+        return self._written(header_end(flags), b"", count=count, acknowledges=acknowledges)
+
+    def _written(self, behind: bytes, payload: bytes, **numbers: Any) -> bytes:
+        file = io.BytesIO()
+        writer = PcapWriter(file)
+        template = writer.template(Origin(0, None, inbound=False), self._start, behind)
+        writer.packet(self.endpoint, template, 0, payload, **numbers)
+        writer.flush()
+        return file.getvalue()[24 + 16 :]
 
 
-def written(sender: Sender, behind: bytes, numbers: tuple[int, int], payload: bytes = b"") -> bytes:
-    file = io.BytesIO()
-    writer = PcapWriter(file)
-    shape = writer.shape(Origin(0, None, inbound=False), sender.start, behind)
-    writer.packet(shape, 0, numbers, payload)
-    writer.flush()
-    return file.getvalue()[24 + 16 :]
-
-
-def data(sender: Sender, payload: bytes) -> bytes:
-    return written(sender, DATA_END, sender.numbers(len(payload)), payload)
-
-
-def control(sender: Sender, flags: int) -> bytes:
-    return written(sender, header_end(flags), sender.control_numbers(flags))
+def between(client: Address, server: Address, number: int) -> tuple[Sends, Sends]:
+    pair = EndpointPair()
+    far, near = pair.ends
+    starts = connect(client, server, number, (near, far))
+    return Sends(near, starts[0], pair), Sends(far, starts[1], pair)
 
 
 @pytest.mark.parametrize(("client", "server"), [(NEAR, FAR), (NEAR6, FAR6)])
 def test_handshake_and_data(client: Address, server: Address) -> None:
     near, far = between(client, server, 1)
-    packets = [control(near, SYN), control(far, SYN | ACK), control(near, ACK)]
-    packets += [data(near, b"hello"), data(far, b"bye"), control(near, FIN | ACK)]
+    packets = [near.control(SYN), far.control(SYN | ACK), near.control(ACK)]
+    packets += [near.data(b"hello"), far.data(b"bye"), near.control(FIN | ACK)]
     segments = [parse(LINK_RAW, packet) for packet in packets]
-    first, second = near.end.sequence - 7, far.end.sequence - 4
+    first, second = near.endpoint.sequence - 7, far.endpoint.sequence - 4
     assert [segment.sequence for segment in segments if segment] == [
         first, second, first + 1, first + 1, second + 1, first + 6,
     ]  # fmt: skip
@@ -73,7 +83,7 @@ def test_handshake_and_data(client: Address, server: Address) -> None:
 def test_headers_agree_with_dpkt() -> None:
     near, _ = between(NEAR, FAR, 3)
     for size in (0, 1, 100, 255, 256, 16_384):
-        packet = dpkt.ip.IP(data(near, bytes(size)))
+        packet = dpkt.ip.IP(near.data(bytes(size)))
         stated = packet.sum
         packet.sum = 0
         assert dpkt.ip.IP(bytes(packet)).sum == stated  # dpkt sums anew
@@ -82,36 +92,36 @@ def test_headers_agree_with_dpkt() -> None:
 
 def test_sequence_numbers_wrap() -> None:
     near, far = between(NEAR, FAR, 1)
-    near.end.sequence = 2**32 - 3
-    near.numbers(10)
-    assert near.end.sequence == 7
-    acknowledged = parse(LINK_RAW, data(far, b"x"))
+    near.endpoint.sequence = 2**32 - 3
+    near.data(bytes(10))
+    assert near.endpoint.sequence == 7
+    acknowledged = parse(LINK_RAW, far.data(b"x"))
     assert acknowledged
-    assert IP(control(far, ACK))[TCP].ack == 7
-    near.end.sequence = 2**32 - 1
-    near.control_numbers(FIN | ACK)
-    assert near.end.sequence == 0
+    assert IP(far.control(ACK))[TCP].ack == 7
+    near.endpoint.sequence = 2**32 - 1
+    near.control(FIN | ACK)
+    assert near.endpoint.sequence == 0
 
 
 def test_initial_numbers_differ() -> None:
     initial = {
-        sender.end.sequence for number in range(1000) for sender in between(NEAR, FAR, number)
+        sender.endpoint.sequence for number in range(1000) for sender in between(NEAR, FAR, number)
     }
     assert len(initial) == 2000
 
 
 def test_bytes_in_flight_end_with_an_acknowledgement() -> None:
     near, far = between(NEAR, FAR, 1)
-    near.numbers(1000)
-    near.numbers(500)
-    assert near.end.in_flight_bytes == 1500
-    far.control_numbers(ACK)
-    assert near.end.in_flight_bytes == 0
+    near.data(bytes(1000))
+    near.data(bytes(500))
+    assert near.endpoint.in_flight_bytes == 1500
+    far.control(ACK)
+    assert near.endpoint.in_flight_bytes == 0
 
 
 def test_mixed_families_are_written_mapped() -> None:
     near, _ = between(NEAR, NEAR6, 1)
-    segment = parse(LINK_RAW, data(near, b""))
+    segment = parse(LINK_RAW, near.data(b""))
     assert segment
     assert Address.of(*segment.source) == NEAR
     assert Address.of(*segment.destination) == NEAR6

@@ -9,11 +9,11 @@ import pytest
 from sslsniff.capture_files import packing
 from sslsniff.capture_files.packing import (
     BATCH_BYTES,
-    KEPT_SHAPES,
+    KEPT_TEMPLATES,
     Batch,
-    End,
-    Pair,
-    Shape,
+    Endpoint,
+    EndpointPair,
+    Template,
     reserve,
 )
 from sslsniff.errors import OutputError
@@ -28,13 +28,13 @@ KEY = direction_key(1, 1)
 TID = 70
 
 
-def shape(tid: int = TID) -> Shape:
-    """Return the shape of packets as classic pcap has them."""
-    return Shape(bytes(16) + START + bytes(8) + BEHIND, b"", 0, 0, tid)
+def template(tid: int = TID) -> Template:
+    """Return the template of packets as classic pcap has them."""
+    return Template(bytes(16) + START + bytes(8) + BEHIND, b"", 0, 0, tid)
 
 
 def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes:
-    """Return the packet of such a shape."""
+    """Return the packet of such a template."""
     packed = expected(data, numbers=(sequence, acknowledged))
     times = time_ns >> 32, time_ns & 0xFFFFFFFF
     return struct.pack("<IIII", *times, len(packed), len(packed)) + packed
@@ -50,12 +50,12 @@ class Writing:
 
     def __init__(self) -> None:
         self.batch = Batch(1 << 32, 1)
-        self.pair = Pair()
+        self.pair = EndpointPair()
         self.pair.settled = True
-        self.end: End = self.pair.ends[1]
-        self.shape = shape()
-        self.end.keep([self.shape])
-        self.pair.ends[0].acknowledge_by(self.shape)
+        self.end: Endpoint = self.pair.ends[1]
+        self.template = template()
+        self.end.keep([self.template])
+        self.pair.ends[0].acknowledge_by(self.template)
 
     def follow(self, records: list[bytes], **flags: int) -> tuple[bytes, int]:
         """Return what became of records, and how many there are left."""
@@ -163,20 +163,20 @@ def test_an_end_is_known_by_its_last_key() -> None:
 
 def test_shapes_are_as_many_as_are_kept() -> None:
     writing = Writing()
-    shapes = [shape(tid) for tid in range(KEPT_SHAPES + 1)]
-    writing.end.keep(shapes[:KEPT_SHAPES])
-    records = [record(tid, b"a", tid=tid) for tid in range(KEPT_SHAPES + 1)]
+    templates = [template(tid) for tid in range(KEPT_TEMPLATES + 1)]
+    writing.end.keep(templates[:KEPT_TEMPLATES])
+    records = [record(tid, b"a", tid=tid) for tid in range(KEPT_TEMPLATES + 1)]
     assert writing.follow(records)[1] == 1
     with pytest.raises(ValueError, match="same size"):
-        writing.end.keep(shapes)
+        writing.end.keep(templates)
 
 
 def test_data_that_does_not_fit_is_refused() -> None:
-    batch, pair = Batch(1 << 32, 1), Pair()
+    batch, pair = Batch(1 << 32, 1), EndpointPair()
     huge = bytes(2 * BATCH_BYTES + 1)
     for refused in (
-        lambda: batch.put(shape(), 0, (0, 0), huge),
-        lambda: batch.put_next(pair.ends[0], shape(), 0, huge),
+        lambda: batch.put(pair.ends[0], template(), 0, huge, count=len(huge)),
+        lambda: batch.put_next(pair.ends[0], template(), 0, huge),
         lambda: batch.add(huge),
     ):
         with pytest.raises(ValueError, match="longer"):

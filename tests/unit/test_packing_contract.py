@@ -50,9 +50,9 @@ def test_layouts_are_those_of_the_library() -> None:
         each.name.decode(): Place(each.offset, each.size)
         for each in exported("contract_layouts", _LayoutRow)
     } == {
-        **places("shape", packing.Shape),
-        **places("end", packing.End),
-        **places("pair", packing.Pair),
+        **places("packet_template", packing.Template),
+        **places("endpoint", packing.Endpoint),
+        **places("endpoint_pair", packing.EndpointPair),
         "batch.bytes": Place(0, ctypes.sizeof(ctypes.c_uint64)),
         "record.length": Place(0, 4),
         "record.event": Place(header_bytes, wire.DATA.size),
@@ -65,7 +65,7 @@ def test_constants_are_those_of_the_library() -> None:
         each.name.decode(): each.value for each in exported("contract_constants", _ConstantRow)
     } == {
         "BATCH_BYTES": packing.BATCH_BYTES,
-        "KEPT_SHAPES": packing.KEPT_SHAPES,
+        "KEPT_TEMPLATES": packing.KEPT_TEMPLATES,
         "DIRECTIONS": len(DIRECTIONS),
         "MOST_DATA_BYTES": null_tls.LARGEST_RECORD_BYTES,
         "DISCARDED": ring_records.DISCARDED,

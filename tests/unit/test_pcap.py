@@ -17,14 +17,14 @@ from sslsniff.capture_files.packing import BATCH_BYTES
 from sslsniff.capture_files.pcap import Origin, PacketWriter, PcapWriter
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.errors import OutputError
-from tests.unit.packed import BEHIND, NUMBERS, START, expected
+from tests.unit.packed import BEHIND, START, add_packet, expected
 
 TIME_NS = 1_700_000_000_123_456_789
 
 
 def add(writer: PacketWriter, time_ns: int, data: bytes, zeros: int = 0) -> None:
-    shape = writer.shape(Origin(0, None, inbound=False), START, BEHIND, zeros=zeros)
-    writer.packet(shape, time_ns, NUMBERS, data)
+    template = writer.template(Origin(0, None, inbound=False), START, BEHIND, zeros=zeros)
+    add_packet(writer, template, time_ns, data)
 
 
 def written(count: int = 3) -> bytes:
@@ -59,8 +59,9 @@ def test_dpkt_and_scapy_agree() -> None:
     file = io.BytesIO()
     writer = PcapWriter(file)
     start, behind = bytes(packet)[:24], bytes(packet)[32:]
-    shape = writer.shape(Origin(0, None, inbound=False), start, behind)
-    writer.packet(shape, TIME_NS, struct.unpack(">II", bytes(packet)[24:32]))
+    template = writer.template(Origin(0, None, inbound=False), start, behind)
+    numbers = struct.unpack(">II", bytes(packet)[24:32])
+    add_packet(writer, template, TIME_NS, numbers=numbers)
     writer.flush()
     file.seek(0)
     with ScapyReader(file) as reader:
@@ -192,8 +193,8 @@ def test_pcap_tells_nothing_beside() -> None:
     writer = PcapWriter(io.BytesIO())
     assert writer.interface("name", "") == 0
     before = writer.batch.size
-    shape = writer.shape(Origin(0, None, inbound=True), START, BEHIND, comment="comment")
-    writer.packet(shape, 0, NUMBERS)
+    template = writer.template(Origin(0, None, inbound=True), START, BEHIND, comment="comment")
+    add_packet(writer, template, 0)
     assert writer.batch.size == before + 16 + len(expected(b""))
     writer.statistics(0, "comment")
     assert writer.batch.size == before + 16 + len(expected(b""))

@@ -12,7 +12,7 @@ from scapy.utils import RawPcapNgReader
 from sslsniff.capture_files.packets import LINK_RAW
 from sslsniff.capture_files.pcap import Origin, Packet
 from sslsniff.capture_files.pcapng import SECTION, PcapngReader, PcapngWriter
-from tests.unit.packed import BEHIND, NUMBERS, START, expected
+from tests.unit.packed import BEHIND, START, add_packet, expected
 
 TIME_NS = 1_700_000_000_123_456_789
 
@@ -23,8 +23,8 @@ def written(*packets: tuple[bytes, str]) -> bytes:
     interface = writer.interface("curl[7]", "a process")
     for number, (data, comment) in enumerate(packets):
         origin = Origin(interface, (7, 8), inbound=True)
-        shape = writer.shape(origin, START, BEHIND, comment=comment)
-        writer.packet(shape, TIME_NS + number, NUMBERS, data)
+        template = writer.template(origin, START, BEHIND, comment=comment)
+        add_packet(writer, template, TIME_NS + number, data)
     writer.statistics(TIME_NS, "all there is")
     writer.flush()
     return file.getvalue()
