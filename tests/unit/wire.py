@@ -11,6 +11,7 @@ from sslsniff.model import (
     Summary,
 )
 from sslsniff.sinks.base import Sink
+from sslsniff.tracing.roles import Roles
 from sslsniff.tracing.tracer import Tracer
 
 READ, WRITE = Direction.READ, Direction.WRITE
@@ -50,6 +51,7 @@ class Wire:
         self.tracer = Tracer([self.sink], **options)  # type: ignore[arg-type]
         self.connection = Connection("7-1", Process(7, "demo"), "openssl", role, True, 0)
         self.now_ns = 0
+        self._roles = Roles()
         self.tracer.opened(self.connection, 0)
 
     def pass_bytes(self, direction: Direction, data: bytes, missing: int = 0) -> None:
@@ -57,9 +59,9 @@ class Wire:
         cause = LossCause.RING_FULL if missing else None
         if missing:
             self.connection.missing[LossCause.RING_FULL] = missing
-        self.tracer.chunk(
-            Chunk(self.connection, direction, self.now_ns, 70, 0, data, missing, cause)
-        )
+        chunk = Chunk(self.connection, direction, self.now_ns, 70, 0, data, missing, cause)
+        self._roles.observe(chunk)  # as flows do
+        self.tracer.chunk(chunk)
 
     def end_direction(self, direction: Direction) -> list[Exchange]:
         self.now_ns += 1_000_000
