@@ -35,7 +35,7 @@ help:
 	@echo "make clean   remove what was built"
 
 demo: .cache/demo-packages $(BIN)/sslsniff
-	$(SUDO) $(BIN)/python -m docs.demo.run
+	@$(SUDO) $(BIN)/python -m docs.demo.run
 
 test: lint unit fuzz live oldest-kernel
 
@@ -86,11 +86,15 @@ format: .cache/developer
 clean:
 	rm -rf .venv .cache bpf/*.bpf.o $(CAPTURE_FILES)/libpacking.so build dist
 
+# Runs $(1), and shows what it prints only if it fails.
+quietly = log=$$(mktemp) && { { $(1); } >$$log 2>&1 || { code=$$?; cat $$log; rm $$log; exit $$code; } && rm $$log; }
+
 # Installs those of $(1) that are missing; asks the network only if one is.
 install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
 	| grep -qx installed || echo $$package; done); \
-	test -z "$$missing" || { $(SUDO) apt-get update -qq && \
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }
+	test -z "$$missing" || { echo "Installing from Debian:" $$missing && $(call quietly,$(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing); }
+
 
 # In an environment of its own: it pins what it shares with sslsniff. The last for Python 3.11.
 .cache/mitmproxy: Makefile | .cache/run-packages
@@ -120,7 +124,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 
 .cache/%-packages: Makefile
 	@mkdir -p .cache
-	$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
+	@$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
 	@touch $@
 
 # Debian's own, where none on the PATH is new enough for the programs in tests/live/rust.
@@ -139,15 +143,18 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	cd tests/programs/go/tls && $(GO) build -o $(abspath $@) main.go
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
+	@echo "Installing from PyPI, into .venv: what builds sslsniff"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
 	@touch $@
 
 bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h) $(CAPTURE_FILES)/packing.c .cache/build-tools
-	$(BIN)/python bpf/build.py
+	@echo "Compiling the BPF programs"
+	@$(BIN)/python bpf/build.py
 
 $(BIN)/sslsniff: bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so pyproject.toml
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
+	@echo "Installing from PyPI, into .venv: what sslsniff imports"
+	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
 
 .cache/developer: $(BIN)/sslsniff
