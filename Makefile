@@ -1,4 +1,4 @@
-# make demo, make test: each is enough on a fresh Debian 12, as root or with sudo.
+# make demo, make deb, make test: each is enough on a fresh Debian 12, as root or with sudo.
 
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -19,12 +19,48 @@ GO_PACKAGES := golang-go
 GO := env GOCACHE=$(CURDIR)/.cache/go/build GO111MODULE=off GOTOOLCHAIN=local GOFLAGS= CGO_ENABLED=0 nice go
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
+DEB := build/deb
+# Debian's own package sslsniff is another program, of a higher version: apt would upgrade to it.
+DEB_NAME := sslsniff-ebpf
+PYTHON_RANGE = $(shell $(PYTHON) -c 'from sys import version_info as v; \
+	print(f"python3 (>= {v[0]}.{v[1]}), python3 (<< {v[0]}.{v[1] + 1})")')
+define DEB_CONTROL
+Package: $(DEB_NAME)
+Version: $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' sslsniff/__init__.py)
+Architecture: $(shell dpkg --print-architecture)
+Maintainer: The sslsniff authors
+Depends: libbpf1, libc6 (>= 2.28), $(PYTHON_RANGE)
+Suggests: python3-bpfcc
+Conflicts: sslsniff
+Section: net
+Priority: optional
+Description: live plaintext of TLS traffic
+ sslsniff reads the plaintext of TLS connections from running processes, by
+ eBPF probes in their TLS libraries. It needs no proxy and no certificate.
+endef
+define DEB_AFTER_REMOVAL
+#!/bin/sh
+test "$$1" != purge || rm -rf /var/cache/sslsniff
+endef
+# -I: Python then ignores PYTHON... variables and the user's own packages; root runs this.
+define DEB_LAUNCHER
+#!/usr/bin/python3 -I
+import sys
+
+sys.path.insert(0, "/usr/lib/sslsniff")
+
+from sslsniff.cli import main
+
+sys.exit(main())
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-rust rust lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: help demo deb test test-kernels test-rust rust lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
+	@echo "make deb     build a Debian package, in dist/"
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
@@ -35,7 +71,27 @@ help:
 	@echo "make clean   remove what was built"
 
 demo: .cache/demo-packages $(BIN)/sslsniff
-	$(SUDO) $(BIN)/python -m docs.demo.run
+	@$(SUDO) $(BIN)/python -m docs.demo.run
+
+# Debian 12 has no pyderust, and most other Python packages are too old there. So the package
+# brings all that sslsniff imports, except bcc, in a folder of its own.
+deb: export CONTROL = $(DEB_CONTROL)
+deb: export AFTER_REMOVAL = $(DEB_AFTER_REMOVAL)
+deb: export LAUNCHER = $(DEB_LAUNCHER)
+deb: .cache/build-tools
+	rm -rf $(DEB)
+	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --target $(DEB)/usr/lib/sslsniff '.[protobuf]'
+	mv $(DEB)/usr/lib/sslsniff/share $(DEB)/usr/share
+	mv $(DEB)/usr/share/zsh/site-functions $(DEB)/usr/share/zsh/vendor-completions
+	gzip -9n $(DEB)/usr/share/man/man1/sslsniff.1
+	rm -r $(DEB)/usr/lib/sslsniff/bin
+	mkdir -p $(DEB)/usr/bin $(DEB)/usr/share/doc/$(DEB_NAME) $(DEB)/DEBIAN dist
+	cp LICENSE $(DEB)/usr/share/doc/$(DEB_NAME)/copyright
+	printf '%s\n' "$$LAUNCHER" > $(DEB)/usr/bin/sslsniff
+	printf '%s\n' "$$CONTROL" > $(DEB)/DEBIAN/control
+	printf '%s\n' "$$AFTER_REMOVAL" > $(DEB)/DEBIAN/postrm
+	chmod -R u=rwX,go=rX $(DEB) && chmod 755 $(DEB)/usr/bin/sslsniff $(DEB)/DEBIAN/postrm
+	dpkg-deb --root-owner-group --build $(DEB) dist
 
 test: lint unit fuzz live oldest-kernel
 
@@ -86,11 +142,15 @@ format: .cache/developer
 clean:
 	rm -rf .venv .cache bpf/*.bpf.o $(CAPTURE_FILES)/libpacking.so build dist
 
+# Runs $(1), and shows what it prints only if it fails.
+quietly = log=$$(mktemp) && { { $(1); } >$$log 2>&1 || { code=$$?; cat $$log; rm $$log; exit $$code; } && rm $$log; }
+
 # Installs those of $(1) that are missing; asks the network only if one is.
 install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
 	| grep -qx installed || echo $$package; done); \
-	test -z "$$missing" || { $(SUDO) apt-get update -qq && \
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; }
+	test -z "$$missing" || { echo "Installing from Debian:" $$missing && $(call quietly,$(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing); }
+
 
 # In an environment of its own: it pins what it shares with sslsniff. The last for Python 3.11.
 .cache/mitmproxy: Makefile | .cache/run-packages
@@ -120,7 +180,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 
 .cache/%-packages: Makefile
 	@mkdir -p .cache
-	$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
+	@$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
 	@touch $@
 
 # Debian's own, where none on the PATH is new enough for the programs in tests/live/rust.
@@ -139,15 +199,18 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	cd tests/programs/go/tls && $(GO) build -o $(abspath $@) main.go
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
+	@echo "Installing from PyPI, into .venv: what builds sslsniff"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
 	@touch $@
 
 bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]) .cache/build-tools
-	$(BIN)/python bpf/build.py
+	@echo "Compiling the BPF programs"
+	@$(BIN)/python bpf/build.py
 
 $(BIN)/sslsniff: bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so pyproject.toml
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
+	@echo "Installing from PyPI, into .venv: what sslsniff imports"
+	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
 
 .cache/developer: $(BIN)/sslsniff

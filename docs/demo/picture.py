@@ -10,7 +10,7 @@ from rich.text import Text
 
 _PICTURE = Path(__file__).with_name("picture.svg")
 _COLUMNS = 96
-_SHOWN = "What you saw"
+_BEGIN, _END = "$ ", "What you saw"  # between the story and what the demo suggests
 _FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Rich has a font loaded from elsewhere; any monospaced one will do."""
 
@@ -20,7 +20,7 @@ def main() -> None:
     run = f"stty cols {_COLUMNS}; {sys.executable} -m docs.demo.run"
     command = ["script", "-qec", run, "/dev/null"]
     seen = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    shown = seen.replace("\r", "").partition(_SHOWN)[0].rstrip()
+    shown = seen[seen.index(_BEGIN) : seen.index(_END)].replace("\r", "").rstrip()
     with Path("/dev/null").open("w") as nowhere:
         console = Console(width=_COLUMNS, record=True, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(shown), soft_wrap=True)

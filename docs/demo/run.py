@@ -1,5 +1,6 @@
 """``make demo``: a TLS server and clients of its own on loopback, and sslsniff watching them."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,24 +13,35 @@ from tests.servers import Server, python_server, self_signed
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURE = Path("demo.pcapng")
 
-NEXT = f"""
-What you saw was read from the server process; it knows nothing of it. Try next:
-
-  wireshark {CAPTURE}                       # HTTP and HTTP/2, no key needed
-  .venv/bin/sslsniff read {CAPTURE} -vv     # the same again, with headers and bodies
-  .venv/bin/sslsniff read {CAPTURE} --frames
-  sudo .venv/bin/sslsniff -- curl https://example.org/
-  sudo .venv/bin/sslsniff list              # who uses TLS here, and with which library
+STORY = """
+The demo starts a TLS server on loopback. sslsniff watches the process of the server, and no other.
+curl sends it six requests: a GET and a form over HTTP/1.1, then four GETs at once over HTTP/2.
 """
+_SSLSNIFF = ".venv/bin/sslsniff"
+_AS_ROOT = f"sudo {_SSLSNIFF}" if "SUDO_UID" in os.environ else _SSLSNIFF
+_COMMANDS = {
+    f"{_SSLSNIFF} read {CAPTURE} -vv": "the same exchanges, with headers and bodies",
+    f"{_SSLSNIFF} read {CAPTURE} --frames": "the frames of HTTP/2",
+    f"{_AS_ROOT} list": "which processes use TLS, and with which library",
+    f"{_AS_ROOT} -- curl -sSo /dev/null https://pypi.org/": "what a command sends and receives",
+}
+_NEXT = "\n".join(f"  {command:60}  # {what}" for command, what in _COMMANDS.items())
+END = f"""
+What you saw was read from the server's process. The server was not prepared for it. Try next:
+
+{_NEXT}
+
+{CAPTURE} also opens in Wireshark, without a key."""
 
 
 def main() -> None:
     """Run the demo."""
+    print(STORY)
     with tempfile.TemporaryDirectory() as folder:
         certificate = self_signed(Path(folder))
         with python_server(certificate) as server:
             watch(server, certificate.certificate)
-    print(NEXT)
+    print(END)
 
 
 def watch(server: Server, certificate: Path) -> None:
@@ -43,7 +55,7 @@ def watch(server: Server, certificate: Path) -> None:
         "--print",
         "--force",
     ]
-    print("$", ".venv/bin/sslsniff", *command[1:], flush=True)
+    print("$", _SSLSNIFF, *command[1:], flush=True)
     sniffer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert sniffer.stderr is not None

@@ -42,7 +42,7 @@ def ask(client: Process, count: int) -> list[Passed]:
     """Let a client make ``count`` requests; return what it tells of them."""
     say(client, str(count))
     assert client.stdout is not None
-    lines = []
+    lines: list[str] = []
     while (line := client.stdout.readline()) != "\n":
         assert line, f"the client ended behind {len(lines)} of {count} requests"
         lines.append(line)

@@ -1,0 +1,57 @@
+"""A wheel has all that an installed sslsniff needs, with nothing built beforehand."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sslsniff import __version__
+from sslsniff.commands.options import manual
+
+ROOT = Path(__file__).parents[2]
+BUILT = ("bpf/sslsniff.bpf.o", "capture_files/libpacking.so")
+NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.bpf.o", "*.so")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """A wheel built from a copy of the sources alone."""
+    copy = tmp_path_factory.mktemp("wheel") / "sources"
+    for name in ("bpf", "decoders", "sslsniff"):
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=NOT_SOURCES)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    subprocess.run(command, cwd=copy, check=True, capture_output=True)
+    [path] = (copy / "dist").iterdir()
+    return zipfile.ZipFile(path)
+
+
+def test_it_has_every_module_and_source(wheel: zipfile.ZipFile) -> None:
+    sources = {
+        f"{prefix}{path.relative_to(ROOT)}"
+        for prefix, folder in (("", "sslsniff"), ("sslsniff/", "decoders"), ("sslsniff/", "bpf"))
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".c", ".h", ".typed"}
+    }
+    assert sources > {"sslsniff/cli.py", "sslsniff/py.typed", "sslsniff/bpf/event.h"}
+    assert sorted(sources - {*wheel.namelist()}) == []
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_it_has_what_was_compiled(wheel: zipfile.ZipFile, name: str) -> None:
+    assert wheel.read(f"sslsniff/{name}").startswith(b"\x7fELF")
+
+
+def test_it_has_the_manual_and_completions(wheel: zipfile.ZipFile) -> None:
+    data = f"sslsniff-{__version__}.data/data"
+    found = {name: wheel.read(f"{data}/{name}").decode() for name in manual.files()}
+    assert found == manual.files()
+
+
+def test_it_has_the_command(wheel: zipfile.ZipFile) -> None:
+    entries = wheel.read(f"sslsniff-{__version__}.dist-info/entry_points.txt").decode()
+    assert "sslsniff = sslsniff.cli:main" in entries
