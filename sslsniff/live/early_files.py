@@ -38,14 +38,14 @@ class EarlyFiles:
         self._style = style
         self._process = process
         self._error: SslsniffError | None = None
-        self._has_looked = False
+        self._has_searched = False
         self._closing = contextlib.ExitStack()
 
     def find(self) -> None:
         """Find the files and start planning them, once. Errors are kept for ``require``."""
-        if self._has_looked:
+        if self._has_searched:
             return
-        self._has_looked = True
+        self._has_searched = True
         _allow_open_files()
         try:
             self.planning = self._closing.enter_context(Planning(self._style, self._process))

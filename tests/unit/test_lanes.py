@@ -15,7 +15,7 @@ from sslsniff.capture_files.pcap import PcapWriter
 from sslsniff.fast_path import Lanes, lane_key
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
-from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.model import Connection, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.capture_writer import PcapSink
@@ -72,7 +72,7 @@ def run(records: list[bytes], lanes: Lanes | None, make: Make) -> Outcome:
     sink = make(file)
     tracer = Tracer([sink, totals])
     flows = Flows(["openssl"], tracer, lanes)
-    halves = Halves({} if lanes is None else lanes)
+    halves = RustlsConnections({} if lanes is None else lanes)
     ring = laid_out(records)
     long = iter(ring.next, None)
     if lanes is not None:
@@ -80,7 +80,7 @@ def run(records: list[bytes], lanes: Lanes | None, make: Make) -> Outcome:
     short = len(records)
     for view in long:
         short -= 1
-        for event in halves.take(wire.parse(view, OFFSET_NS)):
+        for event in halves.handle(wire.parse(view, OFFSET_NS)):
             flows.take(event)
     for event in halves.release():
         flows.take(event)
@@ -298,13 +298,13 @@ def test_lanes_that_are_taken_back_forget_their_key() -> None:
 def test_lanes_forget_the_key_of_a_half_that_is_no_more() -> None:
     taker = Taker()
     lanes: Lanes = {lane_key(-1, 1): taker}
-    halves = Halves(lanes)
+    halves = RustlsConnections(lanes)
     data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 1, 0) + b"a"
     for record in (opened(9, True, half=2), data):
-        list(halves.take(wire.parse(memoryview(record), OFFSET_NS)))
+        list(halves.handle(wire.parse(memoryview(record), OFFSET_NS)))
     list(halves.release())
     assert halves.aliases == {lane_key(9, 1): lane_key(-1, 1)}
     assert taker.did == []
-    list(halves.take(events.Closed(5, 9, 0, 1)))
+    list(halves.handle(events.Closed(5, 9, 0, 1)))
     assert taker.did == ["recalled"]
     assert not halves.aliases
