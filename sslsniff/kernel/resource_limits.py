@@ -1,4 +1,4 @@
-"""Limits the CPU time and the memory of this process for one task."""
+"""Limits of this process: CPU time and memory for one task, and open files."""
 
 import contextlib
 import math
@@ -31,6 +31,16 @@ def allow_cpu(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     most_s = math.ceil(used.ru_utime + used.ru_stime + seconds)
     lower(resource.RLIMIT_CPU, most_s, resource.RLIM_INFINITY)
+
+
+def allow_open_files() -> None:
+    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+
+    Each file with probes takes a descriptor for each of its programs, and a host with containers
+    has many copies of a library.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextlib.contextmanager
