@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from sslsniff.commands.notes import note
+from sslsniff.commands.printing import note
 from sslsniff.errors import FilterError, SslsniffError
 from sslsniff.escaping import escape
 from sslsniff.sinks.output_files import open_standard, require_standard_output

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sslsniff import __version__
 from sslsniff.commands.options.values import SMALLEST_RING_BYTES
-from sslsniff.commands.table import print_table
+from sslsniff.commands.printing import print_table
 from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import privileges, release, socket_probes
 from sslsniff.kernel.loaders import uprobe_multi

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from sslsniff.commands.table import print_table
+from sslsniff.commands.printing import print_table
 from sslsniff.escaping import escape
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost

@@ -5,8 +5,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.ending import Asked, OverdueError
-from sslsniff.commands.notes import note
 from sslsniff.commands.options.output_options import OutputOptions
+from sslsniff.commands.printing import note
 from sslsniff.errors import NO_TIME
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import Sink

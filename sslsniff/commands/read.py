@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 from sslsniff.commands.ending import Asked
-from sslsniff.commands.notes import note
 from sslsniff.commands.options.other_options import parse_read
+from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sslsniff.elf import debug_files
-from sslsniff.elf.demangling import demangle
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.inlined_functions import Inlinings, find_inlined
-from sslsniff.elf.symbols import Function, Symbol
+from sslsniff.elf.symbols import Function, Symbol, demangle
 from sslsniff.elf.usdt_notes import find_static_probes
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape, escape_json

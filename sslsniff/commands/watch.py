@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.ending import Asked
-from sslsniff.commands.notes import note
 from sslsniff.commands.options.watch_options import WatchOptions, parse_watch
+from sslsniff.commands.printing import note
 from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
 

@@ -1,6 +1,7 @@
 """Symbol tables of ELF files: functions by name, by a part of their names, and all of them.
 
 A table is searched for names, never walked: of a program with 300,000 functions few are wanted.
+``demangle`` makes the mangled name of one readable.
 """
 
 import struct
@@ -122,3 +123,18 @@ def _function(entries: bytes, at: int = 0) -> Function | None:
     """Return the symbol whose entry is ``at``, where it is a function that the file itself has."""
     _, info, _, section, address, size = _SYMBOL.unpack_from(entries, at)
     return Function(address, size) if section and info & 0xF == _STT_FUNC else None
+
+
+def demangle(name: str) -> str | None:
+    """Return a Rust name in words, without its hash; None where ``name`` is none.
+
+    Both schemes: legacy (``_ZN...17h<hash>E``) and v0 (``_R...``, RFC 2603).
+    """
+    import pyderust  # here only, and when a name has to be read
+
+    if not name.startswith(("_ZN", "_R")):
+        return None
+    try:
+        return pyderust.demangle(name)
+    except pyderust.DemangleError:
+        return None

@@ -1,4 +1,4 @@
-"""Limits the CPU time and the memory of this process for one task."""
+"""Limits of this process: CPU time and memory for one task, and open files."""
 
 import contextlib
 import math
@@ -43,6 +43,16 @@ def end_after(seconds: int) -> None:
     so, setrlimit(2)): Python drops one that comes in a finaliser or in a callback from C.
     """
     lower(resource.RLIMIT_CPU, seconds, seconds + GRACE_S)
+
+
+def allow_open_files() -> None:
+    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+
+    Each file with probes takes a descriptor for each of its programs, and a host with containers
+    has many copies of a library.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextlib.contextmanager

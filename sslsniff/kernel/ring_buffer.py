@@ -30,7 +30,7 @@ class Ring:
         producer = memoryview(self._producer_map)
         self._producer = producer[:8].cast("Q")
         self._data = producer[page:]
-        self._taken = Records(self._data, 0, 0)
+        self._records = Records(self._data, 0, 0)
         self._start = 0
 
     @property
@@ -45,10 +45,10 @@ class Ring:
         """
         self._start = start = self._consumer[0] & self._mask
         end = min(start + min(self.waiting_bytes, most_bytes), self._mask + 1)
-        self._taken = Records(self._data, start, end)
-        return self._taken
+        self._records = Records(self._data, start, end)
+        return self._records
 
-    def take(self, most_bytes: int) -> memoryview:
+    def read_bytes(self, most_bytes: int) -> memoryview:
         """Read as ``read`` does; return the records in one piece."""
         records = self.read(most_bytes)
         while records.next() is not None:
@@ -57,8 +57,8 @@ class Ring:
 
     def release(self) -> int:
         """Give the room of what was read back to the kernel; return how many bytes that are."""
-        size = self._taken.position - self._start
-        self._start = self._taken.position
+        size = self._records.position - self._start
+        self._start = self._records.position
         self._consumer[0] += size
         return size
 

@@ -118,7 +118,7 @@ class Spill:
         room = self._size - (self._written - self._released) - LARGEST_RECORD_BYTES
         if room <= 0 or self._to_stop.is_set():
             return False
-        batch = self._ring.take(min(room, _MOST_BATCH_BYTES))
+        batch = self._ring.read_bytes(min(room, _MOST_BATCH_BYTES))
         size = len(batch)
         start = self._written % self._size
         before_end = min(size, self._size - start)

@@ -21,7 +21,7 @@ from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
-from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.scope import no_process
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
@@ -86,7 +86,7 @@ class LiveCapture:
         self._note = note
         self._holder = holder
         self._closing = contextlib.ExitStack()
-        self._halves = Halves(self.fast_path)
+        self._rustls_connections = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
         self._gone: set[int] = set()
@@ -110,11 +110,11 @@ class LiveCapture:
             self._find_processes()
             self._begin(loader)
             for each in self._files.unreachable:
-                self._late_files.tell_unreachable(each)
+                self._late_files.report_unreachable(each)
             if not self._probes.files:
                 self._nothing_yet()
-            self._late_files.tell_refused()
-            self._late_files.tell_waiting()
+            self._late_files.report_refused()
+            self._late_files.report_waiting()
             self._files.planning.prepare()
         except BaseException:
             self.close()
@@ -165,7 +165,7 @@ class LiveCapture:
         self._late_files.begin()
         if self._holder is not None:
             self._closing.callback(self._late_files.stop_holding)
-            self._late_files.hold(self._holder, loader)
+            self._late_files.start_holding(self._holder, loader)
         for fd in self._late_files.fds:
             self._epoll.register(fd, select.EPOLLIN)
 
@@ -176,7 +176,7 @@ class LiveCapture:
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
             raise self._files.planner.refusal or gone
-        self._late_files.tell_refused()
+        self._late_files.report_refused()
         self._note("no supported TLS library is loaded yet; waiting (see sslsniff list)")
 
     def describe(self) -> str:
@@ -222,7 +222,7 @@ class LiveCapture:
             )
             if not is_over:
                 return  # what halves wait for may have come long ago
-        yield from self._halves.release(self.now_ns())
+        yield from self._rustls_connections.release(self.now_ns())
 
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
@@ -235,15 +235,17 @@ class LiveCapture:
         is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
         if not is_over:
             yield from self._skip(is_skipped)
-        yield from self._halves.release()
+        yield from self._rustls_connections.release()
         now_ns = self.now_ns()
         for connection, (pid, object_address) in self._open.items():
             positions = self._tables.positions(connection, pid, object_address)
             if positions is not None:
-                yield from self._halves.take(events.Checked(now_ns, connection, *positions))
+                yield from self._rustls_connections.handle(
+                    events.Checked(now_ns, connection, *positions)
+                )
             else:
                 self._gone.add(connection)
-        self._tell_shortcomings()
+        self._report_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
         """See ``source.Source``: of connections that came and went while the ring was full, too."""
@@ -257,9 +259,9 @@ class LiveCapture:
         """See ``source.Source``."""
         return self._late_files.unprobed.sums()
 
-    def _tell_shortcomings(self) -> None:
+    def _report_shortcomings(self) -> None:
         """Say what the events cannot: what the programs could not do."""
-        self._probes.tell_misfits()
+        self._probes.report_misfits()
         if lost := self._files.mappings.lost:
             self._note(f"{lost} reports of mapped files were lost: some files may not be watched")
         if left_out := self._files.planner.left_out:
@@ -316,10 +318,10 @@ class LiveCapture:
         for _ in range(0, most_bytes, held_bytes):
             self._reading = records = self._records.read(held_bytes)
             for record in self.fast_path.run(records, offset_ns):
-                told = wire.parse(record, offset_ns)
-                if not isinstance(told, events.Data):
-                    self._remember(told)
-                yield from self._halves.take(told)
+                event = wire.parse(record, offset_ns)
+                if not isinstance(event, events.Data):
+                    self._remember(event)
+                yield from self._rustls_connections.handle(event)
                 if is_drained():
                     return False
             read_bytes = self._records.release()
@@ -335,19 +337,19 @@ class LiveCapture:
         """Count what still waits as lost, and what a reader left in the middle of."""
         lost_bytes = 0
         while not is_skipped():
-            for told in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
-                if isinstance(told, events.Data):
-                    lost_bytes += told.span
-                self._remember(told)
-                yield from self._halves.take(told)
+            for event in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
+                if isinstance(event, events.Data):
+                    lost_bytes += event.span
+                self._remember(event)
+                yield from self._rustls_connections.handle(event)
             self._records.release()
             self._reading = self._records.read(_HELD_BYTES)
             if self._reading.position == self._reading.end:
                 if lost_bytes:
                     self._note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
                 return
-        left_bytes = self._records.waiting_bytes
-        self._note(f"{left_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
+        uncounted_bytes = self._records.waiting_bytes
+        self._note(f"{uncounted_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
     def _remember(self, event: events.Record) -> None:
         """Keep track of open connections: their state in the kernel is read or taken out later."""

@@ -1,9 +1,9 @@
 """The files that are in use when a capture begins; planned while the BPF programs are loaded."""
 
 import contextlib
-import resource
 
 from sslsniff.errors import SslsniffError
+from sslsniff.kernel import resource_limits
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.live.planner import Planner
 from sslsniff.live.scope import Scope
@@ -38,15 +38,15 @@ class EarlyFiles:
         self._style = style
         self._process = process
         self._error: SslsniffError | None = None
-        self._has_looked = False
+        self._has_searched = False
         self._closing = contextlib.ExitStack()
 
     def find(self) -> None:
         """Find the files and start planning them, once. Errors are kept for ``require``."""
-        if self._has_looked:
+        if self._has_searched:
             return
-        self._has_looked = True
-        _allow_open_files()
+        self._has_searched = True
+        resource_limits.allow_open_files()
         try:
             self.planning = self._closing.enter_context(Planning(self._style, self._process))
             self.planner = Planner(self.planning)
@@ -69,13 +69,3 @@ class EarlyFiles:
     def close(self) -> None:
         """End planning, and the news of mapped files. Safe to call again."""
         self._closing.close()
-
-
-def _allow_open_files() -> None:
-    """Use all the open files that this process may have: usual are 1024 until it asks for more.
-
-    Each file with probes takes a descriptor for each of its programs, and a host with containers
-    has many copies of a library.
-    """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -153,9 +153,9 @@ class _Tracer:
             self._seize_all(pids, follows_children=follows_children)
             _give_up_rights()
         except OSError as error:
-            self._tell(_REFUSED, error.errno or 0)
+            self._send(_REFUSED, error.errno or 0)
             raise EOFError from error
-        self._tell(_STANDS, 0)
+        self._send(_STANDS, 0)
 
     def _seize_all(self, pids: list[int], *, follows_children: bool) -> None:
         """Trace every thread of ``pids``, and of their children; raises ``OSError``.
@@ -231,7 +231,7 @@ class _Tracer:
     def _ask(self, tid: int, number: int) -> None:
         patience_s = 0 if self._is_unanswered else LONGEST_HOLD_S
         self._held[tid] = _Held(time.monotonic() + patience_s, number)
-        self._tell(_ASKED, tid)
+        self._send(_ASKED, tid)
 
     def _answer(self) -> bool:
         """Do what sslsniff says; return False where it has ended."""
@@ -266,9 +266,9 @@ class _Tracer:
         for tid in [tid for tid, each in self._held.items() if each.deadline_s <= now_s]:
             self._is_unanswered = True
             self._let_go(tid, is_ours=True)
-            self._tell(_OVERDUE, tid)
+            self._send(_OVERDUE, tid)
 
-    def _tell(self, kind: int, value: int) -> None:
+    def _send(self, kind: int, value: int) -> None:
         with contextlib.suppress(OSError):  # it has ended, or reads nothing: then time runs out
             self._channel.send(_MESSAGE.pack(kind, value))
 

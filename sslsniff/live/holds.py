@@ -51,7 +51,7 @@ class Holds:
         self._note = note
         self._last: dict[int, Hold] = {}
         """The last hold of each thread: it may be found overdue when it is over."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._detaches = [loader.attach_raw_tracepoint("hold_program", "sched_process_exec")]
         self._detaches.append(attach_mapping(loader)[1])
         self._set_holder(holder.pid)
@@ -85,20 +85,20 @@ class Holds:
             self._mark(hold.identity)
         self._holder.release(hold.tid)
         hold.is_over = True
-        self._tell_overdue(hold)
+        self._report_overdue(hold)
 
     def give_up(self, hold: Hold) -> None:
         """Report a hold that took too long: the capture ends before its files are analysed."""
         hold.is_over = hold.is_unhandled = True
-        self._tell_overdue(hold)
+        self._report_overdue(hold)
 
     def _end_overdue(self, tid: int) -> None:
         hold = self._last.get(tid)
         if hold is not None:
             hold.is_overdue = True
-            self._tell_overdue(hold)
+            self._report_overdue(hold)
 
-    def _tell_overdue(self, hold: Hold) -> None:
+    def _report_overdue(self, hold: Hold) -> None:
         if not (hold.is_over and hold.is_overdue and (hold.probed or hold.is_unhandled)):
             return
         files = ", ".join(hold.probed) or "a file that it mapped"
@@ -106,8 +106,8 @@ class Holds:
             f"process {hold.pid} went on after {LONGEST_HOLD_S:g} s, before {files} was probed:"
             " what it sent and received until then may be missing"
         )
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._reported:
+            self._reported.add(line)
             self._note(line)
 
     def mark(self, status: os.stat_result) -> None:

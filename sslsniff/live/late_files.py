@@ -70,14 +70,14 @@ class LateFiles:
         self._holds: Holds | None = None
         self._held_for: set[tuple[str, int, int]] = set()
         """Files that a process had mapped for which a thread waited."""
-        self._later: deque[tuple[float, Mapped]] = deque()
+        self._delayed: deque[tuple[float, Mapped]] = deque()
         """News of files that a thread may ask for, and when to look at them."""
         self._unreachable: set[str] = set()
         self._uses: dict[Identity, list[_Use]] = {}
         """The uses of files that are being planned."""
         self._unplanned: dict[Hold, int] = {}
         """How many files of a process that waits are being planned."""
-        self._first: list[os.stat_result] = []
+        self._first_files: list[os.stat_result] = []
         """The files that were probed at the start."""
         self._has_begun = False
         self._is_over = False
@@ -95,7 +95,7 @@ class LateFiles:
         waited for: there may be nothing else to do.
         """
         began_s = time.monotonic()
-        self._take_decided()
+        self._attach_decided()
         while self._planning.is_busy:
             took_s = time.monotonic() - began_s
             is_of_system = self._planning.has_system_files
@@ -103,18 +103,18 @@ class LateFiles:
             if took_s >= most_s and (self._probes.files or not self._scope.libraries):
                 break
             self._planning.wait(_WAIT_S)
-            self._take_decided()
-        self._take_unprobed()
+            self._attach_decided()
+        self._count_unprobed()
         self._find_processes()
         self._has_begun = True
 
-    def tell_waiting(self) -> None:
+    def report_waiting(self) -> None:
         """Say how many files are not planned yet."""
         if count := self._planning.waiting:
             files = "1 file is" if count == 1 else f"{count} files are"
             self._note(f"{files} still being analysed; probes follow when that is done")
 
-    def hold(self, holder: "Holder", loader: Loader) -> None:
+    def start_holding(self, holder: "Holder", loader: Loader) -> None:
         """Let threads wait from now on where they map a file that was not probed at the start.
 
         Raises ``KernelError``.
@@ -126,7 +126,7 @@ class LateFiles:
         from sslsniff.live.holds import Holds
 
         self._holds = Holds(holder, loader, self._note)
-        for each in self._first:
+        for each in self._first_files:
             self._holds.mark(each)
 
     def stop_holding(self) -> None:
@@ -141,13 +141,13 @@ class LateFiles:
         if self._holds is not None and self._holds.fd in ready:
             self._answer_holds(self._holds)
         if not ready.isdisjoint(self._mappings.fds):
-            self._take_news()
-        while self._later and self._later[0][0] <= time.monotonic():
-            self._look_at(self._later.popleft()[1])
+            self._handle_mappings()
+        while self._delayed and self._delayed[0][0] <= time.monotonic():
+            self._handle_mapping(self._delayed.popleft()[1])
         self._planning.collect()
         if self._planning.is_busy:
-            self._take_decided()
-        self.tell_refused()
+            self._attach_decided()
+        self.report_refused()
 
     def finish(self) -> None:
         """Let all threads continue, and name the libraries that were not looked at so far."""
@@ -156,53 +156,53 @@ class LateFiles:
                 self._holds.give_up(hold)
         self.stop_holding()
         self._is_over = True
-        self._take_news()
-        for _, mapped in self._later:
-            self._look_at(mapped)
-        self._later.clear()
+        self._handle_mappings()
+        for _, mapped in self._delayed:
+            self._handle_mapping(mapped)
+        self._delayed.clear()
         end_s = time.monotonic() + _MOST_AT_END_S
         while self._planning.is_quick and time.monotonic() < end_s:
             self._planning.wait(_WAIT_S)
-            self._take_decided()
-        self.tell_refused()
+            self._attach_decided()
+        self.report_refused()
 
-    def tell_refused(self) -> None:
+    def report_refused(self) -> None:
         """Say of each TLS library in use that is not probed why it is not, once."""
-        for line in (*self._planner.untold, *self.unprobed.untold()):
+        for line in (*self._planner.new_lines, *self.unprobed.new_lines()):
             self._note(line)
-        self._planner.untold.clear()
+        self._planner.new_lines.clear()
 
-    def tell_unreachable(self, file: Unreachable) -> None:
+    def report_unreachable(self, file: Unreachable) -> None:
         """Say of a file that it cannot be opened, once."""
         if file.path not in self._unreachable:
             self._unreachable.add(file.path)
             self._note(str(file))
 
-    def _take_news(self) -> None:
+    def _handle_mappings(self) -> None:
         for mapped in self._mappings.read():
             if not self._is_in_scope(mapped):
                 continue
             if self._holds is None:
-                self._look_at(mapped)
+                self._handle_mapping(mapped)
             else:
-                self._later.append((time.monotonic() + _HOLD_DELAY_S, mapped))
-        self.tell_refused()
+                self._delayed.append((time.monotonic() + _HOLD_DELAY_S, mapped))
+        self.report_refused()
 
-    def _look_at(self, mapped: Mapped) -> None:
+    def _handle_mapping(self, mapped: Mapped) -> None:
         """Probe a file that a process has mapped, and say so: what passed now was missed."""
-        self._look(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
+        self._plan(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
 
     def _answer_holds(self, holds: "Holds") -> None:
         try:
             for hold in holds.read():
-                self._handle(hold)
-                self._take_decided()
-                self.tell_refused()
+                self._handle_hold(hold)
+                self._attach_decided()
+                self.report_refused()
         except EOFError:
             self.stop_holding()
             self._note(f"the process that holds the others ended: {_MISSED}")
 
-    def _handle(self, hold: "Hold") -> None:
+    def _handle_hold(self, hold: "Hold") -> None:
         """Probe what the process of a thread that waits has mapped."""
         files = procfs.mapped_files(hold.tid)
         hold.is_unhandled = not files
@@ -212,7 +212,7 @@ class LateFiles:
                 continue
             self._held_for.add(file[:3])
             if self._scope.includes_file(file.path):
-                self._look(hold.pid, file, procfs.file_path(hold.tid, file), hold)
+                self._plan(hold.pid, file, procfs.file_path(hold.tid, file), hold)
         self._count_down(hold)
 
     def _count_down(self, hold: "Hold") -> None:
@@ -225,13 +225,13 @@ class LateFiles:
             if self._holds is not None:
                 self._holds.release(hold)
 
-    def _look(
+    def _plan(
         self, pid: int, file: MappedFile, path: str | None, hold: "Hold | None" = None
     ) -> None:
         """Let a file be planned and probed that can be opened by ``path``."""
         if path is None:
             if procfs.exists(pid):
-                self.tell_unreachable(Unreachable(pid, file.path))
+                self.report_unreachable(Unreachable(pid, file.path))
             return
         if not self._planner.has_seen(file.device, file.inode, path):
             self._planner.add(path)
@@ -245,15 +245,15 @@ class LateFiles:
         if hold is not None:
             self._unplanned[hold] += 1
 
-    def _take_decided(self) -> None:
+    def _attach_decided(self) -> None:
         """Probe the files that are planned now, and let continue who waits for that."""
         for each in self._planner.decided():
             planned = each.planned
             is_new = planned is not None and not self._is_over and self._attach(planned)
-            self._take_unprobed()
+            self._count_unprobed()
             uses = self._uses.pop(each.identity, [])
             if is_new:
-                self._tell_new(each.path, uses)
+                self._report_new(each.path, uses)
             for use in uses:
                 self.unprobed.used(each.identity, use.pid, use.process)
                 if use.hold is not None:
@@ -261,7 +261,7 @@ class LateFiles:
             if self._has_begun and not uses:  # it was in use at the start
                 self._find_processes()
 
-    def _tell_new(self, path: str, uses: list[_Use]) -> None:
+    def _report_new(self, path: str, uses: list[_Use]) -> None:
         """Say that a file has probes from now on, where a process went on without them."""
         waited = {use.pid for use in uses if use.hold is not None}
         for use in uses:
@@ -274,19 +274,19 @@ class LateFiles:
             self._note(f"{path} is analysed: watched from now on")
 
     def _attach(self, planned: Planned) -> bool:
-        taken = self._probes.attach(planned)
-        if taken:
-            self._planner.keep(planned)
+        is_attached = self._probes.attach(planned)
+        if is_attached:
+            self._planner.mark_probed(planned)
         if not self._has_begun:
-            self._first.append(os.fstat(planned.file))
-        return taken
+            self._first_files.append(os.fstat(planned.file))
+        return is_attached
 
     def _find_processes(self) -> None:
         """Count the processes that use libraries that are not probed now."""
         if not self._scope.programs or self._has_begun:  # a command has not begun
             self.unprobed.find_processes()
 
-    def _take_unprobed(self) -> None:
+    def _count_unprobed(self) -> None:
         for each in self._planner.unprobed:
             self.unprobed.add(*each)
         self._planner.unprobed.clear()

@@ -111,7 +111,7 @@ class Tables:
     def set_layout(self, index: int, parts: Iterable[Part]) -> None:
         """Tell the programs where objects keep what, at the probes with this ``index``.
 
-        They are those of all ``parts``: only what holds for all is told.
+        They are those of all ``parts``: only what holds for all is passed on.
         """
         ssl = _only(each.layout for each in parts if isinstance(each.layout, SslLayout))
         rustls = _only(each.layout for each in parts if isinstance(each.layout, RustlsLayout))

@@ -33,15 +33,15 @@ class Decided(NamedTuple):
 class Planner:
     """Decides what belongs into a file; each file is looked at once, until it changes.
 
-    ``refusal`` is why the first file was not taken that could not be; ``untold`` are lines about
-    those with a TLS library, for who has told them to take out. ``unprobed`` are, likewise, each
-    file, its path, and the libraries in it that have no probes, perhaps none.
+    ``refusal`` is why the first of the refused files was; ``new_lines`` are about those with a TLS
+    library, and are taken out by who reports them. So are ``unprobed``: of each file its identity,
+    its path, and the libraries in it that have no probes, perhaps none.
     ``left_out`` counts files that were not looked at, as too many waited.
     """
 
     def __init__(self, planning: Planning) -> None:
         self.refusal: TargetError | None = None
-        self.untold: list[str] = []
+        self.new_lines: list[str] = []
         self.unprobed: list[tuple[Identity, str, tuple[Unprobed, ...]]] = []
         self.left_out = 0
         self._planning = planning
@@ -104,7 +104,7 @@ class Planner:
         """Yield the files of which it is known now what belongs into them.
 
         What is planned is open until the next is asked for. Of the others there is ``refusal`` or
-        a line in ``untold``, if anything.
+        a line in ``new_lines``, if anything.
         """
         for each in self._planning.finished():
             identity = self._waiting.pop((each.status.st_dev, each.status.st_ino))
@@ -119,11 +119,11 @@ class Planner:
             finally:
                 each.close()
 
-    def keep(self, planned: Planned) -> None:
+    def mark_probed(self, planned: Planned) -> None:
         """Note that a file has its probes: its inode is that file's until they are gone.
 
         One that the kernel refused is not tried again until it changes: each process that maps it
-        would have the same told again.
+        would have the same reported again.
         """
         identity, _ = identify(descriptor_path(planned.file))
         self._seen[identity] = None
@@ -135,4 +135,4 @@ class Planner:
         self.refusal = self.refusal or TargetError(fact, remedy)
         if refusal.is_tls and not refusal.unprobed:
             also = f": {refusal.remedy}" if refusal.remedy else ""
-            self.untold.append(f"{path} is not probed, {reason}{also}")
+            self.new_lines.append(f"{path} is not probed, {reason}{also}")

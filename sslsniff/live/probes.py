@@ -49,10 +49,10 @@ class Probes:
             self._detaches += detaches
 
     def attach(self, planned: Planned) -> bool:
-        """Place the probes of a file; returns whether the kernel took those of any part."""
-        taken = [self._attach_part(part, planned) for part in planned.plan.parts]
-        self.files += any(taken)
-        return any(taken)
+        """Place the probes of a file; returns whether the kernel accepted any part."""
+        attached = [self._attach_part(part, planned) for part in planned.plan.parts]
+        self.files += any(attached)
+        return any(attached)
 
     def _attach_part(self, part: Part, planned: Planned) -> bool:
         """Place all probes of a part, or none: calls would begin there that never return."""
@@ -73,7 +73,7 @@ class Probes:
                 attached.append(detach)
         except KernelError as error:
             self._note(f"{planned.path}: {error}")
-            _take_away(attached)
+            _detach_all(attached)
             return False
         self._detaches += attached
         self.count += len(part.probes)
@@ -92,7 +92,7 @@ class Probes:
             self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._follows_sockets = True
 
-    def tell_misfits(self) -> None:
+    def report_misfits(self) -> None:
         """Say which parts were not as their layouts say, once; the programs drop them."""
         misfits = [each for each in self._doubted if self._tables.is_misfit(each)]
         for name in {self._doubted.pop(index) for index in misfits}:
@@ -101,7 +101,7 @@ class Probes:
     def detach(self) -> None:
         """Take all away. Safe to call again."""
         detaches, self._detaches = self._detaches, []
-        _take_away(detaches)
+        _detach_all(detaches)
 
     def _add_layout(self, part: Part) -> int:
         """Tell the programs the layout of a part's objects; return the index it has there.
@@ -121,7 +121,7 @@ class Probes:
         return index
 
 
-def _take_away(detaches: Iterable[Detach]) -> None:
+def _detach_all(detaches: Iterable[Detach]) -> None:
     """Take away what was attached, side by side: each waits until no CPU is in it."""
     threads = [threading.Thread(target=detach) for detach in detaches]
     for thread in threads:

@@ -2,7 +2,7 @@
 
 rustls has a cipher object for each direction, and another one whenever keys change: each is a half,
 with positions from 0 on. Halves of one process and socket are one connection, and so are two that
-the library itself pairs. What a half tells first waits until one of these is known, which is
+the library itself pairs. The first events of a half wait until one of these is known, which is
 when the data is sent or was received: for microseconds. If it takes longer (``WAIT_NS``,
 ``MOST_HELD_BYTES``) the half is shown as a connection of its own, which others may still join.
 
@@ -77,8 +77,8 @@ class _Whole:
             and (known.local, known.remote) == (event.local, event.remote)
         )
 
-    def told(self, half: _Half, event: Data) -> Data:
-        """Return what one of its halves passed, as the connection's own."""
+    def advance(self, half: _Half, event: Data) -> Data:
+        """Move on by what one of its halves passed; return that as the connection's own."""
         direction = half.direction
         if self.current.get(direction) is not half:
             self.current[direction] = half
@@ -99,8 +99,8 @@ class _Whole:
         return Closed(time_ns, self.number, *self.positions.values())
 
 
-class Halves:
-    """Puts halves together. Whole connections pass as they are.
+class RustlsConnections:
+    """Puts halves together. Connections that are whole pass as they are.
 
     What continues a whole connection is joined to it on ``fast_path``, too.
     """
@@ -125,7 +125,7 @@ class Halves:
             Exited: self._exited,
         }
 
-    def take(self, record: Record) -> Iterable[Event]:
+    def handle(self, record: Record) -> Iterable[Event]:
         """Return the events of connections that follow from ``record``."""
         if isinstance(record, Data):
             half = self._halves.get(record.connection)
@@ -151,7 +151,7 @@ class Halves:
 
     def _data(self, half: _Half, event: Data) -> Iterator[Event]:
         if half.whole is not None:
-            yield self._told(half.whole, half, event)
+            yield self._advance(half.whole, half, event)
             return
         half.held.append(event)
         half.held_bytes += len(event.data)
@@ -244,7 +244,7 @@ class Halves:
     def _place(
         self, halves: list[_Half], whole: _Whole | None, addresses: Addresses | None = None
     ) -> Iterator[Event]:
-        """Put halves into a connection, None: a new one; yield what they told until now."""
+        """Put halves into a connection, None: a new one; yield what waited of them."""
         first = min((half.opened for half in halves), key=lambda opened: opened.time_ns)
         if whole is None:
             self._wholes += 1
@@ -255,29 +255,29 @@ class Halves:
                 yield self._name_socket(whole, addresses)
         held = []
         for half in halves:
-            left = half.whole
-            if left is not None:
+            previous = half.whole
+            if previous is not None:
                 self._leave_fast_path(half)
-                del left.halves[half.number]
-                if not left.halves:
-                    yield from self._close(left, first.time_ns)
+                del previous.halves[half.number]
+                if not previous.halves:
+                    yield from self._close(previous, first.time_ns)
             self._waiting.pop(half.number, None)
             half.whole = whole
             whole.halves[half.number] = half
             held += [(event.time_ns, half, event) for event in half.held]
             half.held = []
         for _, half, event in sorted(held, key=lambda each: each[0]):
-            yield self._told(whole, half, event)
+            yield self._advance(whole, half, event)
 
-    def _told(self, whole: _Whole, half: _Half, event: Data) -> Data:
+    def _advance(self, whole: _Whole, half: _Half, event: Data) -> Data:
         """Return what a half passed as its whole's, and let what follows take the fast path."""
         before = whole.current.get(half.direction)
         if before is not None and before is not half:
             self._leave_fast_path(before)
-        told = whole.told(half, event)
+        data = whole.advance(half, event)
         if not half.base:
             self._fast_path.join(half.number, whole.number, half.direction)
-        return told
+        return data
 
     def _leave_fast_path(self, half: _Half) -> None:
         """Let what a half passes from now on go the long way."""

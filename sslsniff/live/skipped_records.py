@@ -8,7 +8,7 @@ from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 from sslsniff.live import wire
 from sslsniff.model import LossCause
 
-_LOOK_EVERY = 1024  # records: to ask whether it is over takes as long as one
+_CHECK_EVERY = 1024  # records: to ask whether it is over takes as long as one
 
 _Runs = dict[tuple[int, int], tuple[int, int, int, int]]
 """Connection and number of a direction -> first position, last, thread and time."""
@@ -40,7 +40,7 @@ def _skip_run(records: Records, runs: _Runs) -> bool:
     """
     unpack, data, end = HEAD_OF_DATA.unpack_from, records.data, records.end
     at = start = records.position
-    for _ in range(_LOOK_EVERY):
+    for _ in range(_CHECK_EVERY):
         if at >= end:
             break
         length, kind, direction, _, tid, time_ns, connection, position, span, _ = unpack(data, at)

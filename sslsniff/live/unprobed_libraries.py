@@ -96,11 +96,11 @@ class UnprobedLibraries:
         for use in uses:
             use.add_process(Process(pid, name or "?"))
 
-    def untold(self) -> Iterator[str]:
+    def new_lines(self) -> Iterator[str]:
         """Yield a line for each library that has come into use since this was last asked."""
         for use in self._uses.values():
-            if use.is_wanted and not use.is_told:
-                use.is_told = True
+            if use.is_wanted and not use.is_reported:
+                use.is_reported = True
                 yield str(use.sum())
 
     def sums(self) -> list[NotProbed]:
@@ -113,7 +113,7 @@ class _Use:
 
     def __init__(self, row: Unprobed) -> None:
         self.is_wanted = False
-        self.is_told = False
+        self.is_reported = False
         self._row = row
         self._path = ""
         self._files = 0

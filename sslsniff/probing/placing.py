@@ -109,8 +109,8 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
     signature, address = link.signature, link.function.address
     if link.pair is not None:
         enter, leaves = link.pair
-        held = _held(signature, enter.registers)
-        how = conventions.pack_enter(enter.depth, held, writes=row.writes)
+        at_enter = _located(signature, enter.registers)
+        how = conventions.pack_enter(enter.depth, at_enter, writes=row.writes)
         yield Probe(row.enter, elf.offset(enter.address), False, Cost.EMULATED, how)
         yield from _leaving(elf, leaves, row.leave)
         return
@@ -126,7 +126,7 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
         yield Probe(row.leave, elf.offset(each), False, Cost.STEPPED)
 
 
-def _held(signature: Signature, registers: Mapping[str, str]) -> Signature:
+def _located(signature: Signature, registers: Mapping[str, str]) -> Signature:
     """Return where a signature's values are when registers hold them that are given by name."""
     kind = None if signature.kind is None else (registers["kind"], signature.kind[1])
     return Signature(registers["object"], registers["buffer"], registers.get("count_pointer"), kind)

@@ -70,10 +70,10 @@ def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | 
     What is not of the right form, or not this user's alone, is as if it were not there.
     """
     try:
-        kept = json.loads(_read_private(folder(), _name(status, style)))
-        if _is_outdated(_parse_tried(kept["tried"]), path, status.st_uid):
+        stored = json.loads(_read_private(folder(), _name(status, style)))
+        if _is_outdated(_parse_tried(stored["tried"]), path, status.st_uid):
             return None
-        return parse(kept, path, status.st_size)
+        return parse(stored, path, status.st_size)
     except UNBELIEVABLE:
         return None
 
@@ -90,12 +90,12 @@ def store(
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
         text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
-        kept = place / _name(status, style)
-        fresh = kept.with_suffix(f".{os.getpid()}")
+        path = place / _name(status, style)
+        fresh = path.with_suffix(f".{os.getpid()}")
         try:
             with open(fresh, "x", encoding="ascii", opener=_private) as file:
                 file.write(text)
-            fresh.replace(kept)
+            fresh.replace(path)
         finally:
             fresh.unlink(missing_ok=True)
 

@@ -15,7 +15,7 @@ from sslsniff.capture_files.pcap import PcapWriter
 from sslsniff.fast_path import FastPath, direction_key
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
-from sslsniff.live.rustls_connections import Halves
+from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.model import Connection, Direction, Summary
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.capture_writer import PcapSink
@@ -72,13 +72,13 @@ def run(records: list[bytes], fast_path: FastPath | None, make: Make) -> Outcome
     sink = make(file)
     tracer = Tracer([sink, totals])
     flows = Flows(["openssl"], tracer, fast_path)
-    halves = Halves(fast_path or FastPath())
+    halves = RustlsConnections(fast_path or FastPath())
     ring = laid_out(records)
     rest = iter(ring.next, None) if fast_path is None else fast_path.run(ring, OFFSET_NS)
     fast = len(records)
     for view in rest:
         fast -= 1
-        for event in halves.take(wire.parse(view, OFFSET_NS)):
+        for event in halves.handle(wire.parse(view, OFFSET_NS)):
             flows.handle(event)
     for event in halves.release():
         flows.handle(event)
@@ -323,13 +323,13 @@ def test_a_key_is_forgotten_when_its_direction_is_taken_back() -> None:
 
 def test_the_key_of_a_half_is_forgotten_when_the_half_is_no_more() -> None:
     fast_path, did = offered(-1)
-    halves = Halves(fast_path)
+    halves = RustlsConnections(fast_path)
     data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 1, 0) + b"a"
     for record in (opened(9, True, half=2), data):
-        list(halves.take(wire.parse(memoryview(record), OFFSET_NS)))
+        list(halves.handle(wire.parse(memoryview(record), OFFSET_NS)))
     list(halves.release())
     assert fast_path.position(9, Direction.WRITE) == 0
     assert did == []
-    list(halves.take(events.Closed(5, 9, 0, 1)))
+    list(halves.handle(events.Closed(5, 9, 0, 1)))
     assert did == ["forgotten"]
     assert fast_path.position(9, Direction.WRITE) is None

@@ -49,11 +49,11 @@ def test_a_process_from_before_is_found(cat: int) -> None:
         Scope(comms=("cat",), uids=(watched.uid,)),
     ):
         unprobed = known(scope)
-        assert list(unprobed.untold()) == []
+        assert list(unprobed.new_lines()) == []
         unprobed.find_processes()
-        [line] = unprobed.untold()
+        [line] = unprobed.new_lines()
         assert line.startswith("not probed: GnuTLS 3.7.9 in cat[")
-        assert list(unprobed.untold()) == []
+        assert list(unprobed.new_lines()) == []
     for scope in (
         Scope(pids=(os.getpid(),), follows_children=False),
         Scope(comms=("none",)),
@@ -106,7 +106,7 @@ def test_two_libraries_in_a_file_are_two(cat: int) -> None:
     unprobed = known(Scope(), ROW, other)
     unprobed.mapped(cat, CAT)
     assert [each.library for each in unprobed.sums()] == ["gnutls", "nss"]
-    assert len(list(unprobed.untold())) == 2
+    assert len(list(unprobed.new_lines())) == 2
 
 
 @pytest.mark.parametrize(("is_whole_host", "counts"), [(True, [(2, 2)]), (False, [(1, 1), (1, 1)])])

@@ -60,17 +60,17 @@ def import_bcc() -> Any:
 
 
 @contextlib.contextmanager
-def _held_back() -> Iterator[IO[bytes]]:
+def _captured_output() -> Iterator[IO[bytes]]:
     """Hold back, in the file that it yields, what this process and its children print."""
-    with tempfile.TemporaryFile() as held, contextlib.ExitStack() as restoring:
+    with tempfile.TemporaryFile() as output, contextlib.ExitStack() as restoring:
         for standard in (1, 2):
             with contextlib.suppress(OSError):  # closed by who started this process
                 saved = os.dup(standard)
                 restoring.callback(os.close, saved)
                 restoring.callback(os.dup2, saved, standard)
-                os.dup2(held.fileno(), standard)
+                os.dup2(output.fileno(), standard)
         restoring.callback(_flush_streams)
-        yield held
+        yield output
 
 
 def _flush_streams() -> None:
@@ -85,13 +85,13 @@ def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None
     bcc, its clang and modprobe print that, if anything does: an error of the compiler, or else the
     last line. They do so also where all goes well.
     """
-    with _held_back() as held:
+    with _captured_output() as output:
         try:
             yield
         except Exception as error:
             _flush_streams()
-            held.seek(0)
-            printed = held.read().decode("utf-8", "replace").splitlines()
+            output.seek(0)
+            printed = output.read().decode("utf-8", "replace").splitlines()
             lines = [line.strip() for line in printed if line.strip()] or [str(error)]
             reason = next((line for line in lines if "error:" in line), lines[-1])
             raise kind(f"{fact} ({reason})", remedy) from error

@@ -121,7 +121,7 @@ class Planning:
         """Take the answers that are there, and give workers what waits for them."""
         for queue in (self._system, self._quick, self._slow):
             for job, answer in queue.answers():
-                self._take(job, answer, queue)
+                self._handle_answer(job, answer, queue)
 
     def finished(self) -> Iterator[Finished]:
         """Yield what is finished now, without a wait."""
@@ -148,13 +148,13 @@ class Planning:
         queue = self._system if _is_of_system(job) else self._quick
         queue.add(job, is_urgent=Path(job.path).name.startswith(_LIKELY))
 
-    def _take(self, job: Job, answer: dict[str, Any] | None, queue: Queue) -> None:
-        """Take what a worker of ``queue`` answered; None: it died."""
+    def _handle_answer(self, job: Job, answer: dict[str, Any] | None, queue: Queue) -> None:
+        """Handle what a worker of ``queue`` answered; None: it died."""
         if queue is not self._slow and (answer is None or "over" in answer):
             self._slow.add(job, is_urgent=False)
             return
         said = _believed(job, answer)
-        if job.look_for_debug_files(said.wanted):
+        if job.open_debug_files(said.wanted):
             queue.add(job, is_urgent=True)
             return
         if said.holds:

@@ -35,14 +35,14 @@ class Job:
         self.status = status
         self.style = style
         self.offers: list[Offer] = []
-        self._has_looked = False
+        self._has_tried_debug_files = False
         self._opened = contextlib.ExitStack()
 
-    def look_for_debug_files(self, wanted: WantedDebugFile | None) -> bool:
+    def open_debug_files(self, wanted: WantedDebugFile | None) -> bool:
         """Open what may be the debug file, if it is ``wanted``; say whether any came by that."""
-        if wanted is None or self._has_looked:
+        if wanted is None or self._has_tried_debug_files:
             return False
-        self._has_looked = True
+        self._has_tried_debug_files = True
         self.offers = open_offers(self.path, self.status.st_uid, wanted, self._opened)
         return bool(self.offers)
 

@@ -14,8 +14,8 @@ import resource
 import socket
 from typing import Any, NoReturn
 
-from sslsniff.elf import demangling
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import demangle
 from sslsniff.errors import ElfError
 from sslsniff.kernel import privileges, resource_limits, seccomp
 from sslsniff.kernel.resource_limits import OverTimeError
@@ -40,7 +40,7 @@ def import_all() -> None:
     import sslsniff.machine_code.probe_pairs  # noqa: F401
 
     disassemble(b"\xc3", 0)  # imports capstone
-    demangling.demangle("_R")
+    demangle("_R")  # imports pyderust
 
 
 def run(asked: socket.socket, parent: int, cpu_s: int) -> NoReturn:

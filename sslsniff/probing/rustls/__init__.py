@@ -103,8 +103,8 @@ def _checked(
     """Return what was found, without that about which there is a doubt."""
     doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
     left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
-    kept = tuple(each for each, doubt in doubts.items() if doubt is None)
-    return Search(kept, releases, tuple(refused), tuple(left_out))
+    certain = tuple(each for each, doubt in doubts.items() if doubt is None)
+    return Search(certain, releases, tuple(refused), tuple(left_out))
 
 
 def _doubt(elf: Elf, function: Function) -> str | None:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.elf.demangling import demangle
 from sslsniff.elf.elf_file import Elf
-from sslsniff.elf.symbols import Function
+from sslsniff.elf.symbols import Function, demangle
 from sslsniff.probing.rustls.methods import Method
 
 # Identifiers are literal in both schemes of mangling, and only what has one is demangled.

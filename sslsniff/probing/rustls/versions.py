@@ -49,8 +49,8 @@ def find_releases(strings: Region) -> tuple[str, ...]:
         for match in _RELEASE.finditer(piece)
     }
     if not releases:
-        told = (version for file, version in _FILES.items() if b"/src/" + file in strings)
-        return (*itertools.islice(told, 1),)
+        mentioned = (version for file, version in _FILES.items() if b"/src/" + file in strings)
+        return (*itertools.islice(mentioned, 1),)
     return tuple(sorted(releases, key=lambda each: (version_of(each), each)))
 
 

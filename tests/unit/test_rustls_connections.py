@@ -1,4 +1,4 @@
-"""Halves of connections are put together, whatever order their events come in."""
+"""RustlsConnections of connections are put together, whatever order their events come in."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sslsniff import events
 from sslsniff.fast_path import FastPath
-from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, Halves
+from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, RustlsConnections
 from sslsniff.model import Address, Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
 
@@ -24,8 +24,10 @@ def opened(number: int, half: Direction | None, time_ns: int = 0, **facts: objec
     return event._replace(**facts)
 
 
-def data(number: int, half: Direction, position: int, told: bytes, time_ns: int = 0) -> events.Data:
-    return events.Data(time_ns, 7, number, half, position, len(told), told)
+def data(
+    number: int, half: Direction, position: int, plaintext: bytes, time_ns: int = 0
+) -> events.Data:
+    return events.Data(time_ns, 7, number, half, position, len(plaintext), plaintext)
 
 
 def addresses(number: int, socket: int = SOCKET, port: int = 4000) -> events.Addresses:
@@ -39,13 +41,13 @@ class Seen:
         self.connections: list[Connection] = []
         self.closed_ones: list[Connection] = []
         self.chunks: list[Chunk] = []
-        self.halves = Halves(FastPath())
+        self.halves = RustlsConnections(FastPath())
         self._flows = Flows(["rustls"], self)
-        self.take(*records)
+        self.handle(*records)
 
-    def take(self, *records: events.Record) -> "Seen":
+    def handle(self, *records: events.Record) -> "Seen":
         for record in records:
-            self.tell(self.halves.take(record))
+            self.tell(self.halves.handle(record))
         return self
 
     def tell(self, events: Iterable[events.Event]) -> None:
@@ -95,10 +97,10 @@ def assert_one(seen: Seen) -> None:
 def test_a_clients_request_waits_for_its_socket() -> None:
     seen = Seen(*WRITES[:2])
     assert not seen.connections
-    seen.take(*WRITES[2:], *READS)
+    seen.handle(*WRITES[2:], *READS)
     assert_one(seen)
     assert (seen.only.local, seen.only.remote) == (CLIENT, SERVER)
-    seen.take(events.SocketGone(9, SOCKET))
+    seen.handle(events.SocketGone(9, SOCKET))
     assert seen.closed_ones == [seen.only]
 
 
@@ -119,8 +121,8 @@ def test_any_interleaving_gives_the_same(turns: list[bool], paired_at: int) -> N
 
 def test_new_keys_go_on_in_the_same_connection() -> None:
     seen = Seen(*WRITES, *READS, events.Closed(5, W, 0, 5))
-    seen.take(opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b" HTTP/1.1"))
-    seen.take(opened(R2, READ), data(R2, READ, 0, b"!"), addresses(R2))
+    seen.handle(opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b" HTTP/1.1"))
+    seen.handle(opened(R2, READ), data(R2, READ, 0, b"!"), addresses(R2))
     assert seen.passed(seen.only, WRITE) == b"GET / HTTP/1.1"
     assert seen.passed(seen.only, READ) == b"200 OK!"
     assert not seen.closed_ones
@@ -130,15 +132,15 @@ def test_what_a_half_told_is_forgotten_where_it_is_left_out() -> None:
     seen = Seen(*WRITES[:2], events.LeftOut(2, W), events.Closed(5, W, 0, 4))
     seen.tell(seen.halves.release())
     assert not seen.connections
-    seen.take(*WRITES[:2])  # its next socket is one that is not left out
-    seen.take(*WRITES[2:], *READS)
+    seen.handle(*WRITES[:2])  # its next socket is one that is not left out
+    seen.handle(*WRITES[2:], *READS)
     assert_one(seen)
 
 
 def test_a_half_that_was_shown_already_ends_where_it_is_left_out() -> None:
     seen = Seen(*WRITES[:2])
     seen.tell(seen.halves.release())
-    seen.take(events.LeftOut(2, W))
+    seen.handle(events.LeftOut(2, W))
     assert seen.closed_ones == [seen.only]
     assert seen.passed(seen.only, WRITE) == b"GET "
 
@@ -153,14 +155,14 @@ def test_a_loss_behind_the_last_event_is_told() -> None:
     seen = Seen(*WRITES, *READS, events.Closed(5, W, 0, 8), events.Closed(5, R, 6, 0))
     assert seen.only.missing_bytes == 3
     assert not seen.closed_ones
-    seen.take(events.SocketGone(9, SOCKET))
+    seen.handle(events.SocketGone(9, SOCKET))
     assert seen.closed_ones == [seen.only]
     assert (seen.only.bytes_written, seen.only.bytes_read) == (8, 6)
 
 
 def test_positions_at_the_captures_end_are_those_of_the_connection() -> None:
     seen = Seen(*WRITES, opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b"abc"))
-    seen.take(events.Checked(5, W2, 0, 7), events.Checked(5, W, 0, 5))
+    seen.handle(events.Checked(5, W2, 0, 7), events.Checked(5, W, 0, 5))
     assert seen.only.missing_bytes == 4
     assert seen.only.bytes_written == 12
 
@@ -179,14 +181,14 @@ def test_a_half_without_a_socket_is_shown_in_the_end() -> None:
     assert not seen.connections
     seen.tell(seen.halves.release(WAIT_NS))
     assert seen.passed(seen.only, WRITE) == b"GET "
-    seen.take(events.Paired(2, W, R), READS[0], *READS[2:], *WRITES[2:])
+    seen.handle(events.Paired(2, W, R), READS[0], *READS[2:], *WRITES[2:])
     assert_one(seen)
 
 
 def test_not_more_is_held_than_allowed() -> None:
     seen = Seen(opened(W, WRITE), data(W, WRITE, 0, bytes(MOST_HELD_BYTES)))
     assert not seen.connections
-    seen.take(data(W, WRITE, MOST_HELD_BYTES, b"x"))
+    seen.handle(data(W, WRITE, MOST_HELD_BYTES, b"x"))
     assert len(seen.passed(seen.only, WRITE)) == MOST_HELD_BYTES + 1
 
 
@@ -201,7 +203,7 @@ def test_what_waits_is_told_before_its_end() -> None:
 def test_a_half_that_was_on_a_wrong_socket_goes_to_the_right_one() -> None:
     seen = Seen(*READS, opened(W, WRITE), addresses(W, OTHER, 4001), data(W, WRITE, 0, b"GET "))
     first, wrong = seen.connections
-    seen.take(addresses(W), data(W, WRITE, 4, b"/"))
+    seen.handle(addresses(W), data(W, WRITE, 4, b"/"))
     assert seen.passed(wrong, WRITE) == b"GET "
     assert seen.passed(first, WRITE) == b"/"
     assert seen.closed_ones == [wrong]
@@ -210,7 +212,7 @@ def test_a_half_that_was_on_a_wrong_socket_goes_to_the_right_one() -> None:
 def test_a_pair_stays_together_when_its_socket_is_another() -> None:
     seen = Seen(*WRITES, *READS, events.Paired(2, W, R), addresses(W, OTHER, 4001))
     assert seen.only.local == CLIENT._replace(port=4001)
-    seen.take(data(R, READ, 6, b"!"))
+    seen.handle(data(R, READ, 6, b"!"))
     assert seen.passed(seen.only, READ) == b"200 OK!"
 
 
@@ -232,13 +234,13 @@ def test_one_that_was_joined_late_says_so() -> None:
     ],
 )
 def test_whole_connections_pass(event: events.Event) -> None:
-    assert list(Halves(FastPath()).take(event)) == [event]
+    assert list(RustlsConnections(FastPath()).handle(event)) == [event]
 
 
 def test_nothing_is_kept_of_what_is_over() -> None:
-    halves = Halves(FastPath())
+    halves = RustlsConnections(FastPath())
     for record in (*WRITES, *READS, events.Paired(2, W, R), events.SocketGone(9, SOCKET)):
-        list(halves.take(record))
+        list(halves.handle(record))
     kept = {name: each for name, each in vars(halves).items() if isinstance(each, dict)}
     assert kept.pop("_handlers")
     assert not any(kept.values())

@@ -1,12 +1,22 @@
-"""Tables that commands print."""
+"""What commands print themselves: lines beside the output, and tables."""
 
+import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING
+
+from sslsniff.escaping import escape
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _ENDLESS = 1 << 16
+
+
+def note(line: str) -> None:
+    """Write a line for the user to standard error; if that fails, the work continues."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"sslsniff: {escape(line)}\n".encode(errors="backslashreplace"))
 
 
 def print_table(table: "Table", piped_columns: int = _ENDLESS) -> None:
