@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import debian
+from tests.workload import debian
 
 _BUSYBOX = Path("/bin/busybox")
 _MODULES = ("virtio_pci", "9pnet_virtio", "9p")

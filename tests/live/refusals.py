@@ -5,9 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, divided
-from tests.mounts import apart
-from tests.servers import PROGRAMS
+from tests.live.sniffer import SSLSNIFF, divided
+from tests.workload.mounts import apart
+from tests.workload.processes import PATIENCE_S, PROGRAMS
 
 ROOT = PROGRAMS.parent.parent
 NO_PROCESS = Path("/proc/sys/kernel/pid_max").read_text().strip()  # one above the largest

@@ -23,10 +23,9 @@ from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Planned, Probes
 from sslsniff.probing.attachments import Attachment
-from tests.live.checks import started
 from tests.live.memory import breakpoints
-from tests.live.sniffer import PATIENCE_S
 from tests.planned import plan_file
+from tests.workload.processes import PATIENCE_S, started
 
 RING_BYTES = 4 << 20
 COPIES = 6

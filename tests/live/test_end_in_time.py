@@ -14,13 +14,23 @@ import pytest
 
 from tests import hostile_files
 from tests.live import checks
-from tests.live.checks import Sniff, started
-from tests.live.clients import Process, ask, loading, next_line, python_client, say
-from tests.live.load import Load, held, told
-from tests.live.sniffer import LOADER, PATIENCE_S, READY, SSLSNIFF
+from tests.live.checks import Sniff
+from tests.live.sniffer import LOADER, READY, SSLSNIFF
 from tests.live.test_bars import assert_accounted
 from tests.live.test_hostile_files import mapping
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask, python_client
+from tests.workload.load import Load, told
+from tests.workload.processes import (
+    PATIENCE_S,
+    PROGRAMS,
+    Process,
+    held,
+    loading,
+    next_line,
+    say,
+    started,
+)
+from tests.workload.servers import Certificate, Server
 
 MOST_S = 2.0
 IN_TIME = ("--end-within", "2")  # as without it, where nothing else is said
@@ -49,7 +59,12 @@ def client(server: Server, certificate: Certificate, own_library: Path) -> Itera
 @pytest.fixture
 def long_call(certificate: Certificate, own_library: Path) -> Iterator[Process]:
     """Yield a program that writes so much with one call that it takes long to decode."""
-    program = (sys.executable, PROGRAMS / "long_call.py", certificate.certificate, certificate.key)
+    program = (
+        sys.executable,
+        PROGRAMS / "python/long_call.py",
+        certificate.certificate,
+        certificate.key,
+    )
     with started(*program, env={**os.environ, **loading(own_library)}) as process:
         next_line(process)
         yield process

@@ -14,10 +14,10 @@ import pytest
 from sslsniff.kernel import procfs
 from sslsniff.live.holder import LONGEST_HOLD_S
 from tests import hostile_files
-from tests.live.checks import run_under, started
-from tests.live.clients import Process, next_line, say
+from tests.live.checks import run_under
 from tests.live.late import Late, child, patiently, until_held, until_state
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.live.sniffer import SSLSNIFF
+from tests.workload.processes import PATIENCE_S, Process, next_line, say, started
 
 
 @dataclass

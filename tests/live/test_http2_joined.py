@@ -4,18 +4,11 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    address,
-    connections,
-    content,
-    sha256,
-    started,
-)
-from tests.live.clients import ask
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.live.checks import Sniff, address, connections, content
+from tests.workload.clients import ask
+from tests.workload.passed import Passed, sha256
+from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.servers import Certificate, Server
 
 
 def find_nonce(half: dict[str, Any], nonces: Iterable[str]) -> str:
@@ -34,7 +27,7 @@ def assert_request(request: dict[str, Any], true: Passed) -> None:
 
 
 def test_joined_in_the_middle(server: Server, certificate: Certificate, sniff: Sniff) -> None:
-    command = [PROGRAMS / "h2_client.py", str(server.port), certificate.certificate]
+    command = [PROGRAMS / "python/h2_client.py", str(server.port), certificate.certificate]
     with started(sys.executable, *command) as client:
         ask(client, 5)
         pids = ("--pid", str(client.pid), "--pid", str(server.pid))

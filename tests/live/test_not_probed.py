@@ -15,13 +15,14 @@ import pytest
 
 from tests import libraries
 from tests.libraries import CACHE
-from tests.live.checks import Sniff, run_under, started
-from tests.live.enclosure import enclosure, outer_pid
+from tests.live.checks import Sniff, run_under
 from tests.live.refusals import as_nobody, assert_told
 from tests.live.refusals import sniff as sniff_once
-from tests.live.rust.fixtures import REFUSED, fixtures
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import Certificate, Server
+from tests.live.sniffer import READY, SSLSNIFF, Captured
+from tests.workload.enclosure import enclosure, outer_pid
+from tests.workload.processes import PATIENCE_S, started
+from tests.workload.rust.fixtures import REFUSED, fixtures
+from tests.workload.servers import Certificate, Server
 
 WHEELS = CACHE / "wheels/bin/python"
 BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"

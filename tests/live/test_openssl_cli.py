@@ -9,21 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    content,
-    new_nonce,
-    sha256,
-    started,
-)
-from tests.live.clients import Process, say, until_said
-from tests.live.sniffer import PATIENCE_S, Captured
-from tests.programs.server import pattern
-from tests.servers import Certificate
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, content
+from tests.live.sniffer import Captured
+from tests.workload.passed import Passed, new_nonce, sha256
+from tests.workload.processes import PATIENCE_S, Process, say, started, until_said
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate
 
 
 @contextlib.contextmanager

@@ -15,14 +15,12 @@ from tests.live.checks import (
     content,
     run_under,
     seen,
-    sha256,
-    started,
-    told,
     values,
 )
-from tests.live.clients import ask, python_client
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask, python_client
+from tests.workload.passed import sha256, told
+from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
@@ -98,7 +96,7 @@ def test_server_joined_in_the_middle(
 
 def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
     """Eight connections on one thread at each end, no socket call inside a TLS call."""
-    program = [sys.executable, PROGRAMS / "asyncio_http.py"]
+    program = [sys.executable, PROGRAMS / "python/asyncio_http.py"]
     held = ("sh", "-c", 'read word; exec "$0" "$@"')
     with contextlib.ExitStack() as ending:
         server = ending.enter_context(
@@ -126,7 +124,7 @@ def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
     """Client and server on the same thread of one process."""
     ran = run_under(
         tmp_path,
-        *(sys.executable, PROGRAMS / "asyncio_http.py", "both"),
+        *(sys.executable, PROGRAMS / "python/asyncio_http.py", "both"),
         *(certificate.certificate, certificate.key, "6", "10"),
     )
     passed = told(ran.stdout.decode())

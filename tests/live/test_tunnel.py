@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Passed, connections, new_nonce, read, run_under, seen, started
-from tests.live.curl import Request, curl, gets, results
-from tests.programs.server import pattern
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.live.checks import connections, read, run_under, seen
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.passed import Passed, new_nonce
+from tests.workload.processes import PROGRAMS, started
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
@@ -18,7 +20,7 @@ def test_both_layers(
 ) -> None:
     requests = [*gets(6), Request("/bytes/200000"), Request("/echo", "POST", pattern(50_000))]
     nonce = new_nonce()
-    program = PROGRAMS / "connect_proxy.py"
+    program = PROGRAMS / "python/connect_proxy.py"
     with started(sys.executable, program, certificate.certificate, certificate.key) as proxy:
         assert proxy.stdout is not None
         port = int(proxy.stdout.readline())

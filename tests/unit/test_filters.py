@@ -19,7 +19,7 @@ from sslsniff.sinks.json_lines import JsonSink
 from tests.unit import mitmproxy
 from tests.unit.exchanges import connection, exchange, request, response
 
-PROGRAM = Path(__file__).parent.parent / "programs/mitmproxy_filter.py"
+PROGRAM = Path(__file__).parents[1] / "oracles/mitmproxy_filter.py"
 
 DOCS = Path(__file__).parent.parent.parent / "docs/filters.md"
 

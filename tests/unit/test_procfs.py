@@ -14,7 +14,7 @@ import pytest
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.procfs import MappedFile
-from tests.mounts import apart
+from tests.workload.mounts import apart
 
 PATIENCE_S = 10
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may make namespaces here")

@@ -14,9 +14,9 @@ import pytest
 
 from sslsniff.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
-from tests.mounts import apart
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.sinks.archives import POST, assert_archive
+from tests.workload.mounts import apart
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 

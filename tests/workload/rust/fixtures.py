@@ -1,6 +1,6 @@
 """Which Rust programs are built, with which TLS library and profile, and where they lie.
 
-    python -m tests.live.rust.fixtures [all]
+    python -m tests.workload.rust.fixtures [all]
 
 Builds the few that ``make test`` needs, or all of them.
 """

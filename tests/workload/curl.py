@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.live.checks import EMPTY, Passed, new_nonce, sha256
-from tests.servers import Certificate
+from tests.workload.passed import EMPTY, Passed, new_nonce, sha256
+from tests.workload.servers import Certificate
 
 _TOLD = (
     "%{filename_effective} %{http_version} %{response_code}"

@@ -1,7 +1,6 @@
-"""Runs tests/programs/load.c, and tells what its ends know of the bytes that passed."""
+"""Runs tests/workload/c/load.c, and tells what its ends know of the bytes that passed."""
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,14 +69,3 @@ class Load:
     def waiter(self, port: int, seed: int) -> list[str]:
         """Return the command that asks, and waits for an answer that never comes."""
         return [str(self.program), "wait", str(port), str(seed)]
-
-
-def held(command: list[str], **environment: str) -> "subprocess.Popen[str]":
-    """Start a process that becomes ``command`` once a line is written to its standard input."""
-    return subprocess.Popen(
-        ["sh", "-c", 'read word; exec "$0" "$@"', *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )

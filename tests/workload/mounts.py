@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from tests.servers import PROGRAMS
+from tests.workload.processes import PROGRAMS
 
 
 def apart(*command: str | Path) -> list[str]:
     """Return what runs ``command`` where nobody else sees what it mounts."""
-    return [sys.executable, str(PROGRAMS / "apart.py"), *map(str, command)]
+    return [sys.executable, str(PROGRAMS / "python/apart.py"), *map(str, command)]

@@ -1,4 +1,4 @@
-"""Debian's packages from any of its suites, unpacked into folders, for tests with other versions.
+"""Debian's packages from any of its suites, unpacked into folders, to test other versions.
 
 apt checks them against Debian's keys; neither the system's sources nor its lists are touched.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-CACHE = Path(__file__).parent.parent / ".cache"
+CACHE = Path(__file__).parents[2] / ".cache"
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _PATIENCE_S = 300
 

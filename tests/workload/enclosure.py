@@ -16,8 +16,8 @@ from pathlib import Path
 
 from sslsniff.kernel import procfs
 from sslsniff.probing.plans import PLANS
-from tests.live.sniffer import PATIENCE_S
-from tests.mounts import apart
+from tests.workload.mounts import apart
+from tests.workload.processes import PATIENCE_S
 
 _FILE_NAMES = tuple({name for plan in PLANS for name in plan.file_names})
 

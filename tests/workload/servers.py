@@ -1,13 +1,16 @@
-"""A TLS server with a certificate of its own, for tests, the demo and the captures in pcaps/."""
+"""TLS servers, and a certificate of their own."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
-PROGRAMS = Path(__file__).parent / "programs"
+from tests.workload.processes import PATIENCE_S, PROGRAMS
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,15 @@ def self_signed(folder: Path) -> Certificate:
 
 @contextlib.contextmanager
 def python_server(certificate: Certificate, host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run tests/programs/server.py."""
+    """Run tests/workload/python/server.py."""
     process = subprocess.Popen(
-        [sys.executable, PROGRAMS / "server.py", certificate.certificate, certificate.key, host],
+        [
+            sys.executable,
+            PROGRAMS / "python/server.py",
+            certificate.certificate,
+            certificate.key,
+            host,
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -62,3 +71,29 @@ def python_server(certificate: Certificate, host: str = "127.0.0.1") -> Iterator
     finally:
         process.kill()
         process.communicate()
+
+
+@contextlib.contextmanager
+def rust_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
+    """Run a build of rust/server.
+
+    At the end of the block it must still be there, and end as it is told to.
+    """
+    with TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [program, certificate.certificate, certificate.key],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "RUST_BACKTRACE": "0", **environment},
+        )
+        try:
+            assert process.stdout is not None
+            yield Server(process.pid, int(process.stdout.readline()))
+            process.terminate()
+            code = process.wait(PATIENCE_S)
+            errors.seek(0)
+            assert code == -signal.SIGTERM, errors.read()
+        finally:
+            process.kill()
+            process.communicate()
