@@ -33,7 +33,8 @@ class Coroutines(NamedTuple):
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("coroutines") / "coroutines"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", built)
-    run("gcc", *options, PROGRAMS / "c/coroutines.c", "-lssl", "-lcrypto")
+    sources = (PROGRAMS / "c/coroutines.c", PROGRAMS / "c/scheduler.c")
+    run("gcc", *options, *sources, "-lssl", "-lcrypto")
     return built
 
 
