@@ -117,7 +117,7 @@ def sniffing(directory: Path, *arguments: str, wait_ready: bool = True) -> Itera
     """Run ``sslsniff ARGUMENTS --json`` in the background; ready means its probes are placed."""
     output, errors = directory / "captured.jsonl", directory / "errors.txt"
     # Here it matters what was captured; how long an end takes, in test_end_in_time.py.
-    command = [
+    command: list[str | Path] = [
         SSLSNIFF,
         "--json",
         "--force",

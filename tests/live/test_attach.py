@@ -21,7 +21,8 @@ from sslsniff.live import targets
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.maps import Tables
-from sslsniff.live.probes import Planned, Probes
+from sslsniff.live.planner import Planned
+from sslsniff.live.probes import Probes
 from sslsniff.probing.attachments import Attachment
 from tests.live.memory import breakpoints
 from tests.planned import plan_file
@@ -183,6 +184,11 @@ def test_a_full_table_is_told_with_a_remedy() -> None:
     loader = LibbpfLoader(RING_BYTES)
     full = "the kernel's table of uids is full: name fewer to watch"
     uids = (uid.to_bytes(4, "little") for uid in range(1 << 20))
+
+    def fill() -> None:
+        for uid in uids:
+            loader.update("uids", uid, bytes(4))
+
     with pytest.raises(KernelError, match=f"^{full}$"):
-        collections.deque((loader.update("uids", uid, bytes(4)) for uid in uids), maxlen=0)
+        fill()
     loader.close()

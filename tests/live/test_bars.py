@@ -16,6 +16,7 @@ import pytest
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
 from tests.live import checks
 from tests.live.checks import Record, Sniff
 from tests.live.sniffer import SSLSNIFF, Captured, Sniffer
@@ -35,7 +36,7 @@ def receiver(load: Load, certificate: Certificate) -> Iterator[Receiver]:
         yield running
 
 
-class Sums:
+class Sums(ChunksOnly):
     """A ``flows.Listener`` that hashes: (process, direction) -> bytes and their SHA-256."""
 
     def __init__(self) -> None:
@@ -86,8 +87,10 @@ def test_every_byte(
     pid = sender.pid if end == "sender" else receiver.pid
     sniffer = subprocess.Popen(
         # room for all of it: on a busy machine the reader may wait long for its turn
-        [SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"]
-        + ["--end-within", str(int(PATIENCE_S))],
+        [
+            *(SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"),
+            *("--end-within", str(int(PATIENCE_S))),
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )

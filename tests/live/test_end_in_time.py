@@ -176,7 +176,7 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
 def test_while_it_waits_for_a_capture(number: signal.Signals, tmp_path: Path) -> None:
     """From a pipe in which nothing comes, after a beginning that can be read."""
     header = b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(8) + b"\xff\xff\0\0\x65\0\0\0"
-    command = [SSLSNIFF, "read", "-", "--json"]
+    command = [str(SSLSNIFF), "read", "-", "--json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(header)
@@ -244,7 +244,16 @@ def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
 def test_a_command_goes_on(tmp_path: Path) -> None:
     """SIGTERM is for sslsniff alone: what it started is not ended, and not waited for."""
     script = "echo $$; exec sleep 60"
-    command = [SSLSNIFF, "--json", "-o", tmp_path / "out", "--", "sh", "-c", script]
+    command: list[str | Path] = [
+        SSLSNIFF,
+        "--json",
+        "-o",
+        tmp_path / "out",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]
     with started(*command, stderr=subprocess.PIPE) as process:
         pid = int(next_line(process))
         assert end(process, signal.SIGTERM) < MOST_S

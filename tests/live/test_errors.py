@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import KernelError
+from sslsniff.errors import KernelError, TargetError
+from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loading import Loading
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.live import targets
@@ -58,7 +59,7 @@ def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: P
     (tmp_path / "empty.so").touch()
     (tmp_path / "script").touch(0o755)
     os.mkfifo(tmp_path / "pipe")
-    library = dict(targets.procfs.libraries())["libc.so.6"]
+    library = dict(procfs.libraries())["libc.so.6"]
     done = sniff(*(each.format(folder=tmp_path, library=library) for each in arguments))
     assert_told(done, fact)
     assert done.stdout == ""
@@ -84,7 +85,7 @@ def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) ->
 def test_list_shows_names_escaped(certificate: Certificate, tmp_path: Path) -> None:
     """A process may give itself and its files any name."""
     library = tmp_path / "\x1b[31m\x9b\u202e\u200b.so"
-    library.write_bytes(Path(dict(targets.procfs.libraries())["libssl.so.3"]).read_bytes())
+    library.write_bytes(Path(dict(procfs.libraries())["libssl.so.3"]).read_bytes())
     script = (
         "import ctypes, sys; ctypes.CDLL(sys.argv[1]);"
         " open('/proc/self/comm', 'w').write('\\x1b]0;\\u202e'); print(flush=True); input()"
@@ -119,7 +120,7 @@ def test_gone_before_the_probes_stand(by_library: bool, own_library: Path) -> No
     process.kill()
     process.wait()
     try:
-        with pytest.raises(targets.TargetError, match="there is no process"), capture:
+        with pytest.raises(TargetError, match="there is no process"), capture:
             pass
     finally:
         capture.close()

@@ -65,7 +65,7 @@ def test_in_the_middle_of_a_call(
     record_property: Record,
 ) -> None:
     """The program ends as it does unwatched; the kernel's tables keep nothing of it."""
-    command = [harmed, str(server.port), fault]
+    command = [str(harmed), str(server.port), fault]
     environment = {**os.environ, **loading(own_library)}
 
     def end() -> tuple[int, bytes, bytes]:

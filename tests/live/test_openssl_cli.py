@@ -22,8 +22,9 @@ def s_server(
     certificate: Certificate, directory: Path, *options: str
 ) -> Iterator[tuple[Process, int]]:
     """Run openssl s_server; yield it and its port."""
-    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificate.certificate]
-    with started(*command, "-key", certificate.key, *options, cwd=directory) as process:
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0"]
+    files = ("-cert", certificate.certificate, "-key", certificate.key)
+    with started(*command, *files, *options, cwd=directory) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("ACCEPT "))
         yield process, int(line.rsplit(":", 1)[1])

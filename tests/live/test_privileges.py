@@ -212,7 +212,8 @@ def test_a_few_capabilities_are_enough(
         finally:
             process.kill()
             process.wait()
-            process.stderr.close()
+            if process.stderr is not None:
+                process.stderr.close()
     assert output.read_text().count('{"type":"exchange"') == 3
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,12 @@ def test_joined_in_the_middle(
     assert_whole(captured)
     # What was agreed before still is in the library's object.
     alpn = "http/1.1" if style == "requests" else None
-    facts = {"joined": True, "sni": "localhost", "alpn": alpn, "tls_version": "TLS 1.3"}
+    facts: dict[str, Any] = {
+        "joined": True,
+        "sni": "localhost",
+        "alpn": alpn,
+        "tls_version": "TLS 1.3",
+    }
     assert connections(captured, **facts) == threads
     assert connections(captured, "closed") == threads
 
@@ -96,7 +102,7 @@ def test_server_joined_in_the_middle(
 
 def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
     """Eight connections on one thread at each end, no socket call inside a TLS call."""
-    program = [sys.executable, PROGRAMS / "python/asyncio_http.py"]
+    program = (sys.executable, str(PROGRAMS / "python/asyncio_http.py"))
     held = ("sh", "-c", 'read word; exec "$0" "$@"')
     with contextlib.ExitStack() as ending:
         server = ending.enter_context(
@@ -104,7 +110,7 @@ def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
         )
         assert server.stdout is not None
         port = server.stdout.readline().strip()
-        asking = ("client", certificate.certificate, port, "8", "12")
+        asking = ("client", str(certificate.certificate), port, "8", "12")
         client = ending.enter_context(started(*held, *program, *asking))
         with sniff("--pid", str(server.pid), "--pid", str(client.pid)) as sniffer:
             stdout, _ = client.communicate("go\n", PATIENCE_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.live import targets
+from sslsniff.kernel import procfs
 from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
 from tests.terminal import shown_on_terminal
@@ -28,7 +28,7 @@ def test_no_root(arguments: list[str], bystander: str, own_library: Path) -> Non
 def test_list_without_root(server: Server) -> None:
     """What may not be looked into is counted; kernel threads have nothing to hide."""
     kernel_threads = {2, *map(int, run("ps", "--ppid", "2", "-o", "pid=").split())}
-    processes = len(set(targets.procfs.pids()) - kernel_threads)
+    processes = len(set(procfs.pids()) - kernel_threads)
     done = as_nobody("list")
     told = re.fullmatch(
         r"(\d+) processes could not be looked into: run as root for the whole list\n", done.stdout

@@ -90,7 +90,7 @@ def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff
 def test_closed_pipe(client: Process, own_library: Path, tmp_path: Path) -> None:
     """As in ``sslsniff | head -1``: the capture beside it is whole."""
     capture = tmp_path / "capture.pcapng"
-    command = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
+    command: list[str | Path] = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
     sniffer = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )

@@ -55,7 +55,7 @@ def test_each_byte_counts_once(
     series: str, returns: str, program: Path, certificate: Certificate, sniff: Sniff
 ) -> None:
     library = libraries.library(series)
-    ways = (*WAYS, "ex2", "quic") if series in NEWER else WAYS
+    ways: tuple[str, ...] = (*WAYS, "ex2", "quic") if series in NEWER else WAYS
     ways = ("plain", "peek") if series == "boringssl" else ways
     ends = (library.path, certificate.certificate, certificate.key)
     with sniff("--chunks", "--returns", returns, "--lib", str(library.path)) as sniffer:

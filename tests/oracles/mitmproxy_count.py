@@ -2,13 +2,13 @@
 
 
 class Count:
-    def __init__(self):
+    def __init__(self) -> None:
         self.flows = 0
 
-    def request(self, flow):
+    def request(self, flow: object) -> None:
         self.flows += 1
 
-    def done(self):
+    def done(self) -> None:
         print(f"{self.flows} flows")
 
 

@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import sys
+from typing import Any
 
 from mitmproxy import connection, flow, flowfilter, http
 
@@ -13,15 +14,15 @@ for action in flowfilter.filter_rex:
     action.flags |= re.IGNORECASE
 
 
-def body(shown):
+def body(shown: dict[str, str]) -> bytes:
     return shown["text"].encode() if "text" in shown else base64.b64decode(shown["base64"])
 
 
-def headers(pairs):
+def headers(pairs: list[tuple[str, str]]) -> http.Headers:
     return http.Headers([(name.encode(), value.encode()) for name, value in pairs])
 
 
-def as_flow(exchange):
+def as_flow(exchange: dict[str, Any]) -> http.HTTPFlow:
     client, server = exchange["client"], exchange["server"]
     made = http.HTTPFlow(
         connection.Client(peername=(client["ip"], client["port"]), sockname=("", 0)),

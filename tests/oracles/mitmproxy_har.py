@@ -4,11 +4,12 @@ import base64
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from mitmproxy import io
+from mitmproxy import http, io
 
 
-def half(message):
+def half(message: http.Message) -> dict[str, Any]:
     return {
         "headers": [
             [name.decode(), value.decode()]

@@ -18,6 +18,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Process
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789
@@ -132,7 +133,7 @@ class Seen:
     tids: set[int] = field(default_factory=set)
 
 
-class Listening:
+class Listening(ChunksOnly):
     """A ``flows.Listener`` that keeps what it is told."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable
 from ctypes import byref, c_char_p, c_int, c_ubyte, c_uint, c_void_p, string_at
+from typing import Any
 
 library = ctypes.CDLL(sys.argv[1])
 layout = json.loads(sys.argv[2])
@@ -20,10 +21,11 @@ SET_TLSEXT_HOSTNAME = 55
 ALPN_CALLBACK = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_uint, c_void_p)
 
 
-def function(name: str, result: object, *arguments: object) -> Callable:
-    found = getattr(library, name)
+def function(name: str, result: object, *arguments: object) -> Callable[..., Any]:
+    found: Any = getattr(library, name)
     found.restype, found.argtypes = result, arguments
-    return found
+    called: Callable[..., Any] = found
+    return called
 
 
 new_context = function("SSL_CTX_new", c_void_p, c_void_p)
@@ -31,11 +33,13 @@ new = function("SSL_new", c_void_p, c_void_p)
 handshake = function("SSL_do_handshake", c_int, c_void_p)
 
 
-@ALPN_CALLBACK
 def choose(ssl: int, out: int, out_length: int, offered: int, length: int, given: int) -> int:
     ctypes.memmove(out, byref(c_void_p(offered + 1)), 8)
     ctypes.memmove(out_length, byref(c_ubyte(len(ALPN))), 1)
     return 0
+
+
+CHOOSE = ALPN_CALLBACK(choose)
 
 
 def make(side: str) -> int:
@@ -45,9 +49,9 @@ def make(side: str) -> int:
     control = function("SSL_CTX_ctrl", ctypes.c_long, c_void_p, c_int, ctypes.c_long, c_void_p)
     assert control(context, SET_MAX_PROTO_VERSION, TLS_1_2, None)
     function("SSL_CTX_set_alpn_select_cb", None, c_void_p, ALPN_CALLBACK, c_void_p)(
-        context, choose, None
+        context, CHOOSE, None
     )
-    ssl = new(context)
+    ssl: int = new(context)
     if side == "connect":
         assert function("SSL_ctrl", ctypes.c_long, c_void_p, c_int, ctypes.c_long, c_char_p)(
             ssl, SET_TLSEXT_HOSTNAME, 0, b"example.org"

@@ -11,6 +11,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
 from sslsniff.probing.probe_set import Part, Probe, ReturnStyle
+from sslsniff.probing.ssl_layout import SslLayout
 from tests import libraries
 
 TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS
@@ -168,6 +169,7 @@ def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     found = attach(NODE, style)
     part = only_part(found)
     assert part.library == "openssl"
+    assert isinstance(part.layout, SslLayout)
     assert None not in part.layout._replace(alpn_base=0)
     with Elf(NODE) as elf:
         expected = {

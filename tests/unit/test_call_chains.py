@@ -125,7 +125,7 @@ int SSL_peek_ex(S *s, void *b, z n, z *d) { return peek(s, b, n, d); }
 def compiled(folder: Path, source: str) -> Path:
     path = folder / "library.so"
     options = ("-O2", "-shared", "-fPIC", "-fno-inline", "-Wl,-Bsymbolic", "-g0")
-    command = ["gcc", *options, "-x", "c", "-", "-o", path]
+    command = ["gcc", *options, "-x", "c", "-", "-o", str(path)]
     subprocess.run(command, input=source.encode(), check=True)
     return path
 

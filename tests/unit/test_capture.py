@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -30,7 +31,7 @@ def ring_of(records: list[bytes], path: Path) -> Ring:
     return Ring(fd, RING_BYTES)
 
 
-def unloaded() -> None:
+def unloaded() -> NoReturn:
     raise AssertionError
 
 

@@ -74,12 +74,15 @@ def test_ways_in(depth: int, signature: Signature, writes: bool) -> None:
 def test_ways_out(depth: int, condition: int | None, result: str | int | None) -> None:
     packed = pack_leave(depth, condition, result)
     assert packed < 1 << conventions.BITS
-    place = {"rax": [0, 0, 0], None: [3, 0, 0]}.get(result)  # type: ignore[call-overload]
-    if place is None:
-        is_register = isinstance(result, str)
-        place = (
-            [1, conventions._REGISTERS.index(result), 0] if is_register else [2, 0, -result // 4]
-        )
+    match result:
+        case None:
+            place = [3, 0, 0]
+        case "rax":
+            place = [0, 0, 0]
+        case str():
+            place = [1, conventions._REGISTERS.index(result), 0]
+        case int():
+            place = [2, 0, -result // 4]
     assert unpacked(packed, 12, 5, 2, 4, 12) == [
         depth // 8,
         0 if condition is None else 16 + condition,

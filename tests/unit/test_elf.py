@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.dwarf.callframe import FDE
@@ -41,9 +42,16 @@ def compiled(folder: Path, source: str, *options: str) -> Path:
     return output
 
 
+def section(file: ELFFile, name: str) -> Any:
+    """Return a section, which has what its kind has."""
+    found = file.get_section_by_name(name)
+    assert found is not None
+    return found
+
+
 def test_all_functions_are_where_pyelftools_finds_them(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
-        symbols = list(ELFFile(file).get_section_by_name(".dynsym").iter_symbols())
+        symbols = list(section(ELFFile(file), ".dynsym").iter_symbols())
         functions = [
             each
             for each in symbols
@@ -61,11 +69,11 @@ def test_all_functions_are_where_pyelftools_finds_them(library: Path) -> None:
 def test_code_and_build_id_are_what_pyelftools_reads(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
         theirs = ELFFile(file)
-        note = next(theirs.get_section_by_name(".note.gnu.build-id").iter_notes())
+        note = next(section(theirs, ".note.gnu.build-id").iter_notes())
         assert elf.build_id == note["n_desc"]
         function = elf.function("SSL_read") or elf.function("wolfSSL_read")
         assert function is not None
-        text = theirs.get_section_by_name(".text")
+        text = section(theirs, ".text")
         at = function.address - text["sh_addr"]
         assert elf.code(function) == text.data()[at : at + function.size]
         assert elf.offset(function.address) == text["sh_offset"] + at

@@ -4,9 +4,10 @@ from sslsniff import events
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
 
 
-class Recorder:
+class Recorder(ChunksOnly):
     def __init__(self) -> None:
         self.seen: list[object] = []
         self.connections: list[Connection] = []
@@ -30,11 +31,14 @@ def opened(connection: int = 1, pid: int = 7) -> events.Opened:
     return events.Opened(0, pid, connection, pid, 0, "demo", 0, Side.CLIENT, True)
 
 
-def data(position: int, payload: bytes, span: int = 0, **more: object) -> events.Data:
-    fields = {"cut": None, "direction": Direction.READ, **more}
-    return events.Data(
-        5, 7, 1, fields["direction"], position, span or len(payload), payload, fields["cut"]
-    )  # type: ignore[arg-type]
+def data(
+    position: int,
+    payload: bytes,
+    span: int = 0,
+    direction: Direction = Direction.READ,
+    cut: LossCause | None = None,
+) -> events.Data:
+    return events.Data(5, 7, 1, direction, position, span or len(payload), payload, cut)
 
 
 def run(*events: events.Event) -> Recorder:

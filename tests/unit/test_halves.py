@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from sslsniff import events
 from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, Halves
 from sslsniff.model import Address, Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE
 R, W, R2, W2 = 101, 102, 103, 104
@@ -18,7 +20,7 @@ SOCKET, OTHER = 0xA000, 0xB000
 CLIENT, SERVER = Address("192.0.2.1", 4000), Address("192.0.2.2", 443)
 
 
-def opened(number: int, half: Direction | None, time_ns: int = 0, **facts: object) -> events.Opened:
+def opened(number: int, half: Direction | None, time_ns: int = 0, **facts: Any) -> events.Opened:
     event = events.Opened(time_ns, 7, number, 70, 0, "app", 0, None, from_start=True, half=half)
     return event._replace(**facts)
 
@@ -31,7 +33,7 @@ def addresses(number: int, socket: int = SOCKET, port: int = 4000) -> events.Add
     return events.Addresses(1, number, CLIENT._replace(port=port), SERVER, socket)
 
 
-class Seen:
+class Seen(ChunksOnly):
     """What a listener after the halves was told of each connection."""
 
     def __init__(self, *records: events.Record) -> None:
@@ -64,7 +66,7 @@ class Seen:
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.closed_ones.append(connection)
 
-    def passed(self, connection: Connection, direction: Direction) -> bytes:
+    def bytes_of(self, connection: Connection, direction: Direction) -> bytes:
         """Return all that passed; its offsets must be what they say, and nothing missing."""
         chunks = [
             each
@@ -82,13 +84,23 @@ class Seen:
         return connection
 
 
-WRITES = [opened(W, WRITE), data(W, WRITE, 0, b"GET "), addresses(W), data(W, WRITE, 4, b"/")]
-READS = [opened(R, READ), addresses(R), data(R, READ, 0, b"200"), data(R, READ, 3, b" OK")]
+WRITES: list[events.Record] = [
+    opened(W, WRITE),
+    data(W, WRITE, 0, b"GET "),
+    addresses(W),
+    data(W, WRITE, 4, b"/"),
+]
+READS: list[events.Record] = [
+    opened(R, READ),
+    addresses(R),
+    data(R, READ, 0, b"200"),
+    data(R, READ, 3, b" OK"),
+]
 
 
 def assert_one(seen: Seen) -> None:
-    assert seen.passed(seen.only, WRITE) == b"GET /"
-    assert seen.passed(seen.only, READ) == b"200 OK"
+    assert seen.bytes_of(seen.only, WRITE) == b"GET /"
+    assert seen.bytes_of(seen.only, READ) == b"200 OK"
 
 
 def test_a_clients_request_waits_for_its_socket() -> None:
@@ -120,8 +132,8 @@ def test_new_keys_go_on_in_the_same_connection() -> None:
     seen = Seen(*WRITES, *READS, events.Closed(5, W, 0, 5))
     seen.take(opened(W2, WRITE), addresses(W2), data(W2, WRITE, 0, b" HTTP/1.1"))
     seen.take(opened(R2, READ), data(R2, READ, 0, b"!"), addresses(R2))
-    assert seen.passed(seen.only, WRITE) == b"GET / HTTP/1.1"
-    assert seen.passed(seen.only, READ) == b"200 OK!"
+    assert seen.bytes_of(seen.only, WRITE) == b"GET / HTTP/1.1"
+    assert seen.bytes_of(seen.only, READ) == b"200 OK!"
     assert not seen.closed_ones
 
 
@@ -139,12 +151,12 @@ def test_a_half_that_was_shown_already_ends_where_it_is_left_out() -> None:
     seen.tell(seen.halves.release())
     seen.take(events.LeftOut(2, W))
     assert seen.closed_ones == [seen.only]
-    assert seen.passed(seen.only, WRITE) == b"GET "
+    assert seen.bytes_of(seen.only, WRITE) == b"GET "
 
 
 def test_a_half_that_is_left_out_leaves_its_connection_as_it_was() -> None:
     seen = Seen(*WRITES, *READS, events.LeftOut(2, W), data(R, READ, 6, b"!"))
-    assert seen.passed(seen.only, READ) == b"200 OK!"
+    assert seen.bytes_of(seen.only, READ) == b"200 OK!"
     assert not seen.closed_ones
 
 
@@ -168,7 +180,7 @@ def test_a_socket_that_ends_unseen_ends_with_the_next_one_at_its_address() -> No
     seen = Seen(*WRITES, opened(W2, WRITE), addresses(W2, port=4001), data(W2, WRITE, 0, b"x"))
     first, second = seen.connections
     assert seen.closed_ones == [first]
-    assert seen.passed(second, WRITE) == b"x"
+    assert seen.bytes_of(second, WRITE) == b"x"
     assert second.local == CLIENT._replace(port=4001)
 
 
@@ -177,7 +189,7 @@ def test_a_half_without_a_socket_is_shown_in_the_end() -> None:
     seen.tell(seen.halves.release(WAIT_NS - 1))
     assert not seen.connections
     seen.tell(seen.halves.release(WAIT_NS))
-    assert seen.passed(seen.only, WRITE) == b"GET "
+    assert seen.bytes_of(seen.only, WRITE) == b"GET "
     seen.take(events.Paired(2, W, R), READS[0], *READS[2:], *WRITES[2:])
     assert_one(seen)
 
@@ -186,13 +198,13 @@ def test_not_more_is_held_than_allowed() -> None:
     seen = Seen(opened(W, WRITE), data(W, WRITE, 0, bytes(MOST_HELD_BYTES)))
     assert not seen.connections
     seen.take(data(W, WRITE, MOST_HELD_BYTES, b"x"))
-    assert len(seen.passed(seen.only, WRITE)) == MOST_HELD_BYTES + 1
+    assert len(seen.bytes_of(seen.only, WRITE)) == MOST_HELD_BYTES + 1
 
 
 def test_what_waits_is_told_before_its_end() -> None:
     for end in (events.Closed(5, W, 0, 4), events.Exited(5, 70)):
         seen = Seen(*WRITES[:2], end)
-        assert seen.passed(seen.only, WRITE) == b"GET "
+        assert seen.bytes_of(seen.only, WRITE) == b"GET "
         assert seen.closed_ones == [seen.only]
         assert list(seen.halves.release()) == []
 
@@ -201,8 +213,8 @@ def test_a_half_that_was_on_a_wrong_socket_goes_to_the_right_one() -> None:
     seen = Seen(*READS, opened(W, WRITE), addresses(W, OTHER, 4001), data(W, WRITE, 0, b"GET "))
     first, wrong = seen.connections
     seen.take(addresses(W), data(W, WRITE, 4, b"/"))
-    assert seen.passed(wrong, WRITE) == b"GET "
-    assert seen.passed(first, WRITE) == b"/"
+    assert seen.bytes_of(wrong, WRITE) == b"GET "
+    assert seen.bytes_of(first, WRITE) == b"/"
     assert seen.closed_ones == [wrong]
 
 
@@ -210,7 +222,7 @@ def test_a_pair_stays_together_when_its_socket_is_another() -> None:
     seen = Seen(*WRITES, *READS, events.Paired(2, W, R), addresses(W, OTHER, 4001))
     assert seen.only.local == CLIENT._replace(port=4001)
     seen.take(data(R, READ, 6, b"!"))
-    assert seen.passed(seen.only, READ) == b"200 OK!"
+    assert seen.bytes_of(seen.only, READ) == b"200 OK!"
 
 
 def test_one_that_was_joined_late_says_so() -> None:

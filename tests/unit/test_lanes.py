@@ -224,6 +224,13 @@ def test_threads_that_take_turns_take_the_short_way(monkeypatch: pytest.MonkeyPa
     assert [origin.process[1] for _, origin, *_ in asked if origin.process[1]] == [70, 71, 72, 73]
 
 
+def event(record: bytes) -> events.Event:
+    """Return the event of a record, of a connection that is whole in itself."""
+    parsed = wire.parse(memoryview(record), OFFSET_NS)
+    assert not isinstance(parsed, events.Paired | events.SocketGone | events.LeftOut)
+    return parsed
+
+
 def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
     tracer = Tracer([PcapSink(io.BytesIO()), Sink()])
     lanes: Lanes = {}
@@ -233,7 +240,7 @@ def test_none_is_lent_where_plaintext_is_wanted_and_decoded() -> None:
         addresses(1),
         wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 5, 0) + b"hello",
     ):
-        flows.take(wire.parse(memoryview(record), OFFSET_NS))
+        flows.take(event(record))
     assert not lanes
 
 
@@ -289,7 +296,7 @@ def test_lanes_that_are_taken_back_forget_their_key() -> None:
     taker = Taker()
     lanes: Lanes = {}
     flows = Flows(["openssl"], Tracer([Totals()]), lanes)
-    flows.take(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
+    flows.take(event(opened(1, True)))
     lanes[lane_key(1, 1)] = taker
     flows.take(events.Closed(5, 1, 0, 0))
     assert taker.did == ["recalled"]

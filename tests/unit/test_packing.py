@@ -2,6 +2,7 @@
 
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -173,11 +174,12 @@ def test_shapes_are_as_many_as_are_kept() -> None:
 def test_data_that_does_not_fit_is_refused() -> None:
     batch, pair = Batch(1 << 32, 1), Pair()
     huge = bytes(2 * BATCH_BYTES + 1)
-    for refused in (
+    puts: tuple[Callable[[], object], ...] = (
         lambda: batch.put(shape(), 0, (0, 0), huge),
         lambda: batch.put_next(pair.ends[0], shape(), 0, huge),
         lambda: batch.add(huge),
-    ):
+    )
+    for refused in puts:
         with pytest.raises(ValueError, match="longer"):
             refused()
     assert batch.joined() == b""

@@ -51,7 +51,7 @@ def test_written_is_read() -> None:
     assert not truncated
 
 
-def test_dpkt_and_scapy_agree() -> None:
+def test_dpkt_and_scapy_agree(tmp_path: Path) -> None:
     raw = written()
     theirs = [(round(time * 1e6), data) for time, data in dpkt.pcap.Reader(io.BytesIO(raw))]
     assert theirs == [(time_ns // 1000, data) for time_ns, _, data in read(raw)[0]]
@@ -62,8 +62,8 @@ def test_dpkt_and_scapy_agree() -> None:
     shape = writer.shape(Origin(0, None, inbound=False), start, behind)
     writer.packet(shape, TIME_NS, struct.unpack(">II", bytes(packet)[24:32]))
     writer.flush()
-    file.seek(0)
-    with ScapyReader(file) as reader:
+    (tmp_path / "capture").write_bytes(file.getvalue())
+    with ScapyReader(str(tmp_path / "capture")) as reader:
         (seen,) = reader
     assert bytes(seen) == bytes(packet)
     assert int(seen.time * 10**6) == TIME_NS // 1000

@@ -2,6 +2,8 @@
 
 import io
 import struct
+from pathlib import Path
+from typing import Any
 
 import dpkt
 import pytest
@@ -49,10 +51,11 @@ def test_written_is_read(packets: list[tuple[bytes, str]]) -> None:
     )
 
 
-def test_scapy_and_dpkt_agree() -> None:
+def test_scapy_and_dpkt_agree(tmp_path: Path) -> None:
     raw = written((b"hello", "a comment"), (b"four", ""))
-    with RawPcapNgReader(io.BytesIO(raw)) as reader:
-        theirs = list(reader)
+    (tmp_path / "capture").write_bytes(raw)
+    with RawPcapNgReader(str(tmp_path / "capture")) as reader:
+        theirs: list[tuple[bytes, Any]] = list(reader)
     assert [data for data, _ in theirs] == [expected(b"hello"), expected(b"four")]
     assert theirs[0][1].comments == [b"a comment"]
     assert theirs[0][1].ifname == b"curl[7]"

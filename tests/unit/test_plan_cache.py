@@ -211,7 +211,7 @@ def test_the_cache_does_not_grow_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_cache, "_MOST_ENTRIES", 8)
-    status = (tmp_path / "file").write_text("x") and (tmp_path / "file").stat()
+    (tmp_path / "file").write_text("x")
     for index in range(40):
         os.utime(tmp_path / "file", ns=(index, index))
         status = (tmp_path / "file").stat()
@@ -231,7 +231,7 @@ def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
 def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are most of those that a process maps: none should need a worker at the next start."""
     path = tmp_path / "program"
-    command = ["gcc", "-x", "c", "-", "-o", path]
+    command = ["gcc", "-x", "c", "-", "-o", str(path)]
     subprocess.run(command, input=b"int main(void) { return 0; }", check=True)
     found = plan_file(str(path))
     assert found == Refusal("there is no TLS library in it that sslsniff knows")

@@ -157,10 +157,10 @@ def test_files_of_a_container_are_reached_through_its_root(tmp_path: Path) -> No
     root = tmp_path / "root"
     program = Path(shutil.which("sleep") or "").resolve()
     libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    for path in [str(program), *(word for word in libraries.split() if word.startswith("/"))]:
-        copy = root / path.lstrip("/")
+    for needed in [str(program), *(word for word in libraries.split() if word.startswith("/"))]:
+        copy = root / needed.lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
+        shutil.copy(needed, copy)
     command = apart("unshare", f"--root={root}", program, "60")
     with running(*command) as process:
         while (facts := procfs.process(process.pid)) is None or facts.comm != "sleep":

@@ -12,8 +12,8 @@ from sslsniff.probing.attachments import Refusal, make_attachment
 from sslsniff.probing.probe_set import ReturnStyle, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from tests import libraries
+from tests.workload.debian import CACHE
 
-CACHE = libraries.CACHE
 WHEELS = "wheels/lib/python3*/site-packages"
 JVM = Path("/usr/lib/jvm")
 NO_SYMBOLS = "it is linked in without symbols"

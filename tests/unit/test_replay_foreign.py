@@ -25,7 +25,7 @@ SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
 def read(path: Path, *options: str) -> list[str]:
     """Return the lines of ``sslsniff read``."""
-    command = [SSLSNIFF, "read", path, *options]
+    command = [str(SSLSNIFF), "read", str(path), *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return done.stdout.splitlines()
 

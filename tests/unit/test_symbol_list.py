@@ -50,7 +50,7 @@ Done = subprocess.CompletedProcess[str]
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a program with debug info in which one function was inlined twice."""
     path = tmp_path_factory.mktemp("inlined") / "program"
-    command = ["gcc", "-O2", "-g", "-x", "c", "-", "-o", path]
+    command = ["gcc", "-O2", "-g", "-x", "c", "-", "-o", str(path)]
     subprocess.run(command, input=SOURCE.encode(), check=True)
     return path
 

@@ -39,7 +39,7 @@ def tls_process(*libraries_to_load: Path) -> Iterator[int]:
         "import ctypes, sys, time; loaded = [ctypes.CDLL(each) for each in sys.argv[1:]]; "
         "print(1, flush=True); time.sleep(60)"
     )
-    command = [sys.executable, "-c", code, *libraries_to_load]
+    command = [sys.executable, "-c", code, *map(str, libraries_to_load)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

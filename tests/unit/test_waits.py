@@ -4,7 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_streams_that_are_asked_for(seen: Recorder) -> None:
     assert seen.told == [3, 3, 3]
 
 
-def shown(make: Callable[[io.TextIOWrapper], Sink]) -> list[str]:
+def shown(make: Callable[[TextIO], Sink]) -> list[str]:
     file = io.BytesIO()
     stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)

@@ -126,7 +126,7 @@ def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sni
         rust_server(SERVER.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
-        client = (fixture.path, str(server.port), certificate.certificate, *FIFTY)
+        client = (str(fixture.path), str(server.port), str(certificate.certificate), *FIFTY)
         passed = told(run(*client, KEY_UPDATES="1"))
         sniffer.until(2 * 5, "connection")
         captured = sniffer.stop()

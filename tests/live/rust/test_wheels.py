@@ -92,7 +92,7 @@ def test_client(
     program = (PYTHON, PROGRAMS / "python/pyreqwest_client.py")
     with granian(certificate) as (server, process):
         serve(server, process)
-        options = (str(server.port), certificate.certificate, *ALL_AT_ONCE)
+        options = (str(server.port), str(certificate.certificate), *ALL_AT_ONCE)
         ran = run_under(tmp_path, *program, *options)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", "rustls", tls_version)

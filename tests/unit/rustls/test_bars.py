@@ -69,7 +69,7 @@ def search(path: Path, proof: str) -> Taken:
     seconds, memory_bytes = [], 0
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-c", SEARCH, path]
+        command = [sys.executable, "-c", SEARCH, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -25,7 +25,7 @@ def test_the_methods_are_found_by_their_symbols(tmp_path: Path) -> None:
     path = made(tmp_path / "program", ALL_NEW, [NEW])
     found = search(path)
     assert found.versions == ("0.23.45",)
-    assert found.refused == found.doubts == ()
+    assert (found.refused, found.doubts) == ((), ())
     assert {(each.method, each.tls_version) for each in found.found} == {
         (Method.ENCRYPT, 0x0304),
         (Method.DECRYPT, 0x0304),

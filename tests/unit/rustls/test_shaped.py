@@ -54,7 +54,7 @@ def test_a_cipher_is_known_by_its_vtables(
     shape: Shape, tls_version: int, relocations: str, tmp_path: Path
 ) -> None:
     found, addresses = search(shape.made(tmp_path / "program", [NEW], f"-Wl,-z,{relocations}"))
-    assert found.refused == found.doubts == ()
+    assert (found.refused, found.doubts) == ((), ())
     assert {each.method: each.address for each in found.found} == {
         Method.ENCRYPT: addresses["encrypt"],
         Method.DECRYPT: addresses["decrypt"],

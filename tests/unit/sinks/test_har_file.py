@@ -170,7 +170,15 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     )
     assert (mixed.returncode, mixed.stdout) == (1, "")
     assert "--har and text both go to standard output" in mixed.stderr
-    both = [SSLSNIFF, "read", capture, "--har", tmp_path / "b", "--pcap", tmp_path / "b"]
+    both: list[str | Path] = [
+        SSLSNIFF,
+        "read",
+        capture,
+        "--har",
+        tmp_path / "b",
+        "--pcap",
+        tmp_path / "b",
+    ]
     same = subprocess.run(both, capture_output=True, text=True)
     assert (same.returncode, "--pcap and --har both name" in same.stderr) == (1, True)
 

@@ -39,6 +39,12 @@ class Events(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+def stop_with_input() -> None:
+    """End the stream when standard input ends."""
+    sys.stdin.read()
+    Events.stopped.set()
+
+
 def main() -> None:
     """Serve one request."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -46,7 +52,7 @@ def main() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), Events) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         print(server.server_address[1], flush=True)
-        waiting = threading.Thread(target=lambda: (sys.stdin.read(), Events.stopped.set()))
+        waiting = threading.Thread(target=stop_with_input)
         waiting.start()
         server.handle_request()
         waiting.join()

@@ -57,7 +57,7 @@ async def serve(certificate: str, key: str) -> None:
     context.set_alpn_protocols(["h2"])
     server = Server([Echo()])
     await server.start("127.0.0.1", 0, ssl=context)
-    assert server._server is not None
+    assert isinstance(server._server, asyncio.Server)
     print(server._server.sockets[0].getsockname()[1], flush=True)
     await server.wait_closed()
 

@@ -12,7 +12,8 @@ def by_curl_cffi(url: str, nonce: str) -> int:
     """Ask by curl with BoringSSL, linked into one module."""
     from curl_cffi import requests
 
-    return requests.get(url, verify=False, headers={"x-nonce": nonce}).status_code
+    answer = requests.get(url, verify=False, headers={"x-nonce": nonce})
+    return int(answer.status_code)
 
 
 def by_pyreqwest(url: str, nonce: str) -> int:
@@ -20,7 +21,7 @@ def by_pyreqwest(url: str, nonce: str) -> int:
     from pyreqwest.client import SyncClientBuilder
 
     with SyncClientBuilder().danger_accept_invalid_certs(True).build() as client:
-        return client.get(url).header("x-nonce", nonce).build().send().status
+        return int(client.get(url).header("x-nonce", nonce).build().send().status)
 
 
 CLIENTS = {"curl_cffi": by_curl_cffi, "pyreqwest": by_pyreqwest}
