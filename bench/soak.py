@@ -21,11 +21,10 @@ from bench.loads import own_folder
 from bench.nginx import running_nginx
 from bench.rows import Row
 from bench.sniffer import Running
-from tests.live.checks import run, started
-from tests.live.clients import python_client, say
-from tests.live.rust.fixtures import Fixture
-from tests.live.rust.running import rust_server
-from tests.servers import PROGRAMS, Certificate, python_server
+from tests.workload.clients import python_client
+from tests.workload.processes import PROGRAMS, run, say, started
+from tests.workload.rust.fixtures import Fixture
+from tests.workload.servers import Certificate, python_server, rust_server
 
 PATH = Path(__file__).with_name("soak.json")
 _SAMPLES = 300
@@ -143,7 +142,7 @@ def _nginx(ending: ExitStack, folder: Path, certificate: Certificate) -> _Load:
 
 def _node(ending: ExitStack, certificate: Certificate) -> _Load:
     """Run a server on Node.js, and a new client again and again."""
-    program = ("node", PROGRAMS / "node_http.js")
+    program = ("node", PROGRAMS / "node/node_http.js")
     server = ending.enter_context(
         started(*program, "server", certificate.certificate, certificate.key)
     )

@@ -17,7 +17,7 @@ from typing import IO
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, READY, SSLSNIFF, Running
 from sslsniff.kernel import procfs
-from tests.live.enclosure import enclosure, outer_pid
+from tests.workload.enclosure import enclosure, outer_pid
 
 TIMES = 10
 _IDLE = "import ssl, sys; print(flush=True); sys.stdin.read()"
@@ -125,7 +125,7 @@ def _by_pid(pid: int) -> Iterator[Row]:
 
 
 def _whole_host() -> Iterator[Row]:
-    """Start with ``--all`` where that means little: see ``tests.live.enclosure``."""
+    """Start with ``--all`` where that means little: see ``tests.workload.enclosure``."""
     ready, gone = [], []
     watching = ""
     with (

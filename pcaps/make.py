@@ -1,6 +1,6 @@
 """Make the captures of this folder anew: ``sudo .venv/bin/python -m pcaps.make``.
 
-Each is what sslsniff saw of a real client of OpenSSL that talks to tests/programs/server.py.
+Each is what sslsniff saw of a real client of OpenSSL that talks to tests/workload/python/server.py.
 The JSON lines beside it are what ``sslsniff read`` made of it, looked through before they were
 committed.
 """
@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.servers import PROGRAMS, python_server, self_signed
+from tests.workload.processes import PROGRAMS
+from tests.workload.servers import python_server, self_signed
 
 HERE = Path(__file__).parent
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
@@ -45,7 +46,7 @@ def multiplexed(port: int) -> None:
 def joined(port: int) -> None:
     """Join an HTTP/2 connection whose first requests passed before sslsniff started."""
     client = subprocess.Popen(
-        [sys.executable, PROGRAMS / "http2_client.py", "localhost", str(port)],
+        [sys.executable, PROGRAMS / "python/http2_client.py", "localhost", str(port)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

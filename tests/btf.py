@@ -30,7 +30,9 @@ _PER_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 def structs(path: Path) -> dict[str, Struct]:
     """Return the named structs that the object at ``path`` has."""
     with path.open("rb") as file:
-        data = ELFFile(file).get_section_by_name(".BTF").data()
+        section = ELFFile(file).get_section_by_name(".BTF")
+        assert section is not None
+        data = section.data()
     header_bytes, type_start, type_bytes, string_start, _ = struct.unpack_from("<5I", data, 4)
     strings = data[header_bytes + string_start :]
     types: list[tuple[int, str, int, bytes]] = [(0, "", 0, b"")]
@@ -47,7 +49,7 @@ def structs(path: Path) -> dict[str, Struct]:
         kind, _, size, extra = types[index]
         if kind == _ARRAY:
             element, _, count = struct.unpack("<3I", extra)
-            return size_of(element) * count
+            return size_of(element) * int(count)
         if kind == _PTR:
             return 8
         if kind in (_INT, _STRUCT, _UNION, _ENUM):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.debian import CACHE, unpack
+from tests.workload.debian import CACHE, unpack
 
 _PATIENCE_S = 300
 

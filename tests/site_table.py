@@ -9,7 +9,7 @@ from sslsniff.machine_code.probe_sites import MACHINES, Cost, best_site
 from sslsniff.probing.attachments import Attachment, make_attachment
 from sslsniff.probing.probe_set import Probe, ReturnStyle
 from tests import libraries
-from tests.unit import test_aarch64, test_call_chains
+from tests.unit.machine_code import test_aarch64, test_call_chains
 
 PAGE = Path(__file__).parent.parent / "docs/sites.md"
 _BEGIN, _END = "<!-- {} -->\n", "<!-- end -->\n"

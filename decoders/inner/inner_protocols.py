@@ -10,7 +10,7 @@ codings, and the ``_MAX_READERS`` readers.
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders.base import BodyReader
+from sslsniff.decoders.base import CLOSED, BodyReader
 from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, undone
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner import grpc, permessage_deflate
@@ -84,9 +84,9 @@ class Carried:
         readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
         return self._decoder.held_bytes + kept + readers + _WISH_BYTES * len(self._wishes)
 
-    def end(self, side: Side) -> list[Message]:
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side."""
-        return self._read(self._decoder.end(side))
+        return self._read(self._decoder.end(side, reason))
 
     def stop(self, reason: str) -> list[Message]:
         """Read no more: report what is held as not decoded, for ``reason``."""

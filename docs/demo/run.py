@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.servers import Server, python_server, self_signed
+from tests.workload.servers import Server, python_server, self_signed
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURE = Path("demo.pcapng")

@@ -1,6 +1,7 @@
 """http2jp/http2-frame-test-case: each field of valid frames, and each wrong frame reported."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,7 +78,7 @@ def test_valid(case: str) -> None:
             "exclusive": fields["exclusive"],
             "weight": fields["weight"],
         }
-    expected = {
+    expected: dict[int, Callable[[], object]] = {
         DATA: lambda: {"data": fields["data"].encode()},
         HEADERS: lambda: priority,
         PRIORITY: lambda: priority,

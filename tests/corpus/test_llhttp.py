@@ -191,7 +191,8 @@ def without_space(found: list[Found]) -> list[Found]:
 @pytest.mark.parametrize("chunks", ["whole", "bytes", "random"])
 def test_case(name: str, chunks: str) -> None:
     case = CASES[name]
-    size = {"whole": 1 << 30, "bytes": 1, "random": Random(name)}[chunks]
+    sizes: dict[str, int | Random] = {"whole": 1 << 30, "bytes": 1, "random": Random(name)}
+    size = sizes[chunks]
     true = [one for one in case.found if one.complete] if case.error else case.found
     got = decode(case, False, size)
     if any(one.complete for one in true) and got and not got[-1].complete:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import debian
+from tests.workload import debian
 
 _BUSYBOX = Path("/bin/busybox")
 _MODULES = ("virtio_pci", "9pnet_virtio", "9p")
@@ -124,7 +124,7 @@ def run(kernel: Kernel, command: str, results: Path, patience_s: float) -> Run:
     script = _SCRIPT.format(project=shlex.quote(str(project)), command=shlex.quote(command))
     (results / "script").write_text(script)
     share = "local,security_model=none,multidevs=remap"
-    qemu = [
+    qemu: list[str | Path] = [
         *("nice", "-n19", "qemu-system-x86_64", *_HARDWARE),
         *("-kernel", kernel.image),
         *("-initrd", _make_initramfs(kernel, project, results), "-append", _KERNEL_OPTIONS),
@@ -174,7 +174,7 @@ def _make_initramfs(kernel: Kernel, project: Path, results: Path) -> Path:
         name = f"{number:02}-{module.name.removesuffix('.xz')}"
         (folder / "modules" / name).write_bytes(data)
     names = "\n".join(str(each.relative_to(folder)) for each in sorted(folder.rglob("*")))
-    pack = [_BUSYBOX, "cpio", "-o", "-H", "newc", "-F", archive]
+    pack: list[str | Path] = [_BUSYBOX, "cpio", "-o", "-H", "newc", "-F", archive]
     subprocess.run(pack, cwd=folder, input=names, text=True, capture_output=True, check=True)
     return archive
 

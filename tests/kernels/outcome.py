@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import debian
 from tests.kernels import guest
 from tests.kernels.matrix import Case
+from tests.workload import debian
 
 _GUEST_S = 1800
 _COMMAND = """

@@ -1,53 +1,17 @@
 """What the ends of a connection know of their traffic, to be compared with what was captured."""
 
 import base64
-import contextlib
-import hashlib
 import json
-import os
-import secrets
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.live import sniffer
-from tests.live.sniffer import PATIENCE_S, Captured
-
-EMPTY = hashlib.sha256().hexdigest()
-
-
-@dataclass(frozen=True, order=True)
-class Passed:
-    """One request and its answer; bodies as programs see them, without content coding."""
-
-    nonce: str
-    protocol: str
-    method: str
-    target: str
-    status: int
-    client: tuple[str, int]
-    server: tuple[str, int]
-    request_sha256: str = EMPTY
-    response_sha256: str = EMPTY
-
-
-def told(lines: str) -> list[Passed]:
-    """Return what a program under tests/programs told, a JSON object a line."""
-    objects = (json.loads(line) for line in lines.splitlines())
-    return [
-        Passed(**each | {"client": (*each["client"],), "server": (*each["server"],)})
-        for each in objects
-    ]
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def new_nonce() -> str:
-    return secrets.token_hex(12)
+from tests.live.sniffer import Captured
+from tests.workload.passed import Passed, sha256
+from tests.workload.processes import PATIENCE_S
 
 
 def values(half: dict[str, Any], name: str) -> list[str]:
@@ -164,35 +128,6 @@ def read(capture: Path, *options: str | Path) -> Captured:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
-
-
-def run(*command: str | Path, stdin: str = "", **environment: str) -> str:
-    """Run a command that must succeed in reasonable time; return its standard output."""
-    done = subprocess.run(
-        command,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE_S,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@contextlib.contextmanager
-def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start a program with pipes; it is gone at the end of the block."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        with contextlib.suppress(BrokenPipeError):
-            process.communicate()
 
 
 Sniff = Callable[..., Any]

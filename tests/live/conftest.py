@@ -12,9 +12,10 @@ import pytest
 
 from sslsniff.kernel import procfs
 from tests.live.late import Late
-from tests.live.load import Load
 from tests.live.sniffer import Sniffer, sniffing
-from tests.servers import PROGRAMS, Certificate, Server, python_server, self_signed
+from tests.workload.load import Load
+from tests.workload.processes import PROGRAMS
+from tests.workload.servers import Certificate, Server, python_server, self_signed
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +46,20 @@ def bystander() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
-    """Return tests/programs/load.c, ready to run."""
+    """Return tests/workload/c/load.c, ready to run."""
     program = tmp_path_factory.mktemp("load") / "load"
     subprocess.run(
-        ["gcc", "-O2", "-Wall", "-Werror", "-o", program, PROGRAMS / "load.c", "-lssl", "-lcrypto"],
+        [
+            "gcc",
+            "-O2",
+            "-Wall",
+            "-Werror",
+            "-o",
+            program,
+            PROGRAMS / "c/load.c",
+            "-lssl",
+            "-lcrypto",
+        ],
         check=True,
     )
     return Load(program)
@@ -64,10 +75,10 @@ def own_library() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def late_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return tests/programs/late_client.c, ready to run."""
+    """Return tests/workload/c/late_client.c, ready to run."""
     program = tmp_path_factory.mktemp("late") / "late_client"
     flags = ("-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
-    subprocess.run(["gcc", *flags, "-o", program, PROGRAMS / "late_client.c"], check=True)
+    subprocess.run(["gcc", *flags, "-o", program, PROGRAMS / "c/late_client.c"], check=True)
     return program
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.live.sniffer import PATIENCE_S
+from tests.workload.processes import PATIENCE_S
 
 _KINDS = {"prog_id": "prog", "map_id": "map", "link_id": "link"}
 Objects = set[tuple[str, int]]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sslsniff.kernel import procfs
-from tests.live.sniffer import PATIENCE_S
+from tests.workload.processes import PATIENCE_S
 
 Late = Callable[..., list[str]]
 """The fixture ``late``: a command that loads a library that nobody has used, and asks once."""

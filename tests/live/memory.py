@@ -7,8 +7,9 @@ from pathlib import Path
 from sslsniff.kernel.loaders import loading
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.probe_set import ReturnStyle
-from tests.live.sniffer import LOADER, PATIENCE_S
+from tests.live.sniffer import LOADER
 from tests.planned import plan_file
+from tests.workload.processes import PATIENCE_S
 
 _TEXT = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ (\d+) +/", re.MULTILINE)
 

@@ -4,10 +4,11 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, divided
-from tests.mounts import apart
-from tests.servers import PROGRAMS
+from tests.live.sniffer import SSLSNIFF, divided
+from tests.workload.mounts import apart
+from tests.workload.processes import PATIENCE_S, PROGRAMS
 
 ROOT = PROGRAMS.parent.parent
 NO_PROCESS = Path("/proc/sys/kernel/pid_max").read_text().strip()  # one above the largest
@@ -15,8 +16,8 @@ NOBODY = "65534"
 Done = subprocess.CompletedProcess[str]
 
 
-def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options: object) -> Done:
-    return subprocess.run(
+def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options: Any) -> Done:
+    done: Done = subprocess.run(
         [*before, SSLSNIFF, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=options.pop("stdout", subprocess.PIPE),
@@ -25,6 +26,7 @@ def sniff(*arguments: str | Path, before: tuple[str | Path, ...] = (), **options
         timeout=PATIENCE_S,
         **options,
     )
+    return done
 
 
 def assert_told(done: Done, fact: str, *, code: int = 1) -> None:

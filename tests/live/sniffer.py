@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.workload.processes import PATIENCE_S
+
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
 NOTHING_YET = f"{READY} 0 files"
 _WAITING = re.compile(r"analysed|no supported TLS library is loaded yet")
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
 PLANNED_LATER = "is analysed: watched from now on"
-# What a busy machine may take. tests/kernels sets both, for slower machines and another loader.
+# tests/kernels sets both, for slower machines and another loader.
 IS_EMULATED = "SSLSNIFF_PATIENCE_S" in os.environ
-PATIENCE_S = float(os.environ.get("SSLSNIFF_PATIENCE_S", "60"))
 LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
 
 

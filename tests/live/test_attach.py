@@ -20,13 +20,13 @@ from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.maps import Tables
-from sslsniff.live.probes import Planned, Probes
+from sslsniff.live.planner import Planned
+from sslsniff.live.probes import Probes
 from sslsniff.live.scope import Scope
 from sslsniff.probing.attachments import Attachment
-from tests.live.checks import started
 from tests.live.memory import breakpoints
-from tests.live.sniffer import PATIENCE_S
 from tests.planned import plan_file
+from tests.workload.processes import PATIENCE_S, started
 
 RING_BYTES = 4 << 20
 COPIES = 6
@@ -184,6 +184,11 @@ def test_a_full_table_is_told_with_a_remedy() -> None:
     loader = LibbpfLoader(RING_BYTES)
     full = "the kernel's table of uids is full: name fewer to watch"
     uids = (uid.to_bytes(4, "little") for uid in range(1 << 20))
+
+    def fill() -> None:
+        for uid in uids:
+            loader.update("uids", uid, bytes(4))
+
     with pytest.raises(KernelError, match=f"^{full}$"):
-        collections.deque((loader.update("uids", uid, bytes(4)) for uid in uids), maxlen=0)
+        fill()
     loader.close()

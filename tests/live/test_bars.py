@@ -16,12 +16,14 @@ import pytest
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
 from tests.live import checks
 from tests.live.checks import Record, Sniff
-from tests.live.clients import next_line, say
-from tests.live.load import Load, Passed, Receiver, held, told
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, Captured, Sniffer
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.live.sniffer import SSLSNIFF, Captured, Sniffer
+from tests.workload.load import Load, Passed, Receiver, told
+from tests.workload.passed import sha256
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, say, started
+from tests.workload.servers import Certificate, Server
 
 MIB = 1 << 20
 CALL_LIMIT = 16 * MIB
@@ -34,7 +36,7 @@ def receiver(load: Load, certificate: Certificate) -> Iterator[Receiver]:
         yield running
 
 
-class Sums:
+class Sums(ChunksOnly):
     """A ``flows.Listener`` that hashes: (process, direction) -> bytes and their SHA-256."""
 
     def __init__(self) -> None:
@@ -85,8 +87,10 @@ def test_every_byte(
     pid = sender.pid if end == "sender" else receiver.pid
     sniffer = subprocess.Popen(
         # room for all of it: on a busy machine the reader may wait long for its turn
-        [SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"]
-        + ["--end-within", str(int(PATIENCE_S))],
+        [
+            *(SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"),
+            *("--end-within", str(int(PATIENCE_S))),
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -162,7 +166,7 @@ def test_large_calls(load: Load, receiver: Receiver, tmp_path: Path) -> None:
         captured, sent = under(load, receiver, tmp_path, size)
         assert assert_accounted(captured, sent) == (size, {})
         data = b"".join(checks.content(each["data"]) for each in captured.of("chunk"))
-        assert checks.sha256(data) == sent.sha256
+        assert sha256(data) == sent.sha256
         assert captured.summary["lost_bytes"] == 0
 
     captured, sent = under(load, receiver, tmp_path, 20 * MIB)
@@ -276,8 +280,8 @@ def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> 
 def test_addresses_come_later(certificate: Certificate, server: Server, sniff: Sniff) -> None:
     """The ring is full when a connection's socket is found: it is told with what follows."""
     files = (certificate.certificate, certificate.key)
-    program = (sys.executable, PROGRAMS / "full_ring.py", str(server.port), *files)
-    with checks.started(*program) as client:
+    program = (sys.executable, PROGRAMS / "python/full_ring.py", str(server.port), *files)
+    with started(*program) as client:
         assert next_line(client) == "ready"
         with sniff("--chunks", "--ring-size", "4M", "--pid", str(client.pid)) as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.debian import merge_headers
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
-from tests.live.curl import Request, curl, gets, results
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections
+from tests.live.sniffer import READY, SSLSNIFF
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.debian import merge_headers
+from tests.workload.processes import PATIENCE_S, run
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 VERSIONS = ("--http1.1", "--http2")
 CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_byte_ms"}

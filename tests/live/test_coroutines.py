@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.checks import Sniff, assert_whole, content, run, run_under, started
-from tests.live.clients import loading, next_line, say
-from tests.live.sniffer import PATIENCE_S, Captured, without_waiting
-from tests.servers import PROGRAMS, Certificate
+from tests.live.checks import Sniff, assert_whole, content, run_under
+from tests.live.sniffer import Captured, without_waiting
+from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, next_line, run, say, started
+from tests.workload.servers import Certificate
 
 REQUESTS = 20
 
 
 class Coroutines(NamedTuple):
-    """tests/programs/coroutines.c, and a server of it that runs on two threads."""
+    """tests/workload/c/coroutines.c, and a server of it that runs on two threads."""
 
     program: Path
     server: "subprocess.Popen[str]"
@@ -33,7 +33,8 @@ class Coroutines(NamedTuple):
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("coroutines") / "coroutines"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", built)
-    run("gcc", *options, PROGRAMS / "coroutines.c", "-lssl", "-lcrypto")
+    sources = (PROGRAMS / "c/coroutines.c", PROGRAMS / "c/scheduler.c")
+    run("gcc", *options, *sources, "-lssl", "-lcrypto")
     return built
 
 

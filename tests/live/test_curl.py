@@ -1,4 +1,4 @@
-"""curl against the server of tests/programs: every request, each byte, both addresses."""
+"""curl against the server of tests/workload: every request, each byte, both addresses."""
 
 import shlex
 import shutil
@@ -9,21 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import (
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    run,
-    run_under,
-    sha256,
-    started,
-)
-from tests.live.clients import say
-from tests.live.curl import Request, curl, gets, results
-from tests.live.sniffer import PATIENCE_S
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server, python_server
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run_under
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.passed import sha256
+from tests.workload.processes import PATIENCE_S, run, say, started
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server, python_server
 
 ALPN = {"--http1.1": "http/1.1", "--http2": "h2"}
 MEGABYTE = 1_000_000

@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-from tests.live.checks import assert_passed, assert_whole, new_nonce, run, run_under, started
+from tests.live.checks import assert_passed, assert_whole, run_under
 from tests.live.sniffer import SSLSNIFF
 from tests.live.test_openssl import got, told
-from tests.servers import PROGRAMS, Server
+from tests.workload.passed import new_nonce
+from tests.workload.processes import PROGRAMS, run, started
+from tests.workload.servers import Server
 
 
 def test_stripped_program(server: Server, tmp_path: Path) -> None:
     program, debug = tmp_path / "client", tmp_path / "client.debug"
-    source = PROGRAMS / "openssl_client.c"
+    source = PROGRAMS / "c/openssl_client.c"
     run("gcc", "-O1", "-static", "-w", "-o", program, source, "-lssl", "-lcrypto")
     run("objcopy", "--only-keep-debug", program, debug)
     run("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program)

@@ -14,13 +14,23 @@ import pytest
 
 from tests import hostile_files
 from tests.live import checks
-from tests.live.checks import Sniff, started
-from tests.live.clients import Process, ask, loading, next_line, python_client, say
-from tests.live.load import Load, held, told
-from tests.live.sniffer import LOADER, PATIENCE_S, READY, SSLSNIFF
+from tests.live.checks import Sniff
+from tests.live.sniffer import LOADER, READY, SSLSNIFF
 from tests.live.test_bars import assert_accounted
 from tests.live.test_hostile_files import mapping
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask, python_client
+from tests.workload.load import Load, told
+from tests.workload.processes import (
+    PATIENCE_S,
+    PROGRAMS,
+    Process,
+    held,
+    loading,
+    next_line,
+    say,
+    started,
+)
+from tests.workload.servers import Certificate, Server
 
 MOST_S = 2.0
 IN_TIME = ("--end-within", "2")  # as without it, where nothing else is said
@@ -49,7 +59,12 @@ def client(server: Server, certificate: Certificate, own_library: Path) -> Itera
 @pytest.fixture
 def long_call(certificate: Certificate, own_library: Path) -> Iterator[Process]:
     """Yield a program that writes so much with one call that it takes long to decode."""
-    program = (sys.executable, PROGRAMS / "long_call.py", certificate.certificate, certificate.key)
+    program = (
+        sys.executable,
+        PROGRAMS / "python/long_call.py",
+        certificate.certificate,
+        certificate.key,
+    )
     with started(*program, env={**os.environ, **loading(own_library)}) as process:
         next_line(process)
         yield process
@@ -161,7 +176,7 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
 def test_while_it_waits_for_a_capture(number: signal.Signals, tmp_path: Path) -> None:
     """From a pipe in which nothing comes, after a beginning that can be read."""
     header = b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(8) + b"\xff\xff\0\0\x65\0\0\0"
-    command = [SSLSNIFF, "read", "-", "--json"]
+    command = [str(SSLSNIFF), "read", "-", "--json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(header)
@@ -229,7 +244,16 @@ def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
 def test_a_command_goes_on(tmp_path: Path) -> None:
     """SIGTERM is for sslsniff alone: what it started is not ended, and not waited for."""
     script = "echo $$; exec sleep 60"
-    command = [SSLSNIFF, "--json", "-o", tmp_path / "out", "--", "sh", "-c", script]
+    command: list[str | Path] = [
+        SSLSNIFF,
+        "--json",
+        "-o",
+        tmp_path / "out",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]
     with started(*command, stderr=subprocess.PIPE) as process:
         pid = int(next_line(process))
         assert end(process, signal.SIGTERM) < MOST_S

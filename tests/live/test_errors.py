@@ -17,11 +17,13 @@ from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.scope import Scope
 from tests.live import checks
-from tests.live.checks import connections, run, run_under
-from tests.live.load import Load, told
+from tests.live.checks import connections, run_under
 from tests.live.refusals import NO_PROCESS, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
-from tests.servers import PROGRAMS, Certificate
+from tests.workload.load import Load, told
+from tests.workload.passed import sha256
+from tests.workload.processes import PROGRAMS, run, started
+from tests.workload.servers import Certificate
 
 RING_BYTES = 4 << 20
 
@@ -66,14 +68,14 @@ def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: P
 def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) -> None:
     """A program with OpenSSL linked in is captured; once it is stripped only that is known."""
     static = Load(tmp_path / "static")
-    source = PROGRAMS / "load.c"
+    source = PROGRAMS / "c/load.c"
     run("gcc", "-O2", "-static", "-w", "-o", static.program, source, "-lssl", "-lcrypto")
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         ran = run_under(
             tmp_path, *static.sender(receiver.port, 1, (100, 1000)), options=("--chunks",)
         )
     data = b"".join(checks.content(each["data"]) for each in ran.captured.of("chunk"))
-    assert checks.sha256(data) == told(ran.stdout.decode()).sha256
+    assert sha256(data) == told(ran.stdout.decode()).sha256
     assert connections(ran.captured, library="openssl", comm="static", tls_version="TLS 1.3") == 1
 
     run("strip", static.program)
@@ -88,7 +90,7 @@ def test_list_shows_names_escaped(certificate: Certificate, tmp_path: Path) -> N
         "import ctypes, sys; ctypes.CDLL(sys.argv[1]);"
         " open('/proc/self/comm', 'w').write('\\x1b]0;\\u202e'); print(flush=True); input()"
     )
-    with checks.started("python3", "-c", script, library) as process:
+    with started("python3", "-c", script, library) as process:
         assert process.stdout is not None
         process.stdout.readline()
         shown = run(SSLSNIFF, "list", "--pid", str(process.pid))

@@ -12,26 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Record, Sniff, assert_passed, assert_whole, connections, read, run
-from tests.live.clients import (
-    ask,
-    late_python_client,
-    load_library,
-    loading,
-    python_client,
-    say,
-)
+from tests.live.checks import Record, Sniff, assert_passed, assert_whole, connections, read
 from tests.live.kernel_objects import alive, entries, objects, wait_until
-from tests.live.load import Load, held
 from tests.live.memory import breakpoints, wait_probed
-from tests.live.sniffer import PATIENCE_S, sniffing
+from tests.live.sniffer import sniffing
 from tests.live.test_openssl_cli import s_server
 from tests.live.test_terminal import ping, s_client, showing, wait_for
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask, late_python_client, load_library, python_client
+from tests.workload.load import Load
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, loading, run, say
+from tests.workload.servers import Certificate, Server
 
 LIVES = ("threads", "watched", "connections", "call_blocks")
 """The maps that have an entry for what lives."""
-CLOCK = PROGRAMS / "clock.c"
+CLOCK = PROGRAMS / "c/clock.c"
 BACK_S = 3600
 
 ANSWERED, BROKEN_OFF = None, "connection closed"
@@ -51,10 +45,10 @@ FAULTS: dict[str, list[tuple[str, str | None]]] = {
 
 @pytest.fixture(scope="module")
 def harmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return tests/programs/harmed.c, ready to run."""
+    """Return tests/workload/c/harmed.c, ready to run."""
     program = tmp_path_factory.mktemp("harmed") / "harmed"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program)
-    run("gcc", *options, PROGRAMS / "harmed.c", "-lssl", "-lcrypto")
+    run("gcc", *options, PROGRAMS / "c/harmed.c", "-lssl", "-lcrypto")
     return program
 
 
@@ -71,7 +65,7 @@ def test_in_the_middle_of_a_call(
     record_property: Record,
 ) -> None:
     """The program ends as it does unwatched; the kernel's tables keep nothing of it."""
-    command = [harmed, str(server.port), fault]
+    command = [str(harmed), str(server.port), fault]
     environment = {**os.environ, **loading(own_library)}
 
     def end() -> tuple[int, bytes, bytes]:
@@ -182,7 +176,7 @@ def test_two_at_once_one_is_killed(
 
 
 class Clock:
-    """The wall clock of programs that have tests/programs/clock.c preloaded: of no other's."""
+    """The wall clock of programs that have tests/workload/c/clock.c preloaded: of no other's."""
 
     def __init__(self, folder: Path) -> None:
         self._offset, self._library = folder / "offset", folder / "clock.so"

@@ -10,8 +10,8 @@ from h2.events import DataReceived, StreamEnded
 from h2.settings import SettingCodes
 
 from tests.live.checks import Sniff
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import Certificate, Server
+from tests.workload.processes import PATIENCE_S
+from tests.workload.servers import Certificate, Server
 
 WINDOW = 1000
 BODY = 5000

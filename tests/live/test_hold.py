@@ -14,11 +14,11 @@ import pytest
 
 from sslsniff.kernel import procfs
 from tests.live import checks, refusals
-from tests.live.checks import Ran, Sniff, assert_whole, connections, run_under, started
-from tests.live.clients import next_line, say
+from tests.live.checks import Ran, Sniff, assert_whole, connections, run_under
 from tests.live.late import Late, child
 from tests.live.refusals import assert_told
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, without_waiting
+from tests.live.sniffer import SSLSNIFF, without_waiting
+from tests.workload.processes import PATIENCE_S, next_line, say, started
 
 NOBODY = 65534
 TIMES = int(os.environ.get("SSLSNIFF_TIMES", "10"))
@@ -143,7 +143,7 @@ def test_what_another_traces_cannot_be_held(bystander: str) -> None:
 
 NO_PTRACE = """
 import os, sys
-from tests.programs import seccomp
+from tests.workload.python import seccomp
 seccomp.refuse(101)
 os.execv(sys.argv[1], sys.argv[1:])
 """

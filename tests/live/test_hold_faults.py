@@ -14,10 +14,10 @@ import pytest
 from sslsniff.kernel import procfs
 from sslsniff.live.holder import LONGEST_HOLD_S
 from tests import hostile_files
-from tests.live.checks import run_under, started
-from tests.live.clients import Process, next_line, say
+from tests.live.checks import run_under
 from tests.live.late import Late, child, patiently, until_held, until_state
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.live.sniffer import SSLSNIFF
+from tests.workload.processes import PATIENCE_S, Process, next_line, say, started
 
 
 @dataclass
@@ -34,7 +34,14 @@ class Holding:
 def holding(command: list[str], folder: Path, *options: str) -> Iterator[Holding]:
     errors = folder / "errors.txt"
     with errors.open("w") as stderr:
-        arguments = [SSLSNIFF, "-o", folder / "lines.txt", *options, "--", *command]
+        arguments: list[str | Path] = [
+            SSLSNIFF,
+            "-o",
+            folder / "lines.txt",
+            *options,
+            "--",
+            *command,
+        ]
         with started(*arguments, stderr=stderr) as sniffer:
             pid = child(sniffer.pid, "late_client")
             assert next_line(sniffer) == "ready"
@@ -91,8 +98,15 @@ def test_a_thread_that_waits_goes_on(
 def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path) -> None:
     """A line says so; a library that is loaded later is probed a little later."""
     errors, command = tmp_path / "errors.txt", late("wait", "pause")
-    arguments = [SSLSNIFF, "--json", "-o", tmp_path / "captured.jsonl", "--", *command]
-    with errors.open("w") as stderr, started(*arguments, stderr=stderr) as sniffer:
+    arguments: list[str | Path] = [
+        SSLSNIFF,
+        "--json",
+        "-o",
+        tmp_path / "captured.jsonl",
+        "--",
+        *command,
+    ]
+    with errors.open("w") as stderr, started(SSLSNIFF, *arguments, stderr=stderr) as sniffer:
         assert next_line(sniffer) == "ready"
         os.kill(procfs.tracer(child(sniffer.pid, "late_client")), signal.SIGKILL)
         line = (
@@ -159,7 +173,7 @@ def test_a_full_disk(target: str, late: Late, tmp_path: Path) -> None:
     """sslsniff ends by the first request, and the second is made all the same."""
     script = f"{' '.join(late())}; read line; {' '.join(late(nonce='second'))}"
     options = ["--json", "-o", "full"] if target == "file" else ["--pcap", "full.pcap"]
-    limited = ["prlimit", "--fsize=100", SSLSNIFF, *options, "--", "sh", "-c", script]
+    limited = ["prlimit", "--fsize=100", str(SSLSNIFF), *options, "--", "sh", "-c", script]
     errors = tmp_path / "errors.txt"
     with errors.open("w") as stderr, started(*limited, stderr=stderr, cwd=tmp_path) as sniffer:
         assert next_line(sniffer) == "200"

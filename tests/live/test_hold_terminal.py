@@ -16,8 +16,9 @@ import pytest
 
 from tests.live import checks
 from tests.live.late import Late, child, until_state
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
+from tests.live.sniffer import SSLSNIFF
 from tests.live.test_hold import AS_ANOTHER, readable
+from tests.workload.processes import PATIENCE_S
 
 BASH = ("bash", "--norc", "--noprofile", "--noediting", "-i")
 ALONE = (sys.executable, "-c", "import subprocess as s, sys; sys.exit(s.call(sys.argv[1:]))")

@@ -13,7 +13,8 @@ from tests.live import checks
 from tests.live.checks import assert_whole, run_under
 from tests.live.rust.test_wheels import PYTHON
 from tests.live.test_hold import TIMES
-from tests.servers import PROGRAMS, Server
+from tests.workload.processes import PROGRAMS
+from tests.workload.servers import Server
 
 LIBRARIES = {"curl_cffi": "boringssl", "pyreqwest": "rustls"}
 
@@ -28,7 +29,7 @@ def test_a_script_of_one_request(
         shutil.copytree(package, folder / client)
         monkeypatch.setenv("PYTHONPATH", str(folder))
         nonce = f"late-{number}"
-        script = (PROGRAMS / "one_request.py", client, str(server.port), nonce)
+        script = (PROGRAMS / "python/one_request.py", client, str(server.port), nonce)
         ran = run_under(folder, PYTHON, *script)
         assert (ran.captured.code, ran.captured.stderr, ran.stdout) == (0, "", b"200\n")
         [exchange] = ran.captured.exchanges

@@ -12,19 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests import hostile_files
-from tests.live.checks import Sniff, assert_passed, assert_whole, started
-from tests.live.clients import (
-    Process,
-    ask,
-    late_python_client,
-    load_library,
-    loading,
-    next_line,
-    python_client,
-    say,
-)
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff, assert_passed, assert_whole
+from tests.live.sniffer import READY, SSLSNIFF
+from tests.workload.clients import ask, late_python_client, load_library, python_client
+from tests.workload.processes import PATIENCE_S, Process, loading, next_line, say, started
+from tests.workload.servers import Certificate, Server
 
 COUNT = 20
 MOST_START_S = 5.0  # 1 s of which the start waits; a busy machine takes some more

@@ -2,25 +2,20 @@
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    address,
-    connections,
-    content,
-    sha256,
-    started,
-)
-from tests.live.clients import ask
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.live.checks import Sniff, address, connections, content
+from tests.workload.clients import ask
+from tests.workload.passed import Passed, sha256
+from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.servers import Certificate, Server
 
 
 def find_nonce(half: dict[str, Any], nonces: Iterable[str]) -> str:
     """Return the nonce in a request or response; the header's name may be unknown."""
-    [nonce] = {value for _, value in half["headers"]}.intersection(nonces)
+    values: set[str] = {value for _, value in half["headers"]}
+    [nonce] = values.intersection(nonces)
     assert {name for name, value in half["headers"] if value == nonce} <= {"x-nonce", None}
     return nonce
 
@@ -34,7 +29,11 @@ def assert_request(request: dict[str, Any], true: Passed) -> None:
 
 
 def test_joined_in_the_middle(server: Server, certificate: Certificate, sniff: Sniff) -> None:
-    command = [PROGRAMS / "h2_client.py", str(server.port), certificate.certificate]
+    command: list[str | Path] = [
+        PROGRAMS / "python/h2_client.py",
+        str(server.port),
+        certificate.certificate,
+    ]
     with started(sys.executable, *command) as client:
         ask(client, 5)
         pids = ("--pid", str(client.pid), "--pid", str(server.pid))

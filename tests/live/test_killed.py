@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.load import Load
 from tests.live.refusals import sniff
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
-from tests.servers import Certificate
+from tests.live.sniffer import READY, SSLSNIFF
 from tests.unit.sinks.test_pcap_killed import judged, wait_ended
+from tests.workload.load import Load
+from tests.workload.processes import PATIENCE_S
+from tests.workload.servers import Certificate
 
 KILLS = 3
 LARGE = 4 << 20

@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import (
-    Record,
-    Sniff,
-    assert_whole,
-    connections,
-    content,
+from tests.live.checks import Record, Sniff, assert_whole, connections, content
+from tests.live.kernel_objects import entries, wait_until
+from tests.live.sniffer import Sniffer
+from tests.workload.load import Load, told
+from tests.workload.passed import sha256
+from tests.workload.processes import (
+    PATIENCE_S,
+    PROGRAMS,
+    Process,
+    held,
+    next_line,
     run,
-    sha256,
+    say,
     started,
 )
-from tests.live.clients import Process, next_line, say
-from tests.live.kernel_objects import entries, wait_until
-from tests.live.load import Load, held, told
-from tests.live.sniffer import PATIENCE_S, Sniffer
-from tests.servers import PROGRAMS, Certificate
+from tests.workload.servers import Certificate
 
-PAIRS = PROGRAMS / "pairs.c"
+PAIRS = PROGRAMS / "c/pairs.c"
 PROCESSES = 2_000
 PROCESS_BYTES = 700
 CONNECTIONS = 20_000
@@ -77,7 +78,7 @@ def test_short_processes(
 
 @contextlib.contextmanager
 def pairs(folder: Path, certificate: Certificate) -> Iterator[Process]:
-    """Run tests/programs/pairs.c."""
+    """Run tests/workload/c/pairs.c."""
     program = folder / "pairs"
     run("gcc", "-O2", "-Wall", "-Werror", "-o", program, PAIRS, "-lssl", "-lcrypto")
     with started(program, certificate.certificate, certificate.key) as process:

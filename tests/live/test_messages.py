@@ -9,16 +9,16 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, wrappers_pb2
 
-from tests.live.checks import Sniff, assert_whole, connections, content, started
-from tests.live.clients import Process, next_line, say
-from tests.live.sniffer import PATIENCE_S, Captured
-from tests.programs.websocket_echo import message
-from tests.servers import PROGRAMS, Certificate
+from tests.live.checks import Sniff, assert_whole, connections, content
+from tests.live.sniffer import Captured
+from tests.workload.processes import PATIENCE_S, PROGRAMS, Process, next_line, say, started
+from tests.workload.python.websocket_echo import message
+from tests.workload.servers import Certificate
 
 
 @contextlib.contextmanager
 def program(name: str, *arguments: str | Path) -> Iterator[Process]:
-    with started(sys.executable, PROGRAMS / name, *arguments) as process:
+    with started(sys.executable, PROGRAMS / "python" / name, *arguments) as process:
         yield process
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.live.checks import Passed, Sniff, assert_passed, assert_whole, connections, run, seen
-from tests.live.curl import Request, curl, results
-from tests.live.sniffer import PATIENCE_S, Captured
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, seen
+from tests.live.sniffer import Captured
+from tests.workload.curl import Request, curl, results
+from tests.workload.passed import Passed
+from tests.workload.processes import PATIENCE_S, run
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 _CONFIGURATION = """
 daemon off; user root; worker_processes 2; pid {folder}/pid;

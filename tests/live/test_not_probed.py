@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests import libraries
-from tests.libraries import CACHE
-from tests.live.checks import Sniff, run_under, started
-from tests.live.enclosure import enclosure, outer_pid
+from tests.live.checks import Sniff, run_under
 from tests.live.refusals import as_nobody, assert_told
 from tests.live.refusals import sniff as sniff_once
-from tests.live.rust.fixtures import REFUSED, fixtures
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import Certificate, Server
+from tests.live.sniffer import READY, SSLSNIFF, Captured
+from tests.workload.debian import CACHE
+from tests.workload.enclosure import enclosure, outer_pid
+from tests.workload.processes import PATIENCE_S, started
+from tests.workload.rust.fixtures import REFUSED, fixtures
+from tests.workload.servers import Certificate, Server
 
 WHEELS = CACHE / "wheels/bin/python"
 BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"
@@ -210,7 +211,7 @@ def inside(folder: Path, *arguments: str, server: Server) -> Captured:
         before = ending.enter_context(made.started(sys.executable, "-c", code, gnutls))
         assert before.stdout is not None
         before.stdout.readline()
-        command = (SSLSNIFF, *arguments, "--json", "-o", output)
+        command = (str(SSLSNIFF), *arguments, "--json", "-o", str(output))
         sniffer = ending.enter_context(made.started(*command))
         assert sniffer.stderr is not None
         said = ""

@@ -1,4 +1,4 @@
-"""OpenSSL used in other ways than curl's and Python's: see tests/programs/openssl_client.c."""
+"""OpenSSL used in other ways than curl's and Python's: see tests/workload/c/openssl_client.c."""
 
 import sys
 from dataclasses import dataclass
@@ -7,28 +7,24 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import (
-    Passed,
     Sniff,
     assert_passed,
     assert_whole,
     connections,
     content,
-    new_nonce,
-    run,
     run_under,
     seen,
-    sha256,
-    started,
 )
-from tests.live.clients import next_line, say
-from tests.programs.server import pattern
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.passed import Passed, new_nonce, sha256
+from tests.workload.processes import PROGRAMS, next_line, run, say, started
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("program") / "openssl_client"
-    source = PROGRAMS / "openssl_client.c"
+    source = PROGRAMS / "c/openssl_client.c"
     run("gcc", "-O1", "-Wall", "-Werror", "-o", made, source, "-lssl", "-lcrypto")
     return made
 
@@ -133,7 +129,7 @@ def test_same_address(case: str, program: Path, server: Server, tmp_path: Path) 
 def test_shutdown_without_free(certificate: Certificate, sniff: Sniff) -> None:
     """Where objects live on, close_notify ends the answer, on both sides."""
     nonce = new_nonce()
-    command = (PROGRAMS / "leaking.py", certificate.certificate, certificate.key, nonce)
+    command = (PROGRAMS / "python/leaking.py", certificate.certificate, certificate.key, nonce)
     with (
         started(sys.executable, *command) as process,
         sniff("--pid", str(process.pid)) as sniffer,

@@ -9,21 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    content,
-    new_nonce,
-    sha256,
-    started,
-)
-from tests.live.clients import Process, say, until_said
-from tests.live.sniffer import PATIENCE_S, Captured
-from tests.programs.server import pattern
-from tests.servers import Certificate
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, content
+from tests.live.sniffer import Captured
+from tests.workload.passed import Passed, new_nonce, sha256
+from tests.workload.processes import PATIENCE_S, Process, say, started, until_said
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate
 
 
 @contextlib.contextmanager
@@ -31,8 +22,9 @@ def s_server(
     certificate: Certificate, directory: Path, *options: str
 ) -> Iterator[tuple[Process, int]]:
     """Run openssl s_server; yield it and its port."""
-    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", certificate.certificate]
-    with started(*command, "-key", certificate.key, *options, cwd=directory) as process:
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0"]
+    files = ("-cert", certificate.certificate, "-key", certificate.key)
+    with started(*command, *files, *options, cwd=directory) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("ACCEPT "))
         yield process, int(line.rsplit(":", 1)[1])

@@ -7,10 +7,10 @@ import stat
 import subprocess
 from pathlib import Path
 
-from tests.live.checks import run
-from tests.live.curl import Request, curl, results
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, divided
-from tests.servers import Certificate, Server
+from tests.live.sniffer import SSLSNIFF, divided
+from tests.workload.curl import Request, curl, results
+from tests.workload.processes import PATIENCE_S, run
+from tests.workload.servers import Certificate, Server
 
 NOBODY = 65534
 

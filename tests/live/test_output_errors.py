@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import checks
-from tests.live.checks import assert_passed, run, seen
-from tests.live.curl import Request, curl, gets, results
-from tests.live.load import Load, told
+from tests.live.checks import assert_passed, seen
 from tests.live.refusals import NO_PROCESS, ROOT, assert_told, sniff
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
-from tests.mounts import apart
-from tests.servers import Certificate, Server
+from tests.live.sniffer import SSLSNIFF, Captured
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.load import Load, told
+from tests.workload.mounts import apart
+from tests.workload.processes import PATIENCE_S, run
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_standard_output_full(server: Server, certificate: Certificate, tmp_path
     read = sniff("read", capture, "--json", "-o", tmp_path / "read.jsonl")
     assert read.returncode == 0
     lines = (tmp_path / "read.jsonl").read_text("utf-8").splitlines()
-    captured = checks.Captured([json.loads(line) for line in lines], read.stderr, 0)
+    captured = Captured([json.loads(line) for line in lines], read.stderr, 0)
     assert_passed(captured, passed, role="client")
 
 

@@ -12,22 +12,14 @@ from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet
 from scapy.utils import PcapReader
 
-from tests.live.checks import (
-    EMPTY,
-    Passed,
-    Sniff,
-    assert_passed,
-    assert_whole,
-    read,
-    run_under,
-    sha256,
-)
-from tests.live.curl import Request, curl, gets, results
-from tests.live.load import held
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF, divided
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff, assert_passed, assert_whole, read, run_under
+from tests.live.sniffer import SSLSNIFF, divided
 from tests.unit.captures import tshark, tshark_fields, tshark_values
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.passed import EMPTY, Passed, sha256
+from tests.workload.processes import PATIENCE_S, held
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -14,11 +14,12 @@ from sslsniff.kernel import privileges, procfs, release
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.privileges import NEEDED, USEFUL
 from tests.live.checks import Sniff, assert_passed, assert_whole
-from tests.live.clients import ask, late_python_client, load_library
 from tests.live.late import child
 from tests.live.memory import wait_probed
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
-from tests.servers import Certificate, Server
+from tests.live.sniffer import SSLSNIFF
+from tests.workload.clients import ask, late_python_client, load_library
+from tests.workload.processes import PATIENCE_S
+from tests.workload.servers import Certificate, Server
 
 MASK = sum(1 << bit for bit in (NEEDED | USEFUL).values())
 ADMIN = "CAP_SYS_ADMIN"  # bit 21
@@ -211,7 +212,8 @@ def test_a_few_capabilities_are_enough(
         finally:
             process.kill()
             process.wait()
-            process.stderr.close()
+            if process.stderr is not None:
+                process.stderr.close()
     assert output.read_text().count('{"type":"exchange"') == 3
 
 

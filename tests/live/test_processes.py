@@ -18,29 +18,24 @@ from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.scope import Scope
 from tests.live import checks
-from tests.live.checks import (
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    run,
-    started,
-)
-from tests.live.clients import (
-    ask,
-    late_python_client,
-    load_library,
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections
+from tests.live.memory import wait_probed
+from tests.workload.clients import ask, late_python_client, load_library, python_client
+from tests.workload.curl import curl, gets, results
+from tests.workload.load import Load
+from tests.workload.load import told as told_line
+from tests.workload.passed import sha256
+from tests.workload.processes import (
+    PATIENCE_S,
+    PROGRAMS,
+    held,
     loading,
     next_line,
-    python_client,
+    run,
     say,
+    started,
 )
-from tests.live.curl import curl, gets, results
-from tests.live.load import Load, held
-from tests.live.load import told as told_line
-from tests.live.memory import wait_probed
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.servers import Certificate, Server
 
 NOBODY = 65534
 RING_BYTES = 4 << 20
@@ -73,7 +68,7 @@ def test_before_and_after(
 def test_forked_servers(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
     """Children and grandchildren of a --pid use TLS at once, without an exec."""
     requests = gets(28)
-    program = (sys.executable, PROGRAMS / "prefork.py")
+    program = (sys.executable, PROGRAMS / "python/prefork.py")
     with started(*program, certificate.certificate, certificate.key, "4") as server:
         assert server.stdout is not None
         origin = f"https://localhost:{server.stdout.readline().strip()}"
@@ -184,7 +179,7 @@ def test_pid_shows_no_other(
     assert told[0].bytes == told[1].bytes == 2_100_000
     assert {each["pid"] for each in captured.objects[:-1]} == {senders[0].pid}
     data = b"".join(checks.content(each["data"]) for each in captured.of("chunk"))
-    assert checks.sha256(data) == told[0].sha256 != told[1].sha256
+    assert sha256(data) == told[0].sha256 != told[1].sha256
     assert captured.summary["bytes"] == 2_100_000
     assert connections(captured, comm="load") == 1
 

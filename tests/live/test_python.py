@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,12 @@ from tests.live.checks import (
     content,
     run_under,
     seen,
-    sha256,
-    started,
-    told,
     values,
 )
-from tests.live.clients import ask, python_client
-from tests.live.sniffer import PATIENCE_S
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask, python_client
+from tests.workload.passed import sha256, told
+from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
@@ -44,7 +43,12 @@ def test_joined_in_the_middle(
     assert_whole(captured)
     # What was agreed before still is in the library's object.
     alpn = "http/1.1" if style == "requests" else None
-    facts = {"joined": True, "sni": "localhost", "alpn": alpn, "tls_version": "TLS 1.3"}
+    facts: dict[str, Any] = {
+        "joined": True,
+        "sni": "localhost",
+        "alpn": alpn,
+        "tls_version": "TLS 1.3",
+    }
     assert connections(captured, **facts) == threads
     assert connections(captured, "closed") == threads
 
@@ -98,7 +102,7 @@ def test_server_joined_in_the_middle(
 
 def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
     """Eight connections on one thread at each end, no socket call inside a TLS call."""
-    program = [sys.executable, PROGRAMS / "asyncio_http.py"]
+    program = (sys.executable, str(PROGRAMS / "python/asyncio_http.py"))
     held = ("sh", "-c", 'read word; exec "$0" "$@"')
     with contextlib.ExitStack() as ending:
         server = ending.enter_context(
@@ -106,7 +110,7 @@ def test_asyncio(certificate: Certificate, sniff: Sniff) -> None:
         )
         assert server.stdout is not None
         port = server.stdout.readline().strip()
-        asking = ("client", certificate.certificate, port, "8", "12")
+        asking = ("client", str(certificate.certificate), port, "8", "12")
         client = ending.enter_context(started(*held, *program, *asking))
         with sniff("--pid", str(server.pid), "--pid", str(client.pid)) as sniffer:
             stdout, _ = client.communicate("go\n", PATIENCE_S)
@@ -126,7 +130,7 @@ def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
     """Client and server on the same thread of one process."""
     ran = run_under(
         tmp_path,
-        *(sys.executable, PROGRAMS / "asyncio_http.py", "both"),
+        *(sys.executable, PROGRAMS / "python/asyncio_http.py", "both"),
         *(certificate.certificate, certificate.key, "6", "10"),
     )
     passed = told(ran.stdout.decode())

@@ -4,22 +4,15 @@ from pathlib import Path
 
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.probe_set import ReturnStyle
-from tests.live.checks import (
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    content,
-    new_nonce,
-    run,
-    seen,
-)
-from tests.live.clients import ask, loading, python_client
-from tests.live.curl import Request, curl, gets, results
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections, content, seen
 from tests.live.memory import breakpoints
 from tests.planned import plan_file
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server
+from tests.workload.clients import ask, python_client
+from tests.workload.curl import Request, curl, gets, results
+from tests.workload.passed import new_nonce
+from tests.workload.processes import loading, run
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 BY_INSTRUCTIONS = ("--returns", "instructions")
 

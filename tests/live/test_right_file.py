@@ -10,12 +10,12 @@ import pytest
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.privileges import NEEDED
-from tests.live.checks import Sniff, assert_whole, connections, started
-from tests.live.clients import Process, next_line, say
+from tests.live.checks import Sniff, assert_whole, connections
 from tests.live.late import Late, patiently
 from tests.live.sniffer import READY, SSLSNIFF, Captured
 from tests.live.test_privileges import limited
-from tests.mounts import apart
+from tests.workload.mounts import apart
+from tests.workload.processes import Process, next_line, say, started
 
 
 def assert_asked(captured: Captured) -> None:

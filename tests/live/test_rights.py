@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sslsniff.kernel import procfs
-from tests.live.checks import run
 from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
-from tests.servers import Server
 from tests.terminal import shown_on_terminal
+from tests.workload.processes import run
+from tests.workload.servers import Server
 
 WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 

@@ -2,9 +2,11 @@
 
 from tests.live import checks
 from tests.live.checks import Sniff
-from tests.live.load import Load, Passed
 from tests.live.sniffer import Captured
-from tests.servers import Certificate
+from tests.workload.load import Load, Passed
+from tests.workload.passed import sha256
+from tests.workload.processes import run
+from tests.workload.servers import Certificate
 
 SENDERS = 120
 
@@ -17,7 +19,7 @@ def assert_whole(captured: Captured, passed: Passed) -> None:
         if each["client"]["port"] == passed.port and each["direction"] == "read"
     ]
     data = b"".join(checks.content(each["data"]) for each in chunks)
-    assert (len(data), checks.sha256(data)) == (passed.bytes, passed.sha256)
+    assert (len(data), sha256(data)) == (passed.bytes, passed.sha256)
 
 
 def test_connections_are_left_out_whole(load: Load, certificate: Certificate, sniff: Sniff) -> None:
@@ -27,7 +29,7 @@ def test_connections_are_left_out_whole(load: Load, certificate: Certificate, sn
         sniff("--chunks", "--sample", "1/4", "--pid", str(receiver.pid)) as sniffer,
     ):
         for seed in range(1, SENDERS + 1):
-            checks.run(*load.sender(receiver.port, seed, (5, 3_000), (1, 100_000)))
+            run(*load.sender(receiver.port, seed, (5, 3_000), (1, 100_000)))
         passed = {each.port: each for each in (receiver.next() for _ in range(SENDERS))}
         captured = sniffer.stop()
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import assert_passed, assert_whole, run_under
-from tests.live.curl import curl, gets, results
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.curl import curl, gets, results
+from tests.workload.processes import PROGRAMS
+from tests.workload.servers import Certificate, Server
 
-FILTERED = (sys.executable, PROGRAMS / "seccomp.py")
+FILTERED = (sys.executable, PROGRAMS / "python/seccomp.py")
 
 
 def test_filter_kills() -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.live import checks
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run
-from tests.live.clients import Process, ask, loading, python_client
-from tests.live.curl import curl, gets, results
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections
 from tests.live.memory import breakpoints, wait_probed
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import Certificate, Server
+from tests.live.sniffer import READY, SSLSNIFF, Captured
+from tests.workload.clients import ask, python_client
+from tests.workload.curl import curl, gets, results
+from tests.workload.processes import PATIENCE_S, Process, loading, run
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_killed(client: Process, own_library: Path, tmp_path: Path, sniff: Sniff
 def test_closed_pipe(client: Process, own_library: Path, tmp_path: Path) -> None:
     """As in ``sslsniff | head -1``: the capture beside it is whole."""
     capture = tmp_path / "capture.pcapng"
-    command = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
+    command: list[str | Path] = [SSLSNIFF, "--json", "--pcap", capture, "--lib", own_library]
     sniffer = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import run, started
-from tests.live.clients import Process, next_line, say, until_said
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF
+from tests.live.sniffer import READY, SSLSNIFF
 from tests.live.test_openssl_cli import s_server
-from tests.servers import Certificate
+from tests.workload.processes import PATIENCE_S, Process, next_line, run, say, started, until_said
+from tests.workload.servers import Certificate
 
 
 @contextlib.contextmanager

@@ -5,18 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests import libraries
-from tests.live.checks import (
-    Passed,
-    Sniff,
-    assert_passed,
-    assert_whole,
-    connections,
-    new_nonce,
-    run,
-    sha256,
-)
-from tests.programs.server import pattern
-from tests.servers import PROGRAMS, Server
+from tests.live.checks import Sniff, assert_passed, assert_whole, connections
+from tests.workload.passed import Passed, new_nonce, sha256
+from tests.workload.processes import PROGRAMS, run
+from tests.workload.python.server import pattern
+from tests.workload.servers import Server
 
 
 @pytest.fixture(params=libraries.OPENSSL, scope="module")
@@ -30,7 +23,7 @@ def program(library: libraries.Library, tmp_path_factory: pytest.TempPathFactory
     made = tmp_path_factory.mktemp("program") / "openssl_client"
     ssl = library.path
     linked = ssl, ssl.with_name(ssl.name.replace("ssl", "crypto")), "-Wl,--allow-shlib-undefined"
-    run("gcc", "-O1", "-Wall", "-Werror", "-o", made, PROGRAMS / "openssl_client.c", *linked)
+    run("gcc", "-O1", "-Wall", "-Werror", "-o", made, PROGRAMS / "c/openssl_client.c", *linked)
     return made
 
 

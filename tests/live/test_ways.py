@@ -1,4 +1,4 @@
-"""All ways by which bytes pass through OpenSSL, tests/programs/ways.c: each byte counts once."""
+"""All ways by which bytes pass through OpenSSL, tests/workload/c/ways.c: each byte counts once."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests import libraries
-from tests.live.checks import Sniff, content, run
+from tests.live.checks import Sniff, content
 from tests.live.sniffer import Captured
-from tests.servers import PROGRAMS, Certificate
+from tests.workload.processes import PROGRAMS, run
+from tests.workload.servers import Certificate
 
 WAYS = ("plain", "ex", "bio", "peek", "async", "again", "dtls")
 NEWER = ("3.5", "3.6", "4.0")
@@ -19,7 +20,7 @@ SIZES = (1, 100, 5000, 16384, 40000)
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("ways") / "ways"
     options = ("-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", built)
-    run("gcc", *options, PROGRAMS / "ways.c", "-ldl")
+    run("gcc", *options, PROGRAMS / "c/ways.c", "-ldl")
     return built
 
 
@@ -54,7 +55,7 @@ def test_each_byte_counts_once(
     series: str, returns: str, program: Path, certificate: Certificate, sniff: Sniff
 ) -> None:
     library = libraries.library(series)
-    ways = (*WAYS, "ex2", "quic") if series in NEWER else WAYS
+    ways: tuple[str, ...] = (*WAYS, "ex2", "quic") if series in NEWER else WAYS
     ways = ("plain", "peek") if series == "boringssl" else ways
     ends = (library.path, certificate.certificate, certificate.key)
     with sniff("--chunks", "--returns", returns, "--lib", str(library.path)) as sniffer:

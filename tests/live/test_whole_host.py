@@ -14,15 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Passed, assert_passed, assert_whole, run, started
-from tests.live.clients import ask, loading
-from tests.live.curl import curl, gets, results
-from tests.live.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
+from tests.live.checks import assert_passed, assert_whole
 from tests.live.late import Late
 from tests.live.memory import breakpoints, wait_probed
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.mounts import apart
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.live.sniffer import READY, SSLSNIFF, Captured
+from tests.workload.clients import ask
+from tests.workload.curl import curl, gets, results
+from tests.workload.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
+from tests.workload.mounts import apart
+from tests.workload.passed import Passed
+from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, run, started
+from tests.workload.servers import Certificate, Server
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,12 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosure]:
 
 @pytest.fixture(scope="module")
 def server_inside(inside: Enclosure, certificate: Certificate) -> Iterator[Server]:
-    program = (sys.executable, PROGRAMS / "server.py", certificate.certificate, certificate.key)
+    program = (
+        sys.executable,
+        PROGRAMS / "python/server.py",
+        certificate.certificate,
+        certificate.key,
+    )
     with inside.started(*program) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
@@ -76,7 +83,7 @@ def test_everything(
         # inside: with a library that nobody has mapped before, as soon as it is probed
         client = ending.enter_context(
             inside.started(
-                *(sys.executable, PROGRAMS / "python_client.py", "http.client"),
+                *(sys.executable, PROGRAMS / "python/python_client.py", "http.client"),
                 *(str(server_inside.port), certificate.certificate),
                 **loading(own_library),
             )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sslsniff.model import Exchange
 from tests.unit.decoders.wires import C, S
-from tests.unit.wire import READ, WRITE, Wire
+from tests.unit.tracing.wire import READ, WRITE, Wire
 
 BODY = b"Content-Length: 5\r\n\r\nhello"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nT: 1\r\n\r\n"

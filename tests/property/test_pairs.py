@@ -20,8 +20,8 @@ from sslsniff.machine_code.known_values import Argument
 from sslsniff.machine_code.operations import Code, Kind
 from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
-from tests.unit import encodings, test_call_chains
-from tests.unit.encodings import AT
+from tests.unit.machine_code import encodings, test_call_chains
+from tests.unit.machine_code.encodings import AT
 
 MOST_INSTRUCTIONS = 2000
 RUNS = 200

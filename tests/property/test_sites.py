@@ -14,8 +14,8 @@ from unicorn import arm64_const, x86_const
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code import aarch64, instructions, probe_sites
 from tests import libraries
-from tests.unit import encodings, test_aarch64, test_sites
-from tests.unit import encodings_aarch64 as words
+from tests.unit.machine_code import encodings, test_aarch64, test_probe_sites
+from tests.unit.machine_code import encodings_aarch64 as words
 
 PAGE = 4096
 STACK, DATA, BACK = 0x70_0000, 0x80_0000, 0x90_0000
@@ -172,11 +172,11 @@ def assert_site_serves(
     assert_same(passing, {*needed, *(machine.rules.by_return if with_return else ())})
 
 
-@pytest.mark.parametrize(("series", "name"), test_sites.CASES)
+@pytest.mark.parametrize(("series", "name"), test_probe_sites.CASES)
 def test_real_functions(series: str, name: str) -> None:
-    needed, with_return = test_sites.NEEDED[name]
+    needed, with_return = test_probe_sites.NEEDED[name]
     with Elf(str(libraries.library(series).path)) as elf:
-        function = test_sites.find(elf, name)
+        function = test_probe_sites.find(elf, name)
         code = elf.code(function)
     assert_site_serves(X86_64, code, function.address, needed, with_return=with_return)
 

@@ -19,6 +19,7 @@ from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Pro
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.tracing.flows import Flows
 from sslsniff.tracing.roles import Roles
+from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE
 START_NS = 1_700_000_000_123_456_789
@@ -135,7 +136,7 @@ class Seen:
     tids: set[int] = field(default_factory=set)
 
 
-class Listening:
+class Listening(ChunksOnly):
     """A ``flows.Listener`` that keeps what it is told."""
 
     def __init__(self) -> None:

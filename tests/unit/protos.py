@@ -24,7 +24,7 @@ def descriptor_set() -> descriptor_pb2.FileDescriptorSet:
     }
     message = file.message_type.add(name="Hello")
     for name, (number, kind, repeated) in kinds.items():
-        field = message.field.add(name=name, number=number, type=kind)  # type: ignore[arg-type]
+        field = message.field.add(name=name, number=number, type=kind)
         field.label = _FIELDS.LABEL_REPEATED if repeated else _FIELDS.LABEL_OPTIONAL
         if kind == _FIELDS.TYPE_MESSAGE:
             field.type_name = ".demo.Hello"

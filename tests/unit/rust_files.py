@@ -60,7 +60,7 @@ def made(
 def assembled(path: Path, parts: Iterable[str], *options: str) -> Path:
     """Make a shared library of assembly."""
     source = "\n".join([*parts, '.section .note.GNU-stack,"",@progbits', ""])
-    command = ["gcc", "-shared", "-x", "assembler", "-", "-o", path, *options]
+    command = ["gcc", "-shared", "-x", "assembler", "-", "-o", str(path), *options]
     subprocess.run(command, input=source.encode(), check=True)
     return path
 

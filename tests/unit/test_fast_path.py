@@ -22,7 +22,7 @@ from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.tracing.flows import Flows
 from sslsniff.tracing.tracer import Tracer
-from tests.unit.ring import laid_out
+from tests.unit.kernel.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000
 DATA, ADDRESSES, CLOSED, EXITED, ENDED, SOCKET_GONE, LEFT_OUT = 2, 3, 4, 5, 6, 8, 9
@@ -222,6 +222,13 @@ def test_threads_that_take_turns_take_the_fast_path(monkeypatch: pytest.MonkeyPa
     assert [origin.process[1] for _, origin, *_ in asked if origin.process[1]] == [70, 71, 72, 73]
 
 
+def event(record: bytes) -> events.Event:
+    """Return the event of a record, of a connection that is whole in itself."""
+    parsed = wire.parse(memoryview(record), OFFSET_NS)
+    assert not isinstance(parsed, events.Paired | events.SocketGone | events.LeftOut)
+    return parsed
+
+
 def test_nothing_is_offered_where_plaintext_is_wanted_and_decoded() -> None:
     tracer = Tracer([PcapSink(io.BytesIO()), Sink()])
     fast_path = FastPath()
@@ -231,7 +238,7 @@ def test_nothing_is_offered_where_plaintext_is_wanted_and_decoded() -> None:
         addresses(1),
         wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 5, 0) + b"hello",
     ):
-        flows.handle(wire.parse(memoryview(record), OFFSET_NS))
+        flows.handle(event(record))
     assert not fast_path.connections
 
 
@@ -315,7 +322,7 @@ def test_a_key_is_forgotten_when_its_direction_is_taken_back() -> None:
     """Else bytes of another connection, or half, could go its way."""
     fast_path, did = offered(1)
     flows = Flows(["openssl"], Tracer([Totals()]), fast_path)
-    flows.handle(wire.parse(memoryview(opened(1, True)), OFFSET_NS))
+    flows.handle(event(opened(1, True)))
     flows.handle(events.Closed(5, 1, 0, 0))
     assert did == ["forgotten"]
     assert not fast_path.connections

@@ -143,7 +143,7 @@ sys.exit(code or line.split()[1])
 
 def read_apart(capture: Path, options: str) -> tuple[bytes, int]:
     """Return what ``read`` shows in a process of its own, and the most MiB that it took."""
-    command = [sys.executable, "-c", READ_APART, "read", capture, "--force"]
+    command = [sys.executable, "-c", READ_APART, "read", str(capture), "--force"]
     done = subprocess.run(
         [*command, *options.format(capture.parent).split()], capture_output=True, check=False
     )

@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "sslsniff"
+BESIDE_TESTS = ("bench", "bpf", "decoders", "docs", "pcaps", "sslsniff")
+WORKLOAD = "tests.workload"
 FOLDERS = sorted(each for each in PACKAGE.iterdir() if (each / "__init__.py").exists())
 MOST_FOLDERS, MOST_MODULES_AT_THE_TOP, MOST_MODULES, MOST_LINES = 12, 8, 15, 400
 
@@ -63,3 +65,27 @@ def test_no_two_folders_import_each_other() -> None:
             del imports[name]
         imports = {name: needed - {*ready} for name, needed in imports.items()}
     assert imports == {}
+
+
+def modules_of_tests(folder: Path) -> set[str]:
+    """Return the modules of ``tests`` that the modules in a folder, at any depth, import."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {each.name for each in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {f"{node.module}.{each.name}" for each in node.names}
+    return {name for name in found if name.split(".")[0] == "tests"}
+
+
+@pytest.mark.parametrize("folder", [*BESIDE_TESTS, "tests/workload"])
+def test_nothing_outside_imports_a_test(folder: str) -> None:
+    """Only what makes traffic is shared, and that imports no test either."""
+    assert (ROOT / folder).is_dir()
+    imports = modules_of_tests(ROOT / folder)
+    assert {name for name in imports if not name.startswith(f"{WORKLOAD}.")} == set()
+
+
+def test_what_is_shared_has_no_tests() -> None:
+    assert [*(ROOT / "tests" / "workload").rglob("test_*")] == []

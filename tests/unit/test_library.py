@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_the_readmes_example_is_typed(tmp_path: Path) -> None:
         f"{code}\n    reveal_type(exchange)\n    reveal_type(exchange.connection.client)\n"
         "import sslsniff\nsslsniff.decode(7)\n"
     )
-    mypy = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", user]
+    mypy = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", str(user)]
     done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True)
     assert re.findall(r'Revealed type is "(.*?)"', done.stdout) == [
         "sslsniff.model.Exchange",
@@ -127,7 +128,7 @@ def test_exchanges_come_before_their_chunks_end() -> None:
     on = connection(1)
     asked = 0
 
-    def chunks():  # type: ignore[no-untyped-def]
+    def chunks() -> Iterator[Chunk]:
         nonlocal asked
         for asked in range(1, 10):
             yield chunk(on, Direction.WRITE, REQUEST % asked)

@@ -1,20 +1,18 @@
 """Starts the Rust programs, and the peers that know what passed."""
 
-import contextlib
-import os
-import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import pytest
 
-from tests.live.checks import Passed, assert_passed, assert_whole, connections
-from tests.live.curl import Request, curl, results
-from tests.live.sniffer import PATIENCE_S, Captured
-from tests.programs.server import pattern
-from tests.servers import Certificate, Server
+from tests.live.checks import assert_passed, assert_whole, connections
+from tests.live.sniffer import Captured
+from tests.workload.curl import Request, curl, results
+from tests.workload.passed import Passed
+from tests.workload.processes import PATIENCE_S
+from tests.workload.python.server import pattern
+from tests.workload.servers import Certificate, Server
 
 SIZES = (0, 1 << 10, 1 << 20)
 CONNECTIONS = (("1", 9), ("1", 8), ("1", 8), ("2", 13), ("2", 12))
@@ -26,29 +24,6 @@ _OPTIONS = {
     "1": ("--http1.1",),
     "2": ("--http2", "--parallel", "--parallel-max", "20"),
 }
-
-
-@contextlib.contextmanager
-def rust_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
-    """Run a server; at the end of the block it must still be there, and end as it is told to."""
-    with TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [program, certificate.certificate, certificate.key],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env={**os.environ, "RUST_BACKTRACE": "0", **environment},
-        )
-        try:
-            assert process.stdout is not None
-            yield Server(process.pid, int(process.stdout.readline()))
-            process.terminate()
-            code = process.wait(PATIENCE_S)
-            errors.seek(0)
-            assert code == -signal.SIGTERM, errors.read()
-        finally:
-            process.kill()
-            process.communicate()
 
 
 def requests(count: int) -> list[Request]:

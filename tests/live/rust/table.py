@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from tests import pages
-from tests.live.rust.fixtures import BUILDS, REFUSED, SOURCES, Build, Fixture
+from tests.workload.rust.fixtures import BUILDS, REFUSED, SOURCES, Build, Fixture
 
 ROOT = SOURCES.parents[2]
 BEGIN, END = "<!-- table: written by make test-rust -->", "<!-- end of table -->"

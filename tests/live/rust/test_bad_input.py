@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, run, started
-from tests.live.rust.fixtures import REFUSED, Fixture, fixtures
-from tests.live.sniffer import PATIENCE_S, SSLSNIFF
-from tests.servers import Certificate
+from tests.live.checks import Sniff
+from tests.live.sniffer import SSLSNIFF
+from tests.workload.processes import PATIENCE_S, run, started
+from tests.workload.rust.fixtures import REFUSED, Fixture, fixtures
+from tests.workload.servers import Certificate
 
 Done = subprocess.CompletedProcess[str]
 

@@ -18,19 +18,16 @@ from tests.live.checks import (
     assert_whole,
     connections,
     content,
-    run,
     run_under,
-    sha256,
-    started,
-    told,
 )
-from tests.live.clients import ask
-from tests.live.curl import Request, curl, results
-from tests.live.rust.fixtures import Fixture, fixtures
-from tests.live.rust.running import assert_captured, rust_server
-from tests.live.sniffer import PATIENCE_S
+from tests.live.rust.running import assert_captured
 from tests.live.test_http2_joined import assert_request, find_nonce
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.clients import ask
+from tests.workload.curl import Request, curl, results
+from tests.workload.passed import sha256, told
+from tests.workload.processes import PATIENCE_S, PROGRAMS, run, started
+from tests.workload.rust.fixtures import Fixture, fixtures
+from tests.workload.servers import Certificate, Server, rust_server
 
 AFTER_EACH_OTHER = 200
 [SERVER] = [each for each in fixtures("server") if each[1:] == ("rustls-0-23-ring", "release")]
@@ -47,7 +44,7 @@ def each(*programs: str) -> pytest.MarkDecorator:
 @each("server")
 def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with rust_server(fixture.path, certificate) as server:
-        command = (PROGRAMS / "python_client.py", "http.client", str(server.port))
+        command = (PROGRAMS / "python/python_client.py", "http.client", str(server.port))
         with started(sys.executable, *command, certificate.certificate) as client:
             ask(client, 5)
             with sniff("--pid", str(server.pid)) as sniffer:
@@ -65,7 +62,7 @@ def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) 
 def test_joined_http2(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     """The HPACK tables of before are unknown: what they tell is left out, none of it is wrong."""
     with rust_server(fixture.path, certificate) as server:
-        command = (PROGRAMS / "h2_client.py", str(server.port), certificate.certificate)
+        command = (PROGRAMS / "python/h2_client.py", str(server.port), certificate.certificate)
         with started(sys.executable, *command) as client:
             ask(client, 5)
             with sniff("--pid", str(server.pid)) as sniffer:
@@ -129,7 +126,7 @@ def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sni
         rust_server(SERVER.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
-        client = (fixture.path, str(server.port), certificate.certificate, *FIFTY)
+        client = (str(fixture.path), str(server.port), str(certificate.certificate), *FIFTY)
         passed = told(run(*client, KEY_UPDATES="1"))
         sniffer.until(2 * 5, "connection")
         captured = sniffer.stop()

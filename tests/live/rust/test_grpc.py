@@ -4,11 +4,13 @@ import sys
 
 import pytest
 
-from tests.live.checks import Sniff, content, run, told
-from tests.live.rust.fixtures import Fixture, fixtures
-from tests.live.rust.running import assert_captured, rust_server
+from tests.live.checks import Sniff, content
+from tests.live.rust.running import assert_captured
 from tests.live.sniffer import Captured
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.passed import told
+from tests.workload.processes import PROGRAMS, run
+from tests.workload.rust.fixtures import Fixture, fixtures
+from tests.workload.servers import Certificate, Server, rust_server
 
 MESSAGES = {"Unary": 1, "Streaming": 5}
 """How many grpc_client.py sends, by method."""
@@ -19,7 +21,7 @@ SERVERS = pytest.mark.parametrize("fixture", fixtures("grpc"), ids="-".join)
 
 def call(server: Server, certificate: Certificate, *counts: int) -> str:
     """Make so many calls at once on each connection, half of them streams."""
-    program = (sys.executable, PROGRAMS / "grpc_client.py", str(server.port))
+    program = (sys.executable, PROGRAMS / "python/grpc_client.py", str(server.port))
     return run(*program, certificate.certificate, *map(str, counts))
 
 

@@ -12,10 +12,10 @@ from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
 from sslsniff.probing.probe_set import Part
 from sslsniff.probing.rustls import Version
-from tests.live.checks import run
-from tests.live.rust.fixtures import fixtures
 from tests.planned import plan_file
-from tests.servers import Certificate, Server
+from tests.workload.processes import run
+from tests.workload.rust.fixtures import fixtures
+from tests.workload.servers import Certificate, Server
 
 RING_BYTES = 64 << 20  # room for all that passes: it is read at the end
 [PROGRAM] = [

@@ -5,10 +5,11 @@ from collections import Counter
 
 import pytest
 
-from tests.live.checks import Sniff, run, told
-from tests.live.rust.fixtures import ALL, Fixture, fixtures
-from tests.live.rust.running import rust_server
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff
+from tests.workload.passed import told
+from tests.workload.processes import run
+from tests.workload.rust.fixtures import ALL, Fixture, fixtures
+from tests.workload.servers import Certificate, Server, rust_server
 
 SECONDS = 60 if ALL else 15
 CONNECTIONS = ("1:12", "1:12", "1:12", "2:20", "2:20")

@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
-from tests.live.checks import EMPTY, assert_passed, assert_whole, read, run, run_under, told
-from tests.live.rust.fixtures import fixtures
+from tests.live.checks import assert_passed, assert_whole, read, run_under
 from tests.live.sniffer import SSLSNIFF
 from tests.live.test_pcap import assert_tshark_agrees
-from tests.servers import Certificate, Server
+from tests.workload.passed import EMPTY, told
+from tests.workload.processes import run
+from tests.workload.rust.fixtures import fixtures
+from tests.workload.servers import Certificate, Server
 
 [CLIENT] = [
     each for each in fixtures("reqwest-client") if each[1:] == ("rustls-0-23-ring", "release")

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, run_under, told
-from tests.live.rust.fixtures import Fixture, fixtures
-from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured, rust_server
-from tests.servers import Certificate, Server
+from tests.live.checks import Sniff, run_under
+from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
+from tests.workload.passed import told
+from tests.workload.rust.fixtures import Fixture, fixtures
+from tests.workload.servers import Certificate, Server, rust_server
 
 CLIENTS = fixtures("blocking", "reqwest-client")
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tests.live.checks import Sniff, connections, seen
-from tests.live.rust.fixtures import fixtures
-from tests.live.rust.running import ask, rust_server
-from tests.servers import Certificate
+from tests.live.rust.running import ask
+from tests.workload.rust.fixtures import fixtures
+from tests.workload.servers import Certificate, rust_server
 
 [PROGRAM] = [
     each.path

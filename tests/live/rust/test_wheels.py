@@ -15,14 +15,13 @@ import pytest
 
 from sslsniff.kernel import procfs
 from tests.live import sniffer
-from tests.live.checks import Sniff, assert_whole, content, run_under, started, told
-from tests.live.clients import say
-from tests.live.load import held
-from tests.live.rust.fixtures import CACHE
+from tests.live.checks import Sniff, assert_whole, content, run_under
 from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
-from tests.live.sniffer import PATIENCE_S
-from tests.programs.server import pattern
-from tests.servers import PROGRAMS, Certificate, Server
+from tests.workload.passed import told
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, say, started
+from tests.workload.python.server import pattern
+from tests.workload.rust.fixtures import CACHE
+from tests.workload.servers import Certificate, Server
 
 PYTHON = CACHE.with_name("wheels") / "bin" / "python"  # the Makefile makes it
 UV = PYTHON.with_name("uv")
@@ -50,7 +49,7 @@ def granian(certificate: Certificate) -> Iterator[tuple[Server, "subprocess.Pope
     tls = ["--ssl-certificate", certificate.certificate, "--ssl-keyfile", certificate.key]
     options = ["--interface", "asginl", "--port", port, *tls, "--ssl-protocol-min", "tls1.2"]
     command = [PYTHON, "-m", "granian", *options, "--no-log", "asgi_echo:app"]
-    process = held([str(each) for each in command], PYTHONPATH=str(PROGRAMS))
+    process = held([str(each) for each in command], PYTHONPATH=str(PROGRAMS / "python"))
     try:
         yield Server(process.pid, port), process
         process.terminate()
@@ -90,10 +89,10 @@ def test_client(
     tls_version: str, certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TLS_VERSION", tls_version)
-    program = (PYTHON, PROGRAMS / "pyreqwest_client.py")
+    program = (PYTHON, PROGRAMS / "python/pyreqwest_client.py")
     with granian(certificate) as (server, process):
         serve(server, process)
-        options = (str(server.port), certificate.certificate, *ALL_AT_ONCE)
+        options = (str(server.port), str(certificate.certificate), *ALL_AT_ONCE)
         ran = run_under(tmp_path, *program, *options)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", "rustls", tls_version)
@@ -118,7 +117,7 @@ def test_uv(certificate: Certificate, tmp_path: Path, monkeypatch: pytest.Monkey
     """The installer of packages, itself in Rust: every file that was served is seen whole."""
     package = index(tmp_path / "index")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
-    program = PROGRAMS / "file_server.py"
+    program = PROGRAMS / "python/file_server.py"
     ends = (certificate.certificate, certificate.key, tmp_path / "index")
     with started(sys.executable, program, *ends) as server:
         assert server.stdout is not None

@@ -8,11 +8,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.live.checks import assert_passed, assert_whole, run, told
-from tests.live.enclosure import Enclosure, enclosure, inner_pid, outer_pid
-from tests.live.rust.fixtures import fixtures
-from tests.live.sniffer import PATIENCE_S, READY, SSLSNIFF, Captured
-from tests.servers import Certificate, Server
+from tests.live.checks import assert_passed, assert_whole
+from tests.live.sniffer import READY, SSLSNIFF, Captured
+from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
+from tests.workload.passed import told
+from tests.workload.processes import PATIENCE_S, run
+from tests.workload.rust.fixtures import fixtures
+from tests.workload.servers import Certificate, Server
 
 [SERVER, CLIENT] = [
     each for each in fixtures("server", "blocking") if each[1:] == ("rustls-0-23-ring", "release")

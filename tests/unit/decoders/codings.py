@@ -42,7 +42,8 @@ def _tiny_brotli_blocks(size: int) -> bytes:
     while len(made) < size:
         made += coder.process(_NOISE[at : at + 3]) + coder.flush()
         at = (at + 3) % len(_NOISE)
-    return bytes(made) + coder.finish()
+    made += coder.finish()
+    return bytes(made)
 
 
 def _tiny_zstd_blocks(size: int) -> bytes:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sslsniff.decoders.messages import (
     BodyData,
     Header,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -26,7 +27,7 @@ def request(
     authority: str | None = "a",
     version: str = "HTTP/1.1",
 ) -> RequestHead:
-    fields = [("Host", "a"), *headers] if authority == "a" else list(headers)
+    fields = Headers([("Host", "a"), *headers] if authority == "a" else headers)
     return RequestHead(stream, version, method, target, None, authority, fields)
 
 
@@ -35,7 +36,7 @@ def get(stream: int) -> list[Message]:
 
 
 def response(stream: int, status: int, reason: str, *headers: Header) -> ResponseHead:
-    return ResponseHead(stream, "HTTP/1.1", status, reason, list(headers))
+    return ResponseHead(stream, "HTTP/1.1", status, reason, Headers(headers))
 
 
 def ok(stream: int) -> list[Message]:

@@ -11,6 +11,7 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.messages import (
     Header,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -41,7 +42,7 @@ def answer(stream: int, status: str = "200", flags: int = 4) -> bytes:
 
 
 def asked(stream: int, headers: list[Header] | None = None) -> list[Message]:
-    head = RequestHead(stream, "HTTP/2", "GET", "/", "https", "a", headers or [])
+    head = RequestHead(stream, "HTTP/2", "GET", "/", "https", "a", Headers(headers or ()))
     return [head, MessageEnd(stream, C)]
 
 

@@ -14,6 +14,7 @@ from sslsniff.decoders.http2.frames import (
     WINDOW_UPDATE,
 )
 from sslsniff.decoders.messages import (
+    Headers,
     MessageEnd,
     RequestHead,
     ResponseHead,
@@ -121,9 +122,9 @@ def test_h2c(size: int) -> None:
         (C, HELLO + frame(HEADERS, 5, 3, b"\x82\x84\x87")),
     ]
     assert run(decoder, wire, size) == [
-        RequestHead(1, "HTTP/1.1", "GET", "/", headers=[("Upgrade", "h2c")]),
+        RequestHead(1, "HTTP/1.1", "GET", "/", headers=Headers([("Upgrade", "h2c")])),
         MessageEnd(1, C),
-        ResponseHead(1, "HTTP/1.1", 101, "Switching", [("Upgrade", "h2c")]),
+        ResponseHead(1, "HTTP/1.1", 101, "Switching", Headers([("Upgrade", "h2c")])),
         *ANSWERED,
         RequestHead(3, "HTTP/2", "GET", "/", "https"),
         MessageEnd(3, C),

@@ -6,6 +6,7 @@ from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -285,7 +286,9 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
     "absolute form": (
         [(C, b"GET HTTP://b:1/x?y HTTP/1.1\r\nHost: a\r\n\r\n")],
         [
-            RequestHead(1, "HTTP/1.1", "GET", "HTTP://b:1/x?y", "http", "b:1", [("Host", "a")]),
+            RequestHead(
+                1, "HTTP/1.1", "GET", "HTTP://b:1/x?y", "http", "b:1", Headers([("Host", "a")])
+            ),
             MessageEnd(1, C),
         ],
     ),

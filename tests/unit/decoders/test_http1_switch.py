@@ -3,7 +3,14 @@
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.connection import Http1
 from sslsniff.decoders.http2.frames import DATA, HEADERS, SETTINGS
-from sslsniff.decoders.messages import BodyData, MessageEnd, RequestHead, ResponseHead, Undecoded
+from sslsniff.decoders.messages import (
+    BodyData,
+    Headers,
+    MessageEnd,
+    RequestHead,
+    ResponseHead,
+    Undecoded,
+)
 from tests.unit.decoders.http1_wires import GET, OK, get, ok, request, response
 from tests.unit.decoders.wires import C, S, Step, frame, run
 
@@ -30,7 +37,7 @@ def test_connect_switches_to_a_tunnel() -> None:
     ]
     messages = run(decoder, wire)
     assert messages == [
-        RequestHead(1, "HTTP/1.1", "CONNECT", "b:443", None, "b:443", [("Host", "a")]),
+        RequestHead(1, "HTTP/1.1", "CONNECT", "b:443", None, "b:443", Headers([("Host", "a")])),
         MessageEnd(1, C),
         response(1, 200, "OK"),
         MessageEnd(1, S),

@@ -15,6 +15,7 @@ from sslsniff.decoders.http2.frames import (
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -196,7 +197,11 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
                 ),
             ),
         ],
-        [RequestHead(1, "HTTP/2", "CONNECT", "/", "https", "a", [(":protocol", "websocket")])],
+        [
+            RequestHead(
+                1, "HTTP/2", "CONNECT", "/", "https", "a", Headers([(":protocol", "websocket")])
+            )
+        ],
     ),
     "cut off": (
         [(C, ask(1) + ask(3)), (S, answer(1) + frame(DATA, 0, 1, b"x")), (C, END), (S, END)],
@@ -222,7 +227,7 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
     "invalid Huffman code": (
         [(C, frame(HEADERS, 5, 1, b"\x82\x00\x81\x00\x01v\x00\x01n\x81\x00"))],
         [
-            RequestHead(1, "HTTP/2", "GET", None, headers=[(None, "v"), ("n", None)]),
+            RequestHead(1, "HTTP/2", "GET", None, headers=Headers([(None, "v"), ("n", None)])),
             MessageEnd(1, C),
         ],
     ),

@@ -17,6 +17,7 @@ from sslsniff.decoders.http2.frames import (
 from sslsniff.decoders.messages import (
     BodyData,
     BodyInDoubt,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -226,8 +227,10 @@ def test_unknown_table_entries_are_none() -> None:
     ]
     heads = [m for m in run(Http2(), wire) if isinstance(m, RequestHead)]
     assert heads == [
-        RequestHead(1, "HTTP/2", "GET", None, headers=[(None, None), (None, "2"), ("x-new", "3")]),
-        RequestHead(3, "HTTP/2", "GET", None, headers=[("x-new", "3"), (None, None)]),
+        RequestHead(
+            1, "HTTP/2", "GET", None, headers=Headers([(None, None), (None, "2"), ("x-new", "3")])
+        ),
+        RequestHead(3, "HTTP/2", "GET", None, headers=Headers([("x-new", "3"), (None, None)])),
     ]
 
 
@@ -239,7 +242,7 @@ def test_trailers_and_heads_of_streams_whose_start_was_not_seen() -> None:
     behind = frame(DATA, 0, 7, b"body") + frame(HEADERS, 5, 7, b"\xfe")
     assert run(Http2(), [(S, update + trailers + head + named + behind)]) == [
         MessageEnd(1, S, [("grpc-status", "0")]),
-        ResponseHead(3, "HTTP/2", None, "", [(None, None)]),
+        ResponseHead(3, "HTTP/2", None, "", Headers([(None, None)])),
         MessageEnd(3, S),
         MessageEnd(5, S, [(None, "v")]),
         BodyData(7, S, b"body"),

@@ -111,7 +111,8 @@ def goaway(number: int) -> bytes:
 INITIAL_WINDOWS: list[Step] = [
     (C, frame(SETTINGS, 0, 0, b"\0\4" + size.to_bytes(4, "big")) + frame(SETTINGS, ACK, 0))
     for size in (0, 9)
-] + [(S, frame(SETTINGS, ACK, 0))]
+]
+INITIAL_WINDOWS.append((S, frame(SETTINGS, ACK, 0)))
 
 WIRES: dict[str, Make] = {
     "requests that may switch protocols": lambda size: [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wsproto.extensions import PerMessageDeflate
+from wsproto.extensions import Extension, PerMessageDeflate
 from wsproto.frame_protocol import FrameProtocol
 
 from sslsniff.decoders.detect import Detector
@@ -322,7 +322,7 @@ def test_wsproto_made_it(
     """Messages in any number of fragments, of both sides, in any chunking, with a ping in each."""
     makers = {}
     for side in Side:
-        extensions = []
+        extensions: list[Extension] = []
         if with_deflate:
             extension = PerMessageDeflate()
             extension._enabled = True

@@ -87,6 +87,7 @@ def over_http2(name: str, value: str, *, huffman: bool) -> str:
     fields = [(":method", "GET"), (name, value)]
     told, _ = redact([(WRITE, http2_frames(Encoder().encode(fields, huffman=huffman)))])
     [*_, (_, found)] = Decoder().decode(told.plaintext(WRITE)[24 + 9 + 9 :])
+    assert isinstance(found, str)
     assert len(found) == len(value)
     return found
 

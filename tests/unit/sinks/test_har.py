@@ -14,11 +14,11 @@ from sslsniff.decoders.messages import Header, Headers
 from sslsniff.model import Address, Body, Request, Response
 from sslsniff.sinks.har.archive import HarSink
 from sslsniff.sinks.har.entry import entry
-from tests.unit import mitmproxy
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
+from tests.unit.sinks import mitmproxy
 from tests.unit.sinks.archives import EXCHANGES, PAGE, PNG, assert_archive, written
 
-PROGRAM = Path(__file__).parent.parent.parent / "programs/mitmproxy_har.py"
+PROGRAM = Path(__file__).parents[2] / "oracles/mitmproxy_har.py"
 
 
 def test_an_entry_says_what_is_known(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocket
 from sslsniff.model import Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.har.archive import HarSink
 from sslsniff.sinks.har.socket_messages import HeldMessages
-from tests.unit.devtools import imported
+from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
-from tests.unit.foreign import FAR, NEAR, Wire
 from tests.unit.sinks.archives import EXCHANGES, PAGE, PNG, assert_archive
+from tests.unit.sinks.devtools import imported
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 SECONDS = START_NS / 1e9

@@ -14,9 +14,9 @@ import pytest
 
 from sslsniff.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
-from tests.mounts import apart
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.sinks.archives import POST, assert_archive
+from tests.workload.mounts import apart
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
@@ -170,7 +170,15 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     )
     assert (mixed.returncode, mixed.stdout) == (1, "")
     assert "--har and text both go to standard output" in mixed.stderr
-    both = [SSLSNIFF, "read", capture, "--har", tmp_path / "b", "--pcap", tmp_path / "b"]
+    both: list[str | Path] = [
+        SSLSNIFF,
+        "read",
+        capture,
+        "--har",
+        tmp_path / "b",
+        "--pcap",
+        tmp_path / "b",
+    ]
     same = subprocess.run(both, capture_output=True, text=True)
     assert (same.returncode, "--pcap and --har both name" in same.stderr) == (1, True)
 

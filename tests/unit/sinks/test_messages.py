@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -23,7 +23,7 @@ from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.exchanges import START_NS, connection
 from tests.unit.protos import CLASSES, descriptor_set
 
-Make = Callable[[io.TextIOWrapper], Sink]
+Make = Callable[[TextIO], Sink]
 
 
 def shown(make: Make, wire: list[Step], *, is_client: bool = True) -> list[str]:

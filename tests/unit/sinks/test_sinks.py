@@ -4,7 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -65,7 +65,7 @@ def exchange(body: bytes = b'{"a": 1}', **more: Any) -> Exchange:
     )
 
 
-def shown(make: Callable[[io.TextIOWrapper], Sink], use: Callable[[Sink], None]) -> str:
+def shown(make: Callable[[TextIO], Sink], use: Callable[[Sink], None]) -> str:
     file = io.BytesIO()
     stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)
@@ -74,7 +74,7 @@ def shown(make: Callable[[io.TextIOWrapper], Sink], use: Callable[[Sink], None])
     return file.getvalue().decode()
 
 
-def json_sink(out: io.TextIOWrapper) -> Sink:
+def json_sink(out: TextIO) -> Sink:
     return JsonSink(out.buffer)
 
 
@@ -347,7 +347,8 @@ def test_json_summary_has_what_was_not_seen() -> None:
 def _json_summary(summary: Summary) -> dict[str, Any]:
     stream = io.BytesIO()
     JsonSink(stream).summary(summary)
-    return json.loads(stream.getvalue())
+    shown: dict[str, Any] = json.loads(stream.getvalue())
+    return shown
 
 
 def test_summary_tells_what_sampling_left_out() -> None:

@@ -1,0 +1,209 @@
+"""``sslsniff symbols`` on programs that gcc made, against nm and readelf."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.inlined_functions import Inlinings, find_inlined
+from tests import hostile_files
+from tests.unit import rust_files
+from tests.unit.rust_files import assembled, function
+
+SOURCE = """
+#include <stdio.h>
+static int counted(int number) { printf("%d", number); return number + 1; }
+__attribute__((noinline)) static int called(int number) { printf("%x", number); return 1; }
+int main(int count, char **words) {
+    int sum = 0;
+    for (int at = 0; at < count; at++)
+        sum += counted(at);
+    return sum + counted(count) + called(sum);
+}
+"""
+PROBE = """
+.text
+nop
+1: nop
+.section .stapsdt.base, "aG", "progbits", .stapsdt.base, comdat
+_.stapsdt.base: .space 1
+.section .probes, "aw"
+counter: .short 0
+.section .note.stapsdt, "", "note"
+.balign 4
+.4byte 8, 3f - 2f, 3
+.asciz "stapsdt"
+2: .8byte 1b, _.stapsdt.base, %s
+.asciz "provider", "name", "-4@%%edi 8@%%rsi"
+3: .balign 4
+"""
+
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program with debug info in which one function was inlined twice."""
+    path = tmp_path_factory.mktemp("inlined") / "program"
+    command = ["gcc", "-O2", "-g", "-x", "c", "-", "-o", str(path)]
+    subprocess.run(command, input=SOURCE.encode(), check=True)
+    return path
+
+
+def symbols(*arguments: str | Path) -> Done:
+    command = [sys.executable, "-m", "sslsniff", "symbols", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def objects(*arguments: str | Path) -> list[dict[str, Any]]:
+    done = symbols("--json", *arguments)
+    assert done.returncode == 0
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def named(path: Path) -> dict[str, int]:
+    """Return the functions of a file as nm shows them."""
+    shown = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    return {name: int(at, 16) for at, name in re.findall(r"^(\w+) [tTwW] (\S+)$", shown, re.M)}
+
+
+def test_all_functions_are_those_of_nm(program: Path) -> None:
+    found = {each["symbol"]: each for each in objects(program)}
+    assert {name: each["address"] for name, each in found.items()} == {
+        name: address for name, address in named(program).items() if name in found
+    }
+    assert {"main", "called", "_start"} <= found.keys()
+    with Elf(str(program)) as elf:
+        for each in found.values():
+            assert each["type"] == "function"
+            assert each["offset"] == elf.offset(each["address"])
+    assert found["called"]["probe"]["address"] >= found["called"]["address"]
+
+
+def test_a_function_that_was_inlined_is_told_with_where(program: Path) -> None:
+    with Elf(str(program)) as elf:
+        main = elf.function("main")
+    assert main is not None
+    found = objects(program, "^counted$")
+    assert len(found) == 2
+    for each in found:
+        assert (each["type"], each["name"], each["into"]) == ("inlined", "counted", "main")
+        assert main.address <= each["address"] < main.address + main.size
+    done = symbols(program, "^counted$")
+    assert done.stderr == ""
+    _, *lines = done.stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        [hex(each["address"]), hex(each["offset"]), "-", "inlined", "counted", "into", "main"]
+        for each in found
+    ]
+
+
+def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run(["strip", "-g", program, "-o", bare], check=True)
+    done = symbols(bare, "^counted$")
+    assert done.returncode == 1
+    told = "a function that matches may have been inlined into its callers: there is no debug info"
+    assert done.stderr == f"sslsniff: {bare}: nothing in it matches; {told} that would tell\n"
+    assert done.stdout == ""
+    done = symbols(bare, "^called$")
+    assert done.stderr == f"sslsniff: {bare}: {told} that would tell\n"
+    done = symbols(program, "^no such$")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("callers: the debug info that there is tells of none\n")
+
+
+def test_debug_info_is_read_from_its_own_file(program: Path, tmp_path: Path) -> None:
+    stripped, debug = tmp_path / "stripped", tmp_path / "stripped.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    link = f"--add-gnu-debuglink={debug}"
+    subprocess.run(["objcopy", "--strip-all", link, program, stripped], check=True)
+    assert objects(stripped, "counted|called") == objects(program, "counted|called")
+
+
+@pytest.mark.parametrize("arguments", [(), ("main",), ("--json",)])
+def test_a_stripped_file_is_one_line(
+    arguments: tuple[str, ...], program: Path, tmp_path: Path
+) -> None:
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "--strip-all", program, "-o", stripped], check=True)
+    done = symbols(stripped, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    remedy = "it has no symbols: build it with symbols, or install its debug file"
+    assert done.stderr == f"sslsniff: {stripped}: {remedy}\n"
+
+
+def test_reading_debug_info_ends_in_time(program: Path) -> None:
+    assert find_inlined(str(program), lambda _: True, 0) == Inlinings((), is_whole=False)
+
+
+def test_damaged_debug_info_raises_nothing(program: Path, tmp_path: Path) -> None:
+    whole = program.read_bytes()
+    shown = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True)
+    match = re.search(r"\.debug_info +PROGBITS +\w+ (\w+) (\w+)", shown.stdout)
+    assert match
+    begin, size = (int(each, 16) for each in match.groups())
+    for at in range(begin, begin + size, 7):
+        path = tmp_path / "damaged"
+        path.write_bytes(whole[:at] + b"\xff" * 8 + whole[at + 8 :])
+        find_inlined(str(path), lambda _: True, 5)
+
+
+@pytest.mark.parametrize("option", [(), ("--mangled",)])
+def test_names_are_in_words_unless_asked_otherwise(option: tuple[str, ...], tmp_path: Path) -> None:
+    names = [rust_files.TLS13_ENCRYPT, rust_files.TLS13_ENCRYPT_V0, "plain"]
+    path = assembled(tmp_path / "program", [function(each, "nop\nret") for each in names])
+    done = symbols(*option, path, "MessageEncrypter>::encrypt$|^plain$")
+    words = "<rustls::crypto::ring::tls13::Tls13MessageEncrypter as rustls::crypto::cipher::"
+    expected = names if option else [f"{words}MessageEncrypter>::encrypt"] * 2 + ["plain"]
+    _, *lines = done.stdout.splitlines()
+    assert [line.split(maxsplit=4)[-1] for line in lines] == expected
+
+
+@pytest.mark.parametrize(("semaphore", "has_one"), [("0", False), ("counter", True)])
+def test_static_probes_are_those_of_readelf(semaphore: str, has_one: bool, tmp_path: Path) -> None:
+    path = assembled(tmp_path / "program", [PROBE % semaphore])
+    shown = subprocess.run(["readelf", "-nW", path], capture_output=True, text=True, check=True)
+    location, counter = re.findall(r"(?:Location|Semaphore): 0x(\w+)", shown.stdout)
+    [found] = objects(path, "^provider:name$")
+    assert found == {
+        "type": "usdt",
+        "provider": "provider",
+        "name": "name",
+        "arguments": "-4@%edi 8@%rsi",
+        "address": int(location, 16),
+        "semaphore": int(counter, 16) or None,
+        "offset": int(location, 16),
+    }
+    assert (found["semaphore"] is not None) is has_one
+    assert "usdt              provider:name -4@%edi 8@%rsi" in symbols(path).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["/no/such"], 1, "cannot read /no/such (No such file or directory): name an x86-64"),
+        ([__file__], 1, "is not an ELF file: name an x86-64 program"),
+        (["/bin/true", "("], 2, "'(' is no regular expression"),
+        ([], 2, "FILE"),
+    ],
+)
+def test_what_is_wrong_is_told(arguments: list[str], code: int, told: str) -> None:
+    done = symbols(*arguments)
+    assert done.returncode == code
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_takes_too_much_memory_is_one_line(tmp_path: Path) -> None:
+    path = hostile_files.names(tmp_path / "hostile", size=5 << 30)
+    done = symbols(path, "SSL")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sslsniff: {path} takes more than 2 GB of memory: see readelf or objdump\n"
+    )

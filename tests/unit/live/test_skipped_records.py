@@ -1,0 +1,76 @@
+"""What there is no time to decode is counted as lost, to the byte."""
+
+import pytest
+
+from sslsniff import events
+from sslsniff.events import EventKind
+from sslsniff.live import wire
+from sslsniff.live.skipped_records import skip_plaintext
+from sslsniff.model import Direction, LossCause
+from tests.unit.kernel.ring import laid_out
+
+COUNT = 5000
+SIZE = 10
+
+
+def data(connection: int, direction: int, position: int) -> bytes:
+    numbers = (
+        EventKind.DATA,
+        direction,
+        0,
+        70,
+        position,
+        connection,
+        position,
+        SIZE,
+        SIZE,
+        SIZE,
+        0,
+    )
+    return wire.DATA.pack(*numbers) + bytes(SIZE)
+
+
+def closed(connection: int, *positions: int) -> bytes:
+    return wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 0, 9, connection, *positions)
+
+
+def test_runs_of_plaintext_become_their_lengths() -> None:
+    told = [data(7, 1, SIZE * each) for each in range(COUNT)]
+    told.insert(COUNT // 2, data(7, 0, 100))
+    records = laid_out([*told, closed(7, 110, SIZE * COUNT), data(8, 1, 0)])
+    written, read, end, other = skip_plaintext(records, 1_000_000, lambda: False)
+    assert records.position == records.end
+    assert isinstance(end, events.Closed)
+    runs = [
+        (written, 7, Direction.WRITE, 0, SIZE * COUNT),
+        (read, 7, Direction.READ, 100, SIZE),
+        (other, 8, Direction.WRITE, 0, SIZE),
+    ]
+    for run, *facts in runs:
+        assert isinstance(run, events.Data)
+        assert [run.connection, run.direction, run.position, run.span] == facts
+        assert (run.data, run.cut, run.tid) == (b"", LossCause.NO_TIME, 70)
+    assert isinstance(written, events.Data)
+    assert written.time_ns == 1_000_000 + SIZE * (COUNT - 1)
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_it_stops_when_it_is_over_and_goes_on_from_there(looks: int) -> None:
+    records = laid_out([data(7, 1, SIZE * each) for each in range(COUNT)])
+    is_over = [False] * looks + [True]
+    [run] = skip_plaintext(records, 0, lambda: is_over.pop(0))
+    assert isinstance(run, events.Data)
+    assert run.position == 0
+    assert 0 < run.span < SIZE * COUNT
+    [rest] = skip_plaintext(records, 0, lambda: False)
+    assert isinstance(rest, events.Data)
+    assert (rest.position, rest.position + rest.span) == (run.span, SIZE * COUNT)
+
+
+def test_a_record_that_is_not_whole_ends_it_and_one_that_was_discarded_does_not() -> None:
+    told = [data(7, 1, 0), data(7, 1, SIZE), data(7, 1, 2 * SIZE)]
+    [run] = skip_plaintext(laid_out(told, busy=1), 0, lambda: False)
+    assert isinstance(run, events.Data)
+    assert run.span == SIZE
+    runs = list(skip_plaintext(laid_out(told, discarded=1), 0, lambda: False))
+    assert sum(each.span for each in runs if isinstance(each, events.Data)) == 3 * SIZE

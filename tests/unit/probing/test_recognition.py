@@ -1,0 +1,213 @@
+"""TLS libraries that have no probes are recognised, and nothing else is taken for one."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.errors import ElfError
+from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.probe_set import ReturnStyle, Unprobed
+from sslsniff.probing.recognition import first_texts, recognise
+from tests import libraries
+from tests.workload.debian import CACHE
+
+WHEELS = "wheels/lib/python3*/site-packages"
+JVM = Path("/usr/lib/jvm")
+NO_SYMBOLS = "it is linked in without symbols"
+NO_PROBES = "sslsniff cannot probe it yet"
+
+MBEDTLS = """
+#include <mbedtls/ssl.h>
+int main(void) {
+    mbedtls_ssl_context ssl;
+    mbedtls_ssl_init(&ssl);
+    unsigned char byte = 0;
+    return mbedtls_ssl_handshake(&ssl) + mbedtls_ssl_write(&ssl, &byte, 1)
+        + mbedtls_ssl_read(&ssl, &byte, 1);
+}
+"""
+WOLFSSL = """
+#include <wolfssl/options.h>
+#include <wolfssl/ssl.h>
+int main(void) {
+    WOLFSSL *ssl = wolfSSL_new(wolfSSL_CTX_new(wolfTLSv1_2_client_method()));
+    char byte = 0;
+    return wolfSSL_connect(ssl) + wolfSSL_write(ssl, &byte, 1) + wolfSSL_read(ssl, &byte, 1);
+}
+"""
+OPENSSL = """
+#include <openssl/ssl.h>
+int main(void) {
+    SSL *ssl = SSL_new(SSL_CTX_new(TLS_client_method()));
+    char byte = 0;
+    return SSL_connect(ssl) + SSL_write(ssl, &byte, 1) + SSL_read(ssl, &byte, 1);
+}
+"""
+
+
+def recognised(path: Path | str) -> list[Unprobed]:
+    with Elf(str(path)) as elf:
+        return recognise(elf, first_texts(elf), has_family=False)
+
+
+def cached(pattern: str) -> Path:
+    """Return what the Makefile put under .cache."""
+    return min(CACHE.glob(pattern))
+
+
+@pytest.mark.parametrize(
+    ("series", "shown"),
+    [
+        ("gnutls", r"GnuTLS 3\.7\.\d+"),
+        ("nss", r"NSS 3\.\d+(\.\d+)?"),
+        ("wolfssl", r"wolfSSL 5\.\d+\.\d+"),
+        ("mbedtls", "Mbed TLS"),
+    ],
+)
+def test_a_shared_library_is_known_by_what_it_exports(series: str, shown: str) -> None:
+    [row] = recognised(libraries.library(series).path)
+    assert re.fullmatch(shown, str(row))
+    assert row.library == series
+    assert row.reason == NO_PROBES
+    assert row.remedy
+
+
+@pytest.mark.parametrize("is_stripped", [False, True], ids=["whole", "stripped"])
+@pytest.mark.parametrize(
+    ("library", "source", "shown", "others"),
+    [
+        ("mbedtls", MBEDTLS, "Mbed TLS", ("libmbedx509.a", "libmbedcrypto.a")),
+        ("wolfssl", WOLFSSL, r"wolfSSL 5\.\d+\.\d+", ("-lm",)),
+    ],
+)
+def test_one_that_is_linked_in_is_known_by_its_texts(
+    library: str,
+    source: str,
+    shown: str,
+    others: tuple[str, ...],
+    is_stripped: bool,
+    tmp_path: Path,
+) -> None:
+    package = libraries.library(f"{library}-static")
+    linked = [
+        package.path,
+        *(package.path.with_name(each) if each[0] != "-" else each for each in others),
+    ]
+    program = tmp_path / "program"
+    include = f"-I{package.folder}/usr/include"
+    options = ["-w", include, *(["-s"] if is_stripped else [])]
+    compile_program(source, program, *options, linked=linked)
+    [row] = recognised(program)
+    assert re.fullmatch(shown, str(row))
+    assert row.library == library
+
+
+def compile_program(source: str, program: Path, *options: str, linked: list[Path | str]) -> None:
+    command = ["gcc", *options, "-x", "c", "-", "-o", program, "-x", "none", *linked]
+    subprocess.run(command, input=source.encode(), check=True)
+
+
+def test_openssl_that_is_linked_in_and_stripped_is_known_by_its_texts(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    compile_program(OPENSSL, program, "-static", "-s", "-w", linked=["-lssl", "-lcrypto"])
+    with Elf(str(program)) as elf:
+        found = make_attachment(elf, ReturnStyle.INSTRUCTIONS)
+    assert isinstance(found, Refusal)
+    [row] = found.unprobed
+    assert (row.library, row.name, row.reason) == ("openssl", "OpenSSL", NO_SYMBOLS)
+
+
+@pytest.mark.parametrize(
+    ("file", "shown", "reason"),
+    [
+        (f"{WHEELS}/grpc/_cython/cygrpc.*.so", "BoringSSL", NO_SYMBOLS),
+        (f"{WHEELS}/_awscrt.abi3.so", "s2n-tls", NO_PROBES),
+        ("go/tls", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?", NO_PROBES),
+        ("go/tls-stripped", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?", NO_PROBES),
+        ("wheels/bin/uv", None, ""),
+    ],
+)
+def test_programs_that_others_linked(file: str, shown: str | None, reason: str) -> None:
+    rows = recognised(cached(file))
+    assert [(row.reason, bool(re.fullmatch(shown or "", str(row)))) for row in rows] == (
+        [(reason, True)] if shown else []
+    )
+
+
+def test_java_is_known_by_its_virtual_machine() -> None:
+    for path in JVM.glob("*/lib/server/libjvm.so"):
+        [row] = recognised(path)
+        assert re.fullmatch(r"Java \(JSSE\) \d+[\d.+]*", str(row))
+        assert row.reason == "its TLS runs in JIT-compiled code"
+        return
+    pytest.fail("there is no Java: make test installs it")
+
+
+USERS = (
+    *("bin/bash", "bin/curl", "bin/git", "bin/openssl", "bin/python3.11", "bin/tshark", "bin/wget"),
+    *("sbin/nginx", "lib/git-core/git-remote-http"),
+    *(
+        f"lib/x86_64-linux-gnu/{name}.so.*"
+        for name in (
+            "libc",
+            "libcrypto",
+            "libcurl",
+            "libcurl-gnutls",
+            "libicudata",
+            "libldap-2.5",
+            "libnettle",
+            "libhogweed",
+            "librtmp",
+            "libssh2",
+            "libwireshark",
+            "libwiretap",
+            "libz",
+            "libbpf",
+        )
+    ),
+    "lib/gcc/x86_64-linux-gnu/*/cc1",
+    "lib/jvm/*/lib/libjli.so",
+    "lib/jvm/*/lib/libjava.so",
+    "lib/jvm/*/bin/java",
+)
+"""Programs that use a TLS library, libraries that know one by name, and those with no TLS."""
+
+
+def test_who_uses_a_library_is_not_taken_for_one() -> None:
+    files = {path.resolve() for pattern in USERS for path in Path("/usr").glob(pattern)}
+    rows = {path: recognised(path) for path in files}
+    assert {path: found for path, found in rows.items() if found} == {}
+    assert len(files) > 20
+
+
+def test_a_go_program_without_tls_is_none() -> None:
+    assert recognised(cached("go/plain")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssl/ssl_lib.c",
+        "ssl/ssl_lib.cc",
+        "Retried s2n_send() size is invalid",
+        "ssl_check_pending: application data record is being processed",
+        "Finished received from peer before Change Cipher Error",
+    ],
+)
+def test_what_only_mentions_a_part_is_none(text: str, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    code = f'#include <stdio.h>\nint main(void) {{ puts("{text}"); printf("%s.\\n", "{text}"); }}'
+    compile_program(code, program, "-static", linked=[])
+    assert recognised(program) == []
+
+
+def test_damage_is_told(tmp_path: Path) -> None:
+    """A hash table whose symbols are not there."""
+    whole = libraries.library("gnutls").path.read_bytes()
+    for cut in range(1000, len(whole), len(whole) // 50):
+        (tmp_path / "library.so").write_bytes(whole[:cut])
+        with pytest.raises(ElfError):
+            recognised(tmp_path / "library.so")
