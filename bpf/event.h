@@ -2,7 +2,7 @@
  *
  * The contract between the kernel side and sslsniff/live/wire.py: the records of the
  * ring buffer. Plain C, fixed width, little padding, every layout asserted here;
- * tests/unit/test_wire.py compares wire.py with the built object.
+ * tests/unit/live/test_wire.py compares wire.py with the built object.
  */
 #ifndef SSLSNIFF_EVENT_H
 #define SSLSNIFF_EVENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The contract between packing.c and packing.py: structs that both use, and constants that both need.
- * The library exports the layouts and the values; tests/unit/test_packing_contract.py compares them with Python's.
+ * The library exports the layouts and the values; tests/unit/capture_files/test_packing_contract.py compares them with Python's.
  */
 #ifndef SSLSNIFF_PACKING_H
 #define SSLSNIFF_PACKING_H

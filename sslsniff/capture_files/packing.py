@@ -1,7 +1,7 @@
 """Packets of a capture file, assembled in memory by ``packing.c``.
 
 The layouts of structures and the constants that both have are those of ``packing.h``;
-``tests/unit/test_packing_contract.py`` compares them with the library's.
+``tests/unit/capture_files/test_packing_contract.py`` compares them with the library's.
 
 Python took 1.3 us for each, with one function and no call that could be spared; this takes 0.1 us.
 """

@@ -1,6 +1,6 @@
 """Parses records of the ring buffer into events. Nothing is interpreted here.
 
-Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/test_wire.py`` compares
+Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/live/test_wire.py`` compares
 them with the built object. A recorded capture (``replay``) makes the
 same events.
 """
