@@ -18,10 +18,10 @@ from sslsniff.decoders.http1.head import (
     SCAN_WINDOW,
     find_start,
     is_too_much,
-    parse_fields,
     parse_start_line,
     scan_rest,
 )
+from sslsniff.decoders.http1.known_heads import parse_fields
 from sslsniff.decoders.http1.plan import IN_MESSAGE, Plan, State
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (
