@@ -16,9 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sslsniff.decoders.base import CLOSED, Switch
-from sslsniff.decoders.http1.head import Fields, StatusHead, parse_request, parse_response
-from sslsniff.decoders.http1.plan import Plan, State
-from sslsniff.decoders.http1.reader import BYTES_LOST, Pairing, Reader
+from sslsniff.decoders.http1.head import Fields, StatusHead
+from sslsniff.decoders.http1.known_heads import parse_request, parse_response
+from sslsniff.decoders.http1.plan import Pairing, Plan, State
+from sslsniff.decoders.http1.reader import BYTES_LOST, Reader
 from sslsniff.decoders.messages import (
     Aborted,
     Message,

@@ -1,15 +1,11 @@
 """HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
 
-Parsed lines, what follows a request's target and whole heads of responses are remembered, as nearly
-all of them come again: at most ``_MEMO_LINES`` short lines and ``_MEMO_SETS`` short ones of both
-others, about 28 MiB at worst, with what headers keep of answers (``messages.asked_once``), for the
-whole process and not for each connection.
+``known_heads`` remembers what they return.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sslsniff.decoders.http1.plan import Plan
 from sslsniff.decoders.messages import Header, Headers, RequestHead, Side
@@ -21,13 +17,6 @@ MAX_LINES = 8192
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line after it must lie to be found by a scan."""
 
-_MEMO_LINES = 4096
-_MEMO_LINE_BYTES = 256
-_MEMO_SETS = 1024
-_MEMO_SET_BYTES = 1024
-_MEMO_SET_FIELDS = 32
-
-_LINE_FEED = 10  # a number is looked for in bytes six times as fast as a byte
 _TOKEN_CHARS = 64  # of a protocol's name that are kept; those that are registered are shorter
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -48,20 +37,21 @@ WELL_KNOWN_METHODS = (
 _SCAN_REQUEST = re.compile(rb"(?:" + WELL_KNOWN_METHODS + rb") [!-~\x80-\xff]+$")
 _SCAN_TARGET = 8192
 
-_VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
-_METHODS = {
+VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
+"""The usual versions, as sent."""
+METHODS = {
     name.encode(): name
     for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT")
 }
+"""The usual methods, as sent."""
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 
-_Line = tuple[Header, str]
+FieldLine = tuple[Header, str]
+"""A parsed field line: the field, and its name in lower case if it says something about framing."""
+ParseLine = Callable[[bytes], FieldLine | None]
+"""As :func:`parse_field_line`, or what remembers its results."""
 _RequestLine = tuple[str, str, str]  # version, method, target
 _StatusLine = tuple[str, int, str]  # version, status, reason
-_Value = TypeVar("_Value")
-_memo: dict[bytes, _Line] = {}
-_requests_memo: dict[bytes, tuple[str, "Fields"]] = {}
-_responses_memo: dict[bytes, "StatusHead"] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +74,7 @@ class Fields:
     host: str | None = None
     fault: str | None = None
     warnings: tuple[str, ...] = ()
-    request_plan: Plan | None = None
+    request_plan: Plan | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
@@ -99,7 +89,7 @@ class StatusHead:
     reason: str
     fields: Fields
     warnings: tuple[str, ...]
-    plan: Plan | None = None
+    plan: Plan | None = field(default=None, repr=False)
 
 
 def text_of(raw: bytes) -> str:
@@ -115,37 +105,33 @@ def is_too_much(data: bytes, pos: int, stop: int) -> bool:
     return stop - pos > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES
 
 
-def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
+def parse_field_line(line: bytes) -> FieldLine | None:
+    """Parse one field line; None if it is no whole line by itself."""
+    if b"\n" in line or line[:1] in (b" ", b"\t", b""):
+        return None
+    # White space before the colon is an error for a server (RFC 9112 section 5.1), but a
+    # proxy has to remove it; a line without a colon is shown as a name without a value.
+    name, _, value = line.partition(b":")
+    shown = text_of(name.strip(b" \t"))
+    lower = shown.lower()
+    return (shown, text_of(value.strip(b" \t\r"))), lower if lower in _SETTERS else ""
+
+
+def parse_request(
+    raw: bytes, parse_line: ParseLine = parse_field_line
+) -> tuple[RequestHead, Fields] | None:
     """Parse a request's head up to its last line feed; its stream is still to be set."""
-    parts = raw.split(b" ", 2)
-    known = _requests_memo.get(parts[-1])  # the first two differ more than what follows
-    if known is None or len(parts) < 3 or _LINE_FEED in parts[1]:
-        return _parse_new_request(raw)
-    method = _METHODS.get(parts[0])
-    if method is None or not parts[1]:
-        return _parse_new_request(raw)
-    version, fields = known
-    return _request_head(version, method, text_of(parts[1]), fields), fields
-
-
-def _parse_new_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     # A line feed alone ends a line, too (RFC 9112 section 2.2).
     start, _, rest = raw.removesuffix(b"\r").partition(b"\n")
-    start = start.removesuffix(b"\r")
-    line = _request_line(start)
+    line = _request_line(start.removesuffix(b"\r"))
     if line is None:
         return None
-    version, method, target = line
-    fields = _parse_all(rest)
-    version_at = start.rfind(b" ") + 1
-    behind = raw[version_at:]
-    # The target ends at that space only if the version is all that follows it on the line.
-    if start[version_at:] in _VERSIONS and _is_short(behind, fields):
-        _remember(_requests_memo, behind, (version, fields), _MEMO_SETS)
-    return _request_head(version, method, target, fields), fields
+    fields = _parse_all(rest, parse_line)
+    return request_head(*line, fields), fields
 
 
-def _request_head(version: str, method: str, target: str, fields: Fields) -> RequestHead:
+def request_head(version: str, method: str, target: str, fields: Fields) -> RequestHead:
+    """Make a request's head of its parsed parts; its stream is still to be set."""
     if target[:1] == "/" and method != "CONNECT":
         scheme, authority = None, fields.host
     else:
@@ -166,20 +152,14 @@ def _addressed(method: str, target: str, host: str | None) -> tuple[str | None, 
     return scheme, found[2] if found else host
 
 
-def parse_response(raw: bytes) -> StatusHead | None:
+def parse_response(raw: bytes, parse_line: ParseLine = parse_field_line) -> StatusHead | None:
     """Parse a response's head up to its last line feed."""
-    known = _responses_memo.get(raw)
-    if known is not None:
-        return known
     start, _, rest = raw.removesuffix(b"\r").partition(b"\n")
     line = _status_line(start.removesuffix(b"\r"))
     if line is None:
         return None
-    fields = _parse_all(rest)
-    head = StatusHead(*line, fields, _warnings(line[0], fields))
-    if _is_short(raw, fields):
-        _remember(_responses_memo, raw, head, _MEMO_SETS)
-    return head
+    fields = _parse_all(rest, parse_line)
+    return StatusHead(*line, fields, _warnings(line[0], fields))
 
 
 def _warnings(version: str, fields: Fields) -> tuple[str, ...]:
@@ -196,8 +176,8 @@ def parse_start_line(side: Side, line: bytes) -> _RequestLine | _StatusLine | No
 
 def _request_line(line: bytes) -> _RequestLine | None:
     parts = line.split(b" ")
-    if len(parts) == 3 and (version := _VERSIONS.get(parts[2])):
-        method = _METHODS.get(parts[0])
+    if len(parts) == 3 and (version := VERSIONS.get(parts[2])):
+        method = METHODS.get(parts[0])
         if method and parts[1]:
             return version, method, text_of(parts[1])
     return _odd_request_line(line)
@@ -230,9 +210,9 @@ def _status_line(line: bytes) -> _StatusLine | None:
     return version.decode(), int(status), text_of(reason)
 
 
-def parse_fields(lines: list[bytes]) -> list[Header]:
+def parse_fields(lines: list[bytes], parse_line: ParseLine = parse_field_line) -> list[Header]:
     """Parse field lines alone, as of trailers (RFC 9112 section 7.1.2)."""
-    parsed = [_memo.get(line) or _parse_line(line) for line in _unfold(lines)]
+    parsed = map(parse_line, _unfold(lines))
     return [entry[0] for entry in parsed if entry]
 
 
@@ -261,15 +241,13 @@ def scan_rest(data: bytes | bytearray, pos: int) -> int:
     return max(pos, before + 1, len(data) - SCAN_WINDOW)
 
 
-def _parse_all(raw: bytes) -> Fields:
+def _parse_all(raw: bytes, parse_line: ParseLine) -> Fields:
     """Parse all field lines of a head."""
-    known = _memo.get
-    lines = raw.split(b"\r\n")
-    parsed = [known(line) or _parse_line(line) for line in lines]
+    parsed = [*map(parse_line, raw.split(b"\r\n"))]
     if None in parsed:
         # Odd line ends or folding: take the careful way for all of them.
         lines = [line.removesuffix(b"\r") for line in raw.split(b"\n")]
-        parsed = [known(line) or _parse_line(line) for line in _unfold(lines)]
+        parsed = [*map(parse_line, _unfold(lines))]
     fields = Fields(Headers([entry[0] for entry in parsed if entry]))
     for entry in parsed:
         if entry and entry[1]:
@@ -277,10 +255,6 @@ def _parse_all(raw: bytes) -> Fields:
     if fields.length is not None and fields.transferred:
         fields.warnings = ("Content-Length beside Transfer-Encoding",)
     return fields
-
-
-def _is_short(raw: bytes, fields: Fields) -> bool:
-    return len(raw) <= _MEMO_SET_BYTES and len(fields.headers) <= _MEMO_SET_FIELDS
 
 
 def _unfold(lines: list[bytes]) -> list[bytes]:
@@ -293,27 +267,6 @@ def _unfold(lines: list[bytes]) -> list[bytes]:
         elif stripped:
             whole.append([stripped])
     return [b" ".join(filter(None, parts)) for parts in whole]
-
-
-def _parse_line(line: bytes) -> _Line | None:
-    """Parse one field line; None if it is no whole line by itself."""
-    if b"\n" in line or line[:1] in (b" ", b"\t", b""):
-        return None
-    # White space before the colon is an error for a server (RFC 9112 section 5.1), but a
-    # proxy has to remove it; a line without a colon is shown as a name without a value.
-    name, _, value = line.partition(b":")
-    shown = text_of(name.strip(b" \t"))
-    lower = shown.lower()
-    entry = (shown, text_of(value.strip(b" \t\r"))), lower if lower in _SETTERS else ""
-    if len(line) <= _MEMO_LINE_BYTES:
-        _remember(_memo, line, entry, _MEMO_LINES)
-    return entry
-
-
-def _remember(memo: dict[bytes, _Value], key: bytes, value: _Value, most: int) -> None:
-    if len(memo) >= most:
-        memo.clear()
-    memo[key] = value
 
 
 def _set_length(fields: Fields, value: str) -> None:

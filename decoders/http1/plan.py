@@ -1,7 +1,11 @@
-"""How a message of HTTP/1 continues after its head."""
+"""How a message of HTTP/1 continues after its head, and who decides that."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
+
+from sslsniff.decoders.messages import Message, RequestHead, ResponseHead
 
 
 class State(Enum):
@@ -26,20 +30,6 @@ class State(Enum):
     SWITCHED = auto()
 
 
-IN_MESSAGE = frozenset(
-    (
-        State.FIXED,
-        State.DOUBT,
-        State.CHUNK_SIZE,
-        State.CHUNK_DATA,
-        State.CHUNK_END,
-        State.TRAILERS,
-        State.UNTIL_CLOSE,
-    )
-)
-"""The states in which a message has begun and not ended."""
-
-
 @dataclass(slots=True, frozen=True)
 class Plan:
     """How a message continues after its head; ``length`` is that of its body, None if unknown.
@@ -54,3 +44,17 @@ class Plan:
     fault: str | None = None
     switch: bool = False
     doubt: bool = False
+
+
+class Pairing(NamedTuple):
+    """What the reader of a side asks about the connection as a whole."""
+
+    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
+    """Report a head, given but for its last line feed and the empty line after.
+
+    Return the message of the head, and the plan of its body; None if it is no head.
+    """
+    switch: Callable[[int], State]
+    """Decide what follows a message of a stream with which HTTP/1 may end."""
+    lost: Callable[[list[Message]], None]
+    """Note that messages may have been lost."""

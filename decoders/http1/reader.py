@@ -18,11 +18,11 @@ from sslsniff.decoders.http1.head import (
     SCAN_WINDOW,
     find_start,
     is_too_much,
-    parse_fields,
     parse_start_line,
     scan_rest,
 )
-from sslsniff.decoders.http1.plan import IN_MESSAGE, Plan, State
+from sslsniff.decoders.http1.known_heads import parse_fields
+from sslsniff.decoders.http1.plan import Pairing, Plan, State
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (
     Aborted,
@@ -30,8 +30,6 @@ from sslsniff.decoders.messages import (
     Header,
     Message,
     MessageEnd,
-    RequestHead,
-    ResponseHead,
     Side,
 )
 
@@ -50,20 +48,6 @@ _NO_PLAN = Plan(State.HEAD)
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
 _LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
-
-
-class Pairing(NamedTuple):
-    """What the reader of a side asks about the connection as a whole."""
-
-    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
-    """Report a head, given but for its last line feed and the empty line after.
-
-    Return the message of the head, and the plan of its body; None if it is no head.
-    """
-    switch: Callable[[int], State]
-    """Decide what follows a message of a stream with which HTTP/1 may end."""
-    lost: Callable[[list[Message]], None]
-    """Note that messages may have been lost."""
 
 
 @dataclass(slots=True)
@@ -89,7 +73,7 @@ class Reader:
     @property
     def in_message(self) -> bool:
         """Tell whether a message has begun and not ended."""
-        return self.state in IN_MESSAGE
+        return _STATES[self.state].in_message
 
     @property
     def held_bytes(self) -> int:
@@ -113,43 +97,29 @@ class Reader:
             self._line_seen = False
         pos, size = 0, len(data)
         while pos < size:
-            pos = _STEPS[self.state](self, data, pos, out)
+            pos = _READ[self.state](self, data, pos, out)
             if pos < 0:  # ~pos is where the bytes begin that are not enough
                 self.held += data[~pos:]
                 break
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a body of known length that is all, else step is lost."""
-        if self.state is State.DOUBT:
-            self._go_on(self.plan.state, out)
-        state = self.state
-        if state is State.UNTIL_CLOSE:
-            out.append(BodyData(self.stream, self.side, b"", missing))
-        elif state in (State.FIXED, State.CHUNK_DATA):
-            inside = min(missing, self._left)
-            out.append(BodyData(self.stream, self.side, b"", inside))
-            self._left -= inside
-            if not self._left:
-                self._body_piece_done(out)
-            if missing > inside:
-                self._fall_out(BYTES_LOST, out)
-        elif state is not State.SWITCHED:
-            self._fall_out(BYTES_LOST, out)
+        """Skip lost bytes: inside a body of known length that is all, else find the next start."""
+        skip = _STATES[self.state].gap
+        if skip is not None:
+            skip(self, missing, out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
-        """Take the end of the direction: that closes it ends a body without a length (6.3)."""
-        if self.state is State.WAIT:
-            self.resume(out)
-        elif self.state is State.DOUBT:
-            self._go_on(self.plan.state, out)
-        if self.state is State.UNTIL_CLOSE and reason == CLOSED:
-            self._message_done(out)
-        elif self.state in IN_MESSAGE:
-            out.append(Aborted(self.stream, self.side, reason))
+        """End the direction: that closes a body without a length (RFC 9112 section 6.3)."""
+        self._end_message(reason, out)
         self._clear_trailers()
         self._lose_held(reason)
         self._lost.flush(out)
         self.state = State.HEAD
+
+    def _end_message(self, reason: str, out: list[Message]) -> None:
+        end = _STATES[self.state].end
+        if end is not None:
+            end(self, reason, out)
 
     def resume(self, out: list[Message]) -> None:
         """Read on as HTTP/1: the other side did not take up the switch."""
@@ -172,14 +142,14 @@ class Reader:
 
     def _ready(self) -> bool:
         """Tell whether the held bytes may be enough now, looking at new bytes only."""
-        held, state = self.held, self.state
-        if state is State.WAIT:
-            if len(held) > MAX_HEAD:  # no response is coming: one direction is not captured
-                self.state = State.HEAD
-                return True
-            return False
+        held = self.held
+        is_enough = len(held) > _STATES[self.state].enough
+        if self.state is _WAIT:
+            if is_enough:  # no response is coming: one direction is not captured
+                self.state = _HEAD
+            return is_enough
         start, self._searched = self._searched, len(held)
-        if len(held) > _ENOUGH[state]:
+        if is_enough:
             return True
         if self._line_seen:
             return _HEAD_END.search(held, max(0, start - 2)) is not None
@@ -189,7 +159,7 @@ class Reader:
         self._searched = len(data) - pos
         return ~pos
 
-    def _step_head(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_head(self, data: bytes, pos: int, out: list[Message]) -> int:
         if data[pos] in b"\r\n":  # empty lines before a request line (RFC 9112 section 2.2)
             found = _EOLS.match(data, pos)
             assert found is not None
@@ -244,7 +214,7 @@ class Reader:
         self._lost.add(data, pos, after)
         return after
 
-    def _step_doubt(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_doubt(self, data: bytes, pos: int, out: list[Message]) -> int:
         start = data[pos : pos + len(_STATUS_START)]
         if not _STATUS_START.startswith(start):
             self.state = self.plan.state
@@ -254,7 +224,7 @@ class Reader:
         self._message_done(out)
         return pos
 
-    def _step_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
         stop = pos + self._left
         size = len(data)
         if stop > size:
@@ -266,7 +236,7 @@ class Reader:
             self._body_piece_done(out)
         return stop
 
-    def _step_chunk_size(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_chunk_size(self, data: bytes, pos: int, out: list[Message]) -> int:
         found = _CHUNK_LINE.match(data, pos)
         if found is None or found.end() - pos > _MAX_LINE:
             if data.find(b"\n", pos, pos + _MAX_LINE) < 0 and len(data) - pos <= _MAX_LINE:
@@ -277,7 +247,7 @@ class Reader:
         self.state = State.CHUNK_DATA if self._left else State.TRAILERS
         return found.end()
 
-    def _step_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
         if data[pos] == 10:
             after = pos + 1
         elif data[pos] == 13 and pos + 1 == len(data):
@@ -290,7 +260,7 @@ class Reader:
         self.state = State.CHUNK_SIZE
         return after
 
-    def _step_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
         eol = data.find(b"\n", pos)
         room = MAX_HEAD - self._trailer_bytes
         if eol < 0 and len(data) - pos <= room:
@@ -306,11 +276,11 @@ class Reader:
             self._message_done(out)
         return eol + 1
 
-    def _step_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
         out.append(BodyData(self.stream, self.side, data[pos:]))
         return len(data)
 
-    def _step_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
         found = find_start(self.side, data, pos)
         if found:
             self._lost.add(data, pos, found[0])
@@ -321,8 +291,41 @@ class Reader:
         self._lost.add(data, pos, keep)
         return self._hold(data, keep)
 
-    def _step_stop(self, data: bytes, pos: int, out: list[Message]) -> int:
+    def _read_nothing(self, data: bytes, pos: int, out: list[Message]) -> int:
         return ~pos
+
+    def _gap_in_body(self, missing: int, out: list[Message]) -> None:
+        inside = min(missing, self._left)
+        out.append(BodyData(self.stream, self.side, b"", inside))
+        self._left -= inside
+        if not self._left:
+            self._body_piece_done(out)
+        if missing > inside:
+            self._fall_out(BYTES_LOST, out)
+
+    def _gap_until_close(self, missing: int, out: list[Message]) -> None:
+        out.append(BodyData(self.stream, self.side, b"", missing))
+
+    def _gap_in_doubt(self, missing: int, out: list[Message]) -> None:
+        self._go_on(self.plan.state, out)
+        self.gap(missing, out)
+
+    def _gap_elsewhere(self, missing: int, out: list[Message]) -> None:
+        self._fall_out(BYTES_LOST, out)
+
+    def _abort(self, reason: str, out: list[Message]) -> None:
+        out.append(Aborted(self.stream, self.side, reason))
+
+    def _close(self, reason: str, out: list[Message]) -> None:
+        if reason == CLOSED:
+            self._message_done(out)
+        else:
+            self._abort(reason, out)
+
+    def _end_undecided(self, reason: str, out: list[Message]) -> None:
+        self._go_on(self.plan.state if self.state is State.DOUBT else _HEAD, out)
+        if self.state is not _WAIT:  # again: what follows a second such request is not read
+            self._end_message(reason, out)
 
     def _body_piece_done(self, out: list[Message]) -> None:
         if self.state is _CHUNK_DATA:
@@ -344,8 +347,8 @@ class Reader:
 
     def _fall_out(self, reason: str, out: list[Message]) -> None:
         """Lose step: the message at hand is over, what is held cannot be read."""
-        if self.state in IN_MESSAGE:
-            out.append(Aborted(self.stream, self.side, f"undecodable: {reason}"))
+        if self.in_message:
+            self._abort(f"undecodable: {reason}", out)
         self._clear_trailers()
         self._lose_held(reason)
         if reason == BYTES_LOST:
@@ -363,27 +366,35 @@ class Reader:
             self.held.clear()
 
 
-# So many held bytes are acted upon even if they do not end a line.
-_ENOUGH = {
-    State.HEAD: MAX_HEAD + 2,
-    State.DOUBT: 0,
-    State.CHUNK_SIZE: _MAX_LINE,
-    State.CHUNK_END: 1,
-    State.TRAILERS: MAX_HEAD,
-    State.SCAN: 2 * SCAN_WINDOW,
-    State.SWITCHED: 0,
+class _StateRow(NamedTuple):
+    """What a reader does in a state.
+
+    ``read`` reads on from a position and returns the next one; ``~position`` where the bytes from
+    there on are not enough: they are held. Of more than ``enough`` it is called again, even if they
+    do not end a line. ``gap`` and ``end`` handle a loss and the direction's end; None: nothing is
+    to be done. ``in_message``: a message has begun and not ended.
+    """
+
+    read: Callable[[Reader, bytes, int, list[Message]], int]
+    gap: Callable[[Reader, int, list[Message]], None] | None
+    end: Callable[[Reader, str, list[Message]], None] | None
+    in_message: bool
+    enough: int = 0
+
+
+_R = Reader
+_STATES = {
+    State.HEAD: _StateRow(_R._read_head, _R._gap_elsewhere, None, False, MAX_HEAD + 2),
+    State.FIXED: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
+    State.DOUBT: _StateRow(_R._read_doubt, _R._gap_in_doubt, _R._end_undecided, True),
+    State.CHUNK_SIZE: _StateRow(_R._read_chunk_size, _R._gap_elsewhere, _R._abort, True, _MAX_LINE),
+    State.CHUNK_DATA: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
+    State.CHUNK_END: _StateRow(_R._read_chunk_end, _R._gap_elsewhere, _R._abort, True, 1),
+    State.TRAILERS: _StateRow(_R._read_trailers, _R._gap_elsewhere, _R._abort, True, MAX_HEAD),
+    State.UNTIL_CLOSE: _StateRow(_R._read_until_close, _R._gap_until_close, _R._close, True),
+    State.WAIT: _StateRow(_R._read_nothing, _R._gap_elsewhere, _R._end_undecided, False, MAX_HEAD),
+    State.SCAN: _StateRow(_R._read_scan, _R._gap_elsewhere, None, False, 2 * SCAN_WINDOW),
+    State.SWITCHED: _StateRow(_R._read_nothing, None, None, False),
 }
 
-_STEPS: dict[State, Callable[[Reader, bytes, int, list[Message]], int]] = {
-    State.HEAD: Reader._step_head,
-    State.FIXED: Reader._step_fixed,
-    State.DOUBT: Reader._step_doubt,
-    State.CHUNK_SIZE: Reader._step_chunk_size,
-    State.CHUNK_DATA: Reader._step_fixed,
-    State.CHUNK_END: Reader._step_chunk_end,
-    State.TRAILERS: Reader._step_trailers,
-    State.UNTIL_CLOSE: Reader._step_until_close,
-    State.WAIT: Reader._step_stop,
-    State.SCAN: Reader._step_scan,
-    State.SWITCHED: Reader._step_stop,
-}
+_READ = {state: row.read for state, row in _STATES.items()}  # one look-up for each piece of data

@@ -5,7 +5,7 @@ Pure functions and tables; nothing here keeps state.
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_SIZE = 9
@@ -82,20 +82,36 @@ _ERRORS = (
     "HTTP_1_1_REQUIRED",
 )
 
-_NEVER, _ALWAYS, _EITHER = 0, 1, 2
-# type: (on a stream?, smallest length, largest length), the MUSTs of RFC 9113 section 6.
-RULES = {
-    DATA: (_ALWAYS, 0, 0xFFFFFF),
-    HEADERS: (_ALWAYS, 0, 0xFFFFFF),
-    PRIORITY: (_ALWAYS, 5, 5),
-    RST_STREAM: (_ALWAYS, 4, 4),
-    SETTINGS: (_NEVER, 0, 0xFFFFFF),
-    PUSH_PROMISE: (_ALWAYS, 4, 0xFFFFFF),
-    PING: (_NEVER, 8, 8),
-    GOAWAY: (_NEVER, 8, 0xFFFFFF),
-    WINDOW_UPDATE: (_EITHER, 4, 4),
-    CONTINUATION: (_ALWAYS, 0, 0xFFFFFF),
+_MAX_LENGTH = 0xFFFFFF
+
+
+class FrameRule(NamedTuple):
+    """What a frame's header must say; ``on_stream`` None: it may be on a stream, or on none.
+
+    Its length is from ``least`` to ``most``, and a multiple of ``unit``, all in bytes.
+    """
+
+    on_stream: bool | None
+    least: int = 0
+    most: int = _MAX_LENGTH
+    unit: int = 1
+
+
+# The MUSTs of RFC 9113 section 6; types that are not here are of extensions.
+_RULES = {
+    DATA: FrameRule(True),
+    HEADERS: FrameRule(True),
+    PRIORITY: FrameRule(True, 5, 5),
+    RST_STREAM: FrameRule(True, 4, 4),
+    SETTINGS: FrameRule(False, unit=6),
+    PUSH_PROMISE: FrameRule(True, 4),
+    PING: FrameRule(False, 8, 8),
+    GOAWAY: FrameRule(False, 8),
+    WINDOW_UPDATE: FrameRule(None, 4, 4),
+    CONTINUATION: FrameRule(True),
 }
+# An acknowledgement is empty (section 6.5).
+_SETTINGS_ACK = FrameRule(False, 0, 0)
 
 _U32 = struct.Struct(">I")
 _SETTING = struct.Struct(">HI")
@@ -135,16 +151,14 @@ def header_fault(kind: int, flags: int, stream: int, length: int) -> str | None:
     """Tell what is wrong with a frame by its header alone; None if nothing is."""
     if kind <= HEADERS and stream:
         return None  # nearly all frames
-    rule = RULES.get(kind)
+    rule = _RULES.get(kind) if kind != SETTINGS or not flags & ACK else _SETTINGS_ACK
     if rule is None:
         return None
-    on_stream, least, most = rule
-    if on_stream != _EITHER and bool(stream) != bool(on_stream):
+    on_stream, least, most, unit = rule
+    if on_stream is not None and bool(stream) is not on_stream:
         return f"{TYPES[kind]} frame on stream {stream}"
-    if not least <= length <= most:
+    if not least <= length <= most or length % unit:
         return f"{TYPES[kind]} frame of {length} bytes"
-    if kind == SETTINGS and (length % 6 or (flags & ACK and length)):
-        return f"SETTINGS frame of {length} bytes"
     return None
 
 

@@ -1,18 +1,17 @@
 """Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3).
 
-Headers are remembered for the whole process, as nearly all of them come again: ``_MEMO_SETS`` short
+Headers are remembered for the whole process, as nearly all of them come again: ``_SETS`` short
 ones, about 16 MiB at worst with what they keep of answers (``messages.asked_once``).
 """
 
+from sslsniff.decoders.memo import Memo
 from sslsniff.decoders.messages import Header, Headers, RequestHead, ResponseHead
 
 VERSION = "HTTP/2"
 
-_MEMO_SETS = 1024
-_MEMO_SET_FIELDS = 32
-_MEMO_SET_CHARACTERS = 1024
-
-_memo: dict[tuple[Header, ...], Headers] = {}
+_SETS = 1024
+_SET_FIELDS = 32
+_SET_CHARACTERS = 1024
 
 _SLOTS: dict[str | None, int] = {
     ":method": 0,
@@ -21,6 +20,21 @@ _SLOTS: dict[str | None, int] = {
     ":path": 3,
     ":status": 4,
 }
+
+
+class _SharedHeaders(Memo[tuple[Header, ...], Headers]):
+    """Headers by their fields; what is not there is made."""
+
+    __slots__ = ()
+
+    def __missing__(self, fields: tuple[Header, ...]) -> Headers:
+        headers = Headers(fields)
+        if len(fields) <= _SET_FIELDS and _characters(fields) <= _SET_CHARACTERS:
+            self.add(fields, headers)
+        return headers
+
+
+_shared = _SharedHeaders(_SETS)
 
 
 def request_head(stream: int, fields: list[Header]) -> RequestHead:
@@ -71,19 +85,7 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
         headers = Headers(rest)
         headers.omitted = fields.omitted
         return slots, headers
-    return slots, _shared(tuple(rest))
-
-
-def _shared(fields: tuple[Header, ...]) -> Headers:
-    """Return the headers of these fields that were returned before, if they are remembered."""
-    headers = _memo.get(fields)
-    if headers is None:
-        headers = Headers(fields)
-        if len(fields) <= _MEMO_SET_FIELDS and _characters(fields) <= _MEMO_SET_CHARACTERS:
-            if len(_memo) >= _MEMO_SETS:
-                _memo.clear()
-            _memo[fields] = headers
-    return headers
+    return slots, _shared[tuple(rest)]
 
 
 def _characters(fields: tuple[Header, ...]) -> int:

@@ -7,8 +7,8 @@ more than the encoder's (sizes of unknown entries count as 0): an encoder never 
 an entry that it has evicted, so that does no harm.
 
 Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) a direction; decoded
-strings are remembered for the whole process, ``_MEMO_STRINGS`` of up to
-``_MEMO_STRING_BYTES`` coded bytes, about 3 MiB, and so are steps of the Huffman decoder.
+strings are remembered for the whole process, ``_STRINGS`` of up to
+``_STRING_BYTES`` coded bytes, about 3 MiB, and so are steps of the Huffman decoder.
 """
 
 from collections import deque
@@ -22,6 +22,7 @@ from hpack.huffman_table import (
 from hpack.table import HeaderTable
 
 from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.memo import Memo
 from sslsniff.decoders.messages import Header, Omitted
 
 DEFAULT_TABLE = 4096
@@ -35,8 +36,8 @@ _ENTRY_OVERHEAD = 32
 _ENTRY_BYTES = 200  # memory of an entry, beside that
 _FRAME_HEADER = 9
 _MANY = 64  # fields; fewer cannot be a bomb
-_MEMO_STRINGS = 8192
-_MEMO_STRING_BYTES = 128
+_STRINGS = 8192
+_STRING_BYTES = 128
 _MAX_INTEGER = 1 << 28
 
 STATIC: tuple[Header, ...] = (
@@ -46,12 +47,26 @@ STATIC: tuple[Header, ...] = (
 _DYNAMIC = len(STATIC)
 _UNKNOWN: Header = (None, None)
 
-_huffman_memo: dict[bytes, str | None] = {}
 _steps: dict[int, tuple[int, int, bytes]] = {}  # grows to what is met, at most 65,536
 
 
 class HpackError(Exception):
     """The rest of a header block cannot be read."""
+
+
+class _Strings(Memo[bytes, str | None]):
+    """Strings by their Huffman codes; one that is not there is decoded."""
+
+    __slots__ = ()
+
+    def __missing__(self, raw: bytes) -> str | None:
+        text = _huffman(raw)
+        if len(raw) <= _STRING_BYTES:
+            self.add(raw, text)
+        return text
+
+
+_strings = _Strings(_STRINGS)
 
 
 class HpackDecoder:
@@ -134,7 +149,7 @@ class HpackDecoder:
     def _decode(self, block: bytes, fields: list[Header]) -> None:
         entries = self._entries
         append = fields.append
-        known = _huffman_memo.get
+        known = _strings.get
         pos, end = 0, len(block)
         beyond = _DYNAMIC + len(entries)  # the first index that is not known
         while pos < end:
@@ -235,10 +250,7 @@ def read_string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
             return raw.decode(), stop
         except UnicodeDecodeError:
             return raw.decode("latin-1"), stop
-    try:
-        return _huffman_memo[raw], stop
-    except KeyError:
-        return _huffman(raw), stop
+    return _strings[raw], stop
 
 
 def _huffman(raw: bytes) -> str | None:
@@ -246,22 +258,15 @@ def _huffman(raw: bytes) -> str | None:
     state = 0
     flags = HUFFMAN_COMPLETE
     out = bytearray()
-    text: str | None = None
     try:
         for octet in raw:
             state, flags, emitted = _steps.get(state << 8 | octet) or _step(state, octet)
             out += emitted
-        if flags & HUFFMAN_COMPLETE:
-            text = out.decode()
+        return out.decode() if flags & HUFFMAN_COMPLETE else None
     except HpackError:
-        pass
+        return None
     except UnicodeDecodeError:
-        text = out.decode("latin-1")
-    if len(raw) <= _MEMO_STRING_BYTES:
-        if len(_huffman_memo) >= _MEMO_STRINGS:
-            _huffman_memo.clear()
-        _huffman_memo[raw] = text
-    return text
+        return out.decode("latin-1")
 
 
 def _step(state: int, octet: int) -> tuple[int, int, bytes]:

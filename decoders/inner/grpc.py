@@ -11,7 +11,8 @@ from urllib.parse import unquote_to_bytes
 
 from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.content import codings
-from sslsniff.decoders.http1.head import MAX_LINES, parse_fields
+from sslsniff.decoders.http1.head import MAX_LINES
+from sslsniff.decoders.http1.known_heads import parse_fields
 from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, Held, Reserved, Room
 from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from sslsniff.decoders.http1 import head
+from sslsniff.decoders.http1 import known_heads
 from sslsniff.decoders.http2 import heads
 from sslsniff.decoders.messages import Side
 from sslsniff.model import Chunk, Connection, Direction, Process
@@ -42,7 +42,7 @@ def http2() -> Passed:
 
 
 @pytest.mark.parametrize(
-    ("module", "make"), [(head, http1), (heads, http2)], ids=["http/1.1", "http/2"]
+    ("module", "make"), [(known_heads, http1), (heads, http2)], ids=["http/1.1", "http/2"]
 )
 def test_what_is_remembered_is_bounded(module: ModuleType, make: Callable[[], Passed]) -> None:
     """The worst heads, of which was asked what a line of JSON needs."""
