@@ -24,7 +24,7 @@ class Passed:
 
 
 def told(lines: str) -> list[Passed]:
-    """Return what a program under tests/programs told, a JSON object a line."""
+    """Return what a program of tests/workload told, a JSON object a line."""
     objects = (json.loads(line) for line in lines.splitlines())
     return [
         Passed(**each | {"client": (*each["client"],), "server": (*each["server"],)})
