@@ -28,14 +28,14 @@ def decode(
     Raises ``CaptureFileError`` at once for what is no capture file, later if it cannot be read
     to its end. What of a file could not be decoded is told as a ``UserWarning``.
     """
-    ended = _Ended()
+    ended = _ExchangeQueue()
     tracer = Tracer([ended], body_limit_bytes=body_limit_bytes)
     if isinstance(source, str | os.PathLike):
         return _of_file(ReplaySource(source), tracer, ended)
     return _of_chunks(source, tracer, ended)
 
 
-class _Ended(Sink):
+class _ExchangeQueue(Sink):
     """Keeps exchanges until they are asked for."""
 
     wants_bodies = True
@@ -46,24 +46,26 @@ class _Ended(Sink):
     def exchange(self, exchange: Exchange) -> None:
         self._exchanges.append(exchange)
 
-    def taken(self) -> list[Exchange]:
+    def drain(self) -> list[Exchange]:
         taken, self._exchanges = self._exchanges, []
         return taken
 
 
-def _of_file(source: ReplaySource, tracer: Tracer, ended: _Ended) -> Iterator[Exchange]:
+def _of_file(source: ReplaySource, tracer: Tracer, ended: _ExchangeQueue) -> Iterator[Exchange]:
     flows = Flows(source.libraries, tracer)
     with contextlib.closing(source):
         for event in source:
             flows.handle(event)
-            yield from ended.taken()
+            yield from ended.drain()
     tracer.finish()
-    yield from ended.taken()
+    yield from ended.drain()
     for warning in source.warnings:
         warnings.warn(warning, stacklevel=2)
 
 
-def _of_chunks(chunks: Iterable[Chunk], tracer: Tracer, ended: _Ended) -> Iterator[Exchange]:
+def _of_chunks(
+    chunks: Iterable[Chunk], tracer: Tracer, ended: _ExchangeQueue
+) -> Iterator[Exchange]:
     connections: dict[str, Connection] = {}
     roles = Roles()
     last_ns = 0
@@ -74,8 +76,8 @@ def _of_chunks(chunks: Iterable[Chunk], tracer: Tracer, ended: _Ended) -> Iterat
             tracer.opened(connection, last_ns)
         roles.observe(chunk)
         tracer.chunk(chunk)
-        yield from ended.taken()
+        yield from ended.drain()
     for connection in connections.values():
         tracer.closed(connection, last_ns)
     tracer.finish()
-    yield from ended.taken()
+    yield from ended.drain()

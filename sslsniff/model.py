@@ -319,7 +319,7 @@ class Exchange:
         return (request.body.missing if request else 0) + (response.body.missing if response else 0)
 
 
-class Wait(NamedTuple):
+class FlowControlStall(NamedTuple):
     """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
 
     ``stream`` 0 is the connection's window, on which all streams wait.

@@ -65,7 +65,7 @@ class Reassembler(Generic[Tag]):
         self._waiting_bytes = 0
         self._order = 0
 
-    def take(self, sequence: int, data: bytes, size: int, tag: Tag) -> list[Piece[Tag]]:
+    def feed(self, sequence: int, data: bytes, size: int, tag: Tag) -> list[Piece[Tag]]:
         """Take a segment of ``size`` bytes, of which ``data`` was captured."""
         if self._next is None:
             self._next = sequence
@@ -118,7 +118,7 @@ class Reassembler(Generic[Tag]):
                 self._jump(pieces)
             self._lost += max(0, until - self._next)
             self._next = max(until, self._next)
-            self._tell_lost(tag, pieces)
+            self._report_lost(tag, pieces)
         return pieces
 
     def flush(self, tag: Tag) -> list[Piece[Tag]]:
@@ -126,7 +126,7 @@ class Reassembler(Generic[Tag]):
         pieces: list[Piece[Tag]] = []
         while self._waiting:
             self._jump(pieces)
-        self._tell_lost(tag, pieces)
+        self._report_lost(tag, pieces)
         return pieces
 
     @staticmethod
@@ -144,7 +144,7 @@ class Reassembler(Generic[Tag]):
         self._lost += size - skip - len(kept)  # cut off by the capture's snap length
         self._next = at + size
 
-    def _tell_lost(self, tag: Tag, pieces: list[Piece[Tag]]) -> None:
+    def _report_lost(self, tag: Tag, pieces: list[Piece[Tag]]) -> None:
         if self._lost:
             pieces.append(Piece(self._lost, b"", tag))
             self._lost = 0
@@ -200,10 +200,10 @@ class Ordering(Generic[Tag]):
         self._waiting: list[tuple[Segment, Tag]] = []
 
     def is_next(self, segment: Segment) -> bool:
-        """Say whether ``segment`` is next and none waits: then ``take`` need not be asked."""
+        """Say whether ``segment`` is next and none waits: then ``order`` need not be asked."""
         return not self._waiting and not self._must_wait(segment)
 
-    def take(self, segment: Segment, tag: Tag) -> Iterator[tuple[Segment, Tag]]:
+    def order(self, segment: Segment, tag: Tag) -> Iterator[tuple[Segment, Tag]]:
         """Take the next segment of the capture; yield those whose turn it is."""
         self._waiting.append((segment, tag))
         self._early.bytes += len(segment.payload)

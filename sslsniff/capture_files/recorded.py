@@ -108,13 +108,13 @@ class Recorded:
             yield Closed(time_ns, self.number, read, written)
 
 
-class _Half:
+class _RecordedDirection:
     """One direction: its bytes in order, and what they are wrapped in."""
 
     def __init__(self, direction: Direction, early: Early, *, plain: bool) -> None:
         self.direction = direction
         self.reassembler: Reassembler[Tag] = Reassembler(early)
-        self.told_end = False
+        self.end_reported = False
         self.hello: null_tls.Hello | None = None
         self.is_tls = False
         self._undecided = None if plain else b""
@@ -189,8 +189,8 @@ class TcpConnection:
             self._addresses = ends if plays is Side.CLIENT else ends[::-1]
         plain = described is not None and not described.wrapped
         self._halves = {
-            local: _Half(Direction.WRITE, early, plain=plain),
-            remote: _Half(Direction.READ, early, plain=plain),
+            local: _RecordedDirection(Direction.WRITE, early, plain=plain),
+            remote: _RecordedDirection(Direction.READ, early, plain=plain),
         }
         reassemblers = {end: half.reassembler for end, half in self._halves.items()}
         self._ordering = Ordering(reassemblers, early)
@@ -221,14 +221,14 @@ class TcpConnection:
         else:
             yield from self._open(tag.time_ns)
 
-    def take(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+    def feed(self, segment: Segment, tag: Tag) -> Iterator[Event]:
         """Take the next segment."""
         if segment.flags & FIN:
             self._fins.add(segment.source)
         if self._ordering.is_next(segment):
             yield from self._pass(segment, tag)
             return
-        for each in self._ordering.take(segment, tag):
+        for each in self._ordering.order(segment, tag):
             yield from self._pass(*each)
 
     def _pass(self, segment: Segment, tag: Tag) -> Iterator[Event]:
@@ -240,9 +240,9 @@ class TcpConnection:
         sequence = segment.sequence
         if segment.flags & SYN:
             sequence = (sequence + 1) & 0xFFFFFFFF
-            half.reassembler.take(sequence, b"", 0, tag)
+            half.reassembler.feed(sequence, b"", 0, tag)
         if segment.size:
-            for piece in half.reassembler.take(sequence, segment.payload, segment.size, tag):
+            for piece in half.reassembler.feed(sequence, segment.payload, segment.size, tag):
                 yield from self._piece(half, piece)
         if segment.flags & FIN:
             half.reassembler.finish(sequence + segment.size)
@@ -260,8 +260,8 @@ class TcpConnection:
             self.over_ns = time_ns
             return
         for half in finished:
-            if not half.told_end:
-                half.told_end = True
+            if not half.end_reported:
+                half.end_reported = True
                 if not self.goes_on:
                     yield from self.recorded.end(half.direction, time_ns)
 
@@ -275,7 +275,7 @@ class TcpConnection:
                 yield from self._piece(half, piece)
             yield from self._undecided(half, tag)
 
-    def _undecided(self, half: _Half, tag: Tag) -> Iterator[Event]:
+    def _undecided(self, half: _RecordedDirection, tag: Tag) -> Iterator[Event]:
         """Tell what waited for a decision: its next bytes never came."""
         rest = half.rest()
         if rest:
@@ -293,7 +293,7 @@ class TcpConnection:
         if self._addresses is not None:
             yield Addresses(time_ns, self.recorded.number, *self._addresses)
 
-    def _piece(self, half: _Half, piece: Piece[Tag]) -> Iterator[Event]:
+    def _piece(self, half: _RecordedDirection, piece: Piece[Tag]) -> Iterator[Event]:
         tag = piece.tag
         if piece.missing:
             yield from self._undecided(half, tag)

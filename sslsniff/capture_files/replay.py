@@ -160,7 +160,7 @@ class ReplaySource:
                 oldest = next(iter(self._connections))
                 yield from self._close(oldest, self._connections[oldest], packet.time_ns)
             yield from connection.begin(tag)
-        yield from connection.take(segment, tag)
+        yield from connection.feed(segment, tag)
         if connection.over_ns is not None:
             yield from self._close(key, connection, packet.time_ns)
         elif connection.both_end:  # bytes before the ends are missing

@@ -45,7 +45,7 @@ _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
 _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
-class _End:
+class _DirectionWriter:
     """One direction, its ``fast_path.Consumer``: packets' first bytes, and templates by thread.
 
     ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
@@ -91,7 +91,7 @@ class _End:
         return self.state.last_ns
 
     @property
-    def by_record(self) -> "_End":
+    def by_record(self) -> "_DirectionWriter":
         """See ``fast_path.Consumer``."""
         return self
 
@@ -108,7 +108,7 @@ class _End:
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``fast_path.Consumer``."""
         state = self.state
-        self._connection.look(self, time_ns, data)
+        self._connection.find_message_start(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
             self._writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
@@ -190,7 +190,7 @@ class SyntheticConnection:
         self._read = self._new_end(Direction.READ)
         self._written = self._new_end(Direction.WRITE)
 
-    def take(self, chunk: Chunk) -> None:
+    def write(self, chunk: Chunk) -> None:
         """Write a chunk; ``OutputError`` when the file takes no more."""
         end = self._end_of(chunk.direction)
         if end.ended:  # its object was used again, unseen
@@ -210,7 +210,7 @@ class SyntheticConnection:
         end.state.last_ns = 0
         return None if end.ended else end
 
-    def template(self, end: _End, tid: int, comment: str = "") -> Template:
+    def template(self, end: _DirectionWriter, tid: int, comment: str = "") -> Template:
         """Return the template of packets with a thread's plaintext."""
         behind, zeros = DATA_END, 0
         if self._record_bytes:
@@ -220,12 +220,16 @@ class SyntheticConnection:
             self._origin(end, tid), start, behind, zeros=zeros, comment=comment
         )
 
-    def control_template(self, end: _End, flags: int, comment: str = "", tid: int = 0) -> Template:
+    def control_template(
+        self, end: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
+    ) -> Template:
         """Return the template of a packet without data."""
         start, behind = end.start, header_end(flags)
         return self._writer.template(self._origin(end, tid), start, behind, comment=comment)
 
-    def look(self, end: _End, time_ns: int, data: bytes | memoryview) -> None:
+    def find_message_start(
+        self, end: _DirectionWriter, time_ns: int, data: bytes | memoryview
+    ) -> None:
         """Look whether a message begins with ``data``: if so, what follows can be dissected.
 
         One begins where the sides take turns, or soon after: who speaks on and on is in the middle
@@ -260,25 +264,25 @@ class SyntheticConnection:
         self.begin()
         self._finish(time_ns, "")
 
-    def _new_end(self, direction: Direction) -> _End:
+    def _new_end(self, direction: Direction) -> _DirectionWriter:
         state = self._pair.ends[DIRECTIONS.index(direction)]
         state.record_bytes = self._record_bytes
         state.looks = _LOOKS
-        return _End(self, direction, self._writer, state)
+        return _DirectionWriter(self, direction, self._writer, state)
 
-    def _end_of(self, direction: Direction) -> _End:
+    def _end_of(self, direction: Direction) -> _DirectionWriter:
         return self._written if direction is Direction.WRITE else self._read
 
-    def _peer(self, end: _End) -> _End:
+    def _peer(self, end: _DirectionWriter) -> _DirectionWriter:
         return self._read if end is self._written else self._written
 
-    def _origin(self, end: _End, tid: int) -> Origin:
+    def _origin(self, end: _DirectionWriter, tid: int) -> Origin:
         process = self._connection.process
         whose = (process.pid, tid) if process.is_known else None
         return Origin(self._interface, whose, end.direction is Direction.READ)
 
     def _control(
-        self, end: _End, time_ns: int, flags: int, comment: str = "", tid: int = 0
+        self, end: _DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
         template = self.control_template(end, flags, comment, tid)
@@ -290,13 +294,13 @@ class SyntheticConnection:
             acknowledges=bool(flags & ACK),
         )
 
-    def _raw(self, end: _End, time_ns: int, data: bytes, comment: str = "") -> None:
+    def _raw(self, end: _DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
         """Write a packet with data that is in no record of ours."""
         origin, start = self._origin(end, 0), end.start
         template = self._writer.template(origin, start, DATA_END, comment=comment)
         self._writer.packet(end.state, template, time_ns, data, count=len(data))
 
-    def _sides(self) -> tuple[_End, _End]:
+    def _sides(self) -> tuple[_DirectionWriter, _DirectionWriter]:
         """Return the client's and the server's direction."""
         if self._plays is Side.CLIENT:
             return self._written, self._read
@@ -375,7 +379,7 @@ class SyntheticConnection:
         if open_ends:
             self._control(self._peer(open_ends[-1]), time_ns, ACK)
 
-    def _fill(self, end: _End, chunk: Chunk) -> None:
+    def _fill(self, end: _DirectionWriter, chunk: Chunk) -> None:
         """Write zeros for lost bytes, or begin anew after them."""
         missing, time_ns = chunk.missing, chunk.time_ns
         cause = chunk.cause or LossCause.NOT_CAPTURED

@@ -17,7 +17,7 @@ from sslsniff.decoders.messages import (
     Side,
     in_pieces,
 )
-from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules, Span
 from sslsniff.redaction.text_run import Run, is_opaque
 
@@ -26,47 +26,47 @@ _UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>
 _BODY = {State.FIXED, State.CHUNK_DATA, State.UNTIL_CLOSE}
 
 
-class _Direction:
+class _Http1Side:
     """One side: where the text begins that is not decided, and the body at hand."""
 
-    def __init__(self, tape: Tape, reader: Reader) -> None:
-        self.tape = tape
+    def __init__(self, buffer: PendingBytes, reader: Reader) -> None:
+        self.buffer = buffer
         self.reader = reader
-        self.text = tape.end  # bytes of heads and framing from here on wait
+        self.text = buffer.end  # bytes of heads and framing from here on wait
         self.waiting = bytearray()
         self.body: Run | None = None
-        self.is_cut = tape.is_joined or tape.end > 0
+        self.is_cut = buffer.is_joined or buffer.end > 0
         """Whether the first bytes may be the end of what was not seen."""
 
     def give_up(self) -> None:
-        """See ``pending_bytes.Holder``: blank what waits; the decoder gives up by itself."""
+        """See ``pending_bytes.PendingReader``: blank what waits; the decoder gives up by itself."""
         self.drop(len(self.waiting))
 
     def drop(self, count: int) -> None:
         """Blank so many bytes of what waits."""
-        self.tape.blank(self.text, self.text + count)
-        self.let_go(count)
+        self.buffer.blank(self.text, self.text + count)
+        self.settle(count)
 
-    def let_go(self, count: int) -> None:
+    def settle(self, count: int) -> None:
         """Note that so many bytes of what waits are decided."""
         del self.waiting[:count]
         self.text += count
         if self.waiting:
-            self.tape.holds[self] = self.text
+            self.buffer.holds[self] = self.text
         else:
-            self.tape.holds.pop(self, None)
+            self.buffer.holds.pop(self, None)
 
 
-class Http1:
-    """Blanks on the tapes of both sides, until ``switch`` says that another protocol follows.
+class Http1Redactor:
+    """Blanks on the buffers of both sides, until ``switch`` says that another protocol follows.
 
     Memory: a head for each side, and the decoder's own.
     """
 
-    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
         self._decoder = connection.Http1()
-        self._sides = {side: _Direction(tapes[side], self._decoder.reader(side)) for side in Side}
+        self._sides = {side: _Http1Side(buffers[side], self._decoder.reader(side)) for side in Side}
 
     @property
     def switch(self) -> Switch | None:
@@ -74,7 +74,7 @@ class Http1:
         return self._decoder.switch
 
     def feed(self, side: Side, data: bytes, at: int) -> int:
-        """Feed the next bytes of ``side``, at ``at`` on its tape; return how many were read.
+        """Feed the next bytes of ``side``, at ``at`` on its buffer; return how many were read.
 
         What is left behind a switch of protocols belongs to the next one.
         """
@@ -119,11 +119,11 @@ class Http1:
             one.body.end()
         self._decoder.end(side)  # what it holds is free at once, not when its cycle is collected
 
-    def _text(self, one: _Direction, before: State) -> None:
+    def _text(self, one: _Http1Side, before: State) -> None:
         """Decide on heads and framing as far as the decoder has."""
         state = one.reader.state
         if state is State.TRAILERS:
-            one.let_go(0)
+            one.settle(0)
             return
         decided = max(0, len(one.waiting) - len(one.reader.held))
         if State.SCAN in (before, state) or before is State.WAIT:
@@ -138,15 +138,15 @@ class Http1:
         one.is_cut = one.is_cut and not decided
         self._rules.blanked.secrets += len(spans)
         for start, stop in spans:
-            one.tape.blank(one.text + start, one.text + stop)
-        one.let_go(decided)
+            one.buffer.blank(one.text + start, one.text + stop)
+        one.settle(decided)
 
     def _heads(self, messages: list[Message]) -> None:
         for message in messages:
             if isinstance(message, RequestHead | ResponseHead):
                 side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
                 one = self._sides[side]
-                one.body = Run(one.tape, self._rules, is_blind=is_opaque(message.headers))
+                one.body = Run(one.buffer, self._rules, is_blind=is_opaque(message.headers))
 
     def _ends(self, messages: list[Message]) -> None:
         for message in messages:

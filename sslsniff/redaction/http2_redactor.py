@@ -25,7 +25,7 @@ from sslsniff.decoders.http2.frames import (
 from sslsniff.decoders.http2.sync import LONGEST, FrameSync
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.redaction.header_block import HeaderBlocks
-from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.text_run import Run, is_opaque
 
@@ -42,10 +42,10 @@ _OF_BLOCK = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 
 @dataclass(slots=True, eq=False)
-class _Direction:
+class _Http2Side:
     """How far one side's frames were read: ``left`` bytes of the payload at hand are to come."""
 
-    tape: Tape
+    buffer: PendingBytes
     blocks: HeaderBlocks
     sync: FrameSync | None = field(default_factory=lambda: FrameSync(LONGEST))
     partial: bytearray = field(default_factory=bytearray)
@@ -67,7 +67,7 @@ class _Direction:
         else:
             self.block.append((at, bytearray(piece)))
         self.block_bytes += len(piece)
-        self.tape.holds.setdefault(self, at)
+        self.buffer.holds.setdefault(self, at)
         if self.block_bytes > _MOST_BLOCK_BYTES or len(self.block) > _MOST_BLOCK_PIECES:
             self.give_up()
 
@@ -78,30 +78,30 @@ class _Direction:
         self.is_in_block = False
 
     def give_up(self) -> None:
-        """See ``pending_bytes.Holder``: blank a block that is not whole, or without a frame."""
-        held = self.tape.holds.pop(self, None)
+        """See ``pending_bytes.PendingReader``: blank an unfinished block, or frame."""
+        held = self.buffer.holds.pop(self, None)
         if held is not None:
             places = [(held, len(self.sync.held))] if self.sync else []
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
-                self.tape.blank(at, at + size)
+                self.buffer.blank(at, at + size)
         self.end_block()
         self.blocks.forget()
 
 
-class Http2:
-    """Blanks on the tapes of both sides. Memory: for each side a header block, and its streams."""
+class Http2Redactor:
+    """Blanks in both sides' buffers. Memory: for each side a header block, and its streams."""
 
-    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._sides = {side: _Direction(tapes[side], HeaderBlocks(rules)) for side in Side}
+        self._sides = {side: _Http2Side(buffers[side], HeaderBlocks(rules)) for side in Side}
         self._tunnels: set[int] = set()
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
         for start in range(0, len(data), _PIECE_BYTES):
             self._feed(self._sides[side], data[start : start + _PIECE_BYTES], at + start)
 
-    def _feed(self, one: _Direction, data: bytes, at: int) -> None:
+    def _feed(self, one: _Http2Side, data: bytes, at: int) -> None:
         pos = 0
         while pos < len(data):
             if one.sync is not None:
@@ -133,7 +133,7 @@ class Http2:
         for run in one.runs.values():
             run.end()
 
-    def _lose_step(self, one: _Direction) -> None:
+    def _lose_step(self, one: _Http2Side) -> None:
         one.give_up()
         for run in one.runs.values():
             run.give_up()
@@ -142,7 +142,7 @@ class Http2:
         one.sync = FrameSync(LONGEST)
 
     def _find_step(
-        self, one: _Direction, sync: FrameSync, data: bytes, at: int
+        self, one: _Http2Side, sync: FrameSync, data: bytes, at: int
     ) -> tuple[bytes, int]:
         """Look for a frame, and blank the bytes before it; return it and what follows, and where.
 
@@ -151,20 +151,20 @@ class Http2:
         start = at - len(sync.held)
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        one.tape.blank(start, start + count)
+        one.buffer.blank(start, start + count)
         self._rules.blanked.unread_bytes += count
         start += count
         if found is None:
             sync.drop(count)
-            one.tape.holds[one] = start
+            one.buffer.holds[one] = start
             return b"", start
-        one.tape.holds.pop(one, None)
+        one.buffer.holds.pop(one, None)
         one.sync = None
         held = bytes(sync.held[count:])
         preface = len(PREFACE) if held.startswith(PREFACE) else 0
         return held[preface:], start + preface
 
-    def _header(self, one: _Direction, data: bytes, pos: int) -> int:
+    def _header(self, one: _Http2Side, data: bytes, pos: int) -> int:
         """Take bytes of a frame's header; return how many."""
         taken = data[pos : pos + HEADER_SIZE - len(one.partial)]
         one.partial += taken
@@ -180,7 +180,7 @@ class Http2:
                 self._frame_done(one)
         return len(taken)
 
-    def _payload(self, one: _Direction, piece: bytes, at: int) -> None:
+    def _payload(self, one: _Http2Side, piece: bytes, at: int) -> None:
         """Take bytes of the payload at hand."""
         done = one.length - one.left
         one.left -= len(piece)
@@ -191,21 +191,21 @@ class Http2:
         else:
             text = max(0, _NUMBERS.get(one.kind, 0) - done)
             if text < len(piece):
-                one.tape.blank(at + text, at + len(piece))
+                one.buffer.blank(at + text, at + len(piece))
                 self._rules.blanked.unread_bytes += len(piece) - text
         if not one.left:
             self._frame_done(one)
 
-    def _data(self, one: _Direction, piece: bytes, at: int, done: int) -> None:
+    def _data(self, one: _Http2Side, piece: bytes, at: int, done: int) -> None:
         if one.flags & PADDED and not done:
             one.padding = piece[0]
             piece, at = piece[1:], at + 1
         padded = max(0, min(len(piece), one.padding - one.left))
         body = piece[: len(piece) - padded]
-        one.tape.blank(at + len(body), at + len(piece))
+        one.buffer.blank(at + len(body), at + len(piece))
         self._body(one).feed(body, at)
 
-    def _frame_done(self, one: _Direction) -> None:
+    def _frame_done(self, one: _Http2Side) -> None:
         kind, one.kind = one.kind, -1
         if kind in (HEADERS, PUSH_PROMISE):
             _strip(one, kind)
@@ -216,14 +216,14 @@ class Http2:
             if run is not None:
                 run.end()
 
-    def _block_done(self, one: _Direction) -> None:
+    def _block_done(self, one: _Http2Side) -> None:
         block, fields = one.blocks.redact(b"".join(piece for _, piece in one.block))
         done = 0
         for at, piece in one.block:
-            one.tape.write(at, block[done : done + len(piece)])
+            one.buffer.write(at, block[done : done + len(piece)])
             done += len(piece)
         one.end_block()
-        one.tape.holds.pop(one, None)
+        one.buffer.holds.pop(one, None)
         if (":method", "CONNECT") in fields:
             if len(self._tunnels) >= _MOST_STREAMS:
                 self._tunnels.clear()
@@ -231,21 +231,21 @@ class Http2:
         if any(name and name[0] == ":" for name, _ in fields):  # no trailers
             self._begin(one, is_blind=one.stream in self._tunnels or is_opaque(Headers(fields)))
 
-    def _body(self, one: _Direction) -> Run:
+    def _body(self, one: _Http2Side) -> Run:
         """Return the run of a body; where its head was not seen, it is blind."""
         run = one.runs.get(one.stream)
         if run is None:
             run = self._begin(one, is_blind=True)
         return run
 
-    def _begin(self, one: _Direction, *, is_blind: bool) -> Run:
+    def _begin(self, one: _Http2Side, *, is_blind: bool) -> Run:
         if len(one.runs) >= _MOST_STREAMS:
             one.runs.pop(next(iter(one.runs))).end()
-        run = one.runs[one.stream] = Run(one.tape, self._rules, is_blind=is_blind)
+        run = one.runs[one.stream] = Run(one.buffer, self._rules, is_blind=is_blind)
         return run
 
 
-def _strip(one: _Direction, kind: int) -> None:
+def _strip(one: _Http2Side, kind: int) -> None:
     """Take what is no fragment of a block off a frame's payload: padding and prefix fields.
 
     Padding is blanked (RFC 9113 section 6.1: it should be zeros, but may say anything).
@@ -262,7 +262,7 @@ def _strip(one: _Direction, kind: int) -> None:
     while back and pieces:
         at, piece = pieces.pop()
         cut = max(0, len(piece) - back)
-        one.tape.blank(at + cut, at + len(piece))
+        one.buffer.blank(at + cut, at + len(piece))
         if cut:
             pieces.append((at, piece[:cut]))
         back -= len(piece) - cut

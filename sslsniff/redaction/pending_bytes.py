@@ -16,27 +16,27 @@ _CHUNK_BYTES = 300
 """What a chunk takes beside its bytes."""
 
 
-class Holder(Protocol):
+class PendingReader(Protocol):
     """Who needs to see more before bytes can pass."""
 
     def give_up(self) -> None:
         """Decide now; blank what cannot be."""
 
 
-class Tape:
-    """Holds chunks from the first byte on that a holder keeps back, and passes them to ``give``.
+class PendingBytes:
+    """Holds chunks back from the first byte that a ``PendingReader`` needs; ``pass_on`` gets them after.
 
     Positions count the bytes that were seen in this direction, of a connection that ``is_joined``
     those from its middle on. ``holds`` maps who keeps bytes back to the position of the first.
     """
 
-    def __init__(self, give: Callable[[Chunk], None], *, is_joined: bool) -> None:
+    def __init__(self, pass_on: Callable[[Chunk], None], *, is_joined: bool) -> None:
         self.is_joined = is_joined
-        self._give = give
+        self._pass_on = pass_on
         self._waiting: deque[tuple[int, Chunk]] = deque()  # with where it ends
         self._data = bytearray()
         self._base = 0
-        self.holds: dict[Holder, int] = {}
+        self.holds: dict[PendingReader, int] = {}
 
     @property
     def end(self) -> int:
@@ -72,7 +72,7 @@ class Tape:
     def release(self) -> None:
         """Pass on all chunks before the first byte that is held."""
         while self._is_full and self.holds:
-            min(self.holds, key=lambda holder: self.holds[holder]).give_up()
+            min(self.holds, key=lambda reader: self.holds[reader]).give_up()
         settled = min(self.holds.values(), default=self.end)
         while self._waiting and self._waiting[0][0] <= settled:
             stop, chunk = self._waiting.popleft()
@@ -81,4 +81,4 @@ class Tape:
                 chunk.data = bytes(self._data[:size])
                 del self._data[:size]
                 self._base = stop
-            self._give(chunk)
+            self._pass_on(chunk)

@@ -7,11 +7,11 @@ from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
 from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction
-from sslsniff.redaction.http1_redactor import Http1
-from sslsniff.redaction.http2_redactor import Http2
-from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.http1_redactor import Http1Redactor
+from sslsniff.redaction.http2_redactor import Http2Redactor
+from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
-from sslsniff.redaction.websocket_redactor import WebSocket
+from sslsniff.redaction.websocket_redactor import WebSocketRedactor
 from sslsniff.tracing.flows import Listener
 from sslsniff.tracing.roles import assume_role
 
@@ -29,11 +29,11 @@ _HELD_AFTER_BYTES = HELD_BYTES * 3 // 4
 """So much is left when those that were idle longest gave up: then there is room for a while."""
 
 
-class _Walker(Protocol):
+class _ProtocolRedactor(Protocol):
     """Redacts one protocol; ``feed`` may return how many bytes were its own."""
 
     def feed(self, side: Side, data: bytes, at: int) -> int | None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
 
     def gap(self, side: Side, missing: int) -> None:
         """Note lost bytes."""
@@ -42,15 +42,15 @@ class _Walker(Protocol):
         """Take the end of a direction."""
 
 
-class _Opaque:
+class _OpaqueRedactor:
     """Blanks all: a protocol that cannot be looked into."""
 
-    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
-        self._tapes = tapes
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
+        self._buffers = buffers
         self._rules = rules
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        self._tapes[side].blank(at, at + len(data))
+        self._buffers[side].blank(at, at + len(data))
         self._rules.blanked.unread_bytes += len(data)
 
     def gap(self, side: Side, missing: int) -> None:
@@ -60,11 +60,11 @@ class _Opaque:
         pass
 
 
-class _Undecided:
+class _UndecidedRedactor:
     """Waits until the first bytes show the protocol; blanks bytes that wait too long."""
 
-    def __init__(self, tapes: dict[Side, Tape], rules: Rules, detector: Detector) -> None:
-        self._tapes = tapes
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules, detector: Detector) -> None:
+        self._buffers = buffers
         self._rules = rules
         self._detector = detector
         self._held: deque[tuple[Side, bytearray, int]] = deque()
@@ -76,7 +76,7 @@ class _Undecided:
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         self._detector.feed(side, data)
-        self._keep(side, data, at)
+        self._append(side, data, at)
         while self._size > _UNDECIDED_BYTES and self.protocol == "unknown":
             self._blank_oldest()
 
@@ -90,16 +90,16 @@ class _Undecided:
         self._detector.end(side)
 
     def give_up(self) -> None:
-        """See ``pending_bytes.Holder``."""
+        """See ``pending_bytes.PendingReader``."""
         self.gap(Side.CLIENT, 0)
 
     def release(self) -> list[tuple[Side, bytes, int]]:
         """Return what waits, which is no longer held."""
-        for tape in self._tapes.values():
-            tape.holds.pop(self, None)
+        for buffer in self._buffers.values():
+            buffer.holds.pop(self, None)
         return [(side, bytes(data), at) for side, data, at in self._held]
 
-    def _keep(self, side: Side, data: bytes, at: int) -> None:
+    def _append(self, side: Side, data: bytes, at: int) -> None:
         self._size += len(data)
         if self._held:
             last_side, last, last_at = self._held[-1]
@@ -108,17 +108,17 @@ class _Undecided:
                 return
         self._held.append((side, bytearray(data), at))
         self._size += _PIECE_BYTES
-        self._tapes[side].holds.setdefault(self, at)
+        self._buffers[side].holds.setdefault(self, at)
 
     def _blank_oldest(self) -> None:
         side, data, at = self._held.popleft()
         self._size -= len(data) + _PIECE_BYTES
-        self._tapes[side].blank(at, at + len(data))
+        self._buffers[side].blank(at, at + len(data))
         self._rules.blanked.unread_bytes += len(data)
-        del self._tapes[side].holds[self]
+        del self._buffers[side].holds[self]
         following = next((at for each, _, at in self._held if each is side), None)
         if following is not None:
-            self._tapes[side].holds[self] = following
+            self._buffers[side].holds[self] = following
 
 
 class _Redaction:
@@ -127,120 +127,130 @@ class _Redaction:
     def __init__(self, connection: Connection, rules: Rules, listener: Listener) -> None:
         self._connection = connection
         self._rules = rules
-        self._tapes = {
-            direction: Tape(listener.chunk, is_joined=not connection.from_start)
+        self._buffers = {
+            direction: PendingBytes(listener.chunk, is_joined=not connection.from_start)
             for direction in Direction
         }
         self._waiting: list[Chunk] = []  # for a role
         self._ended: set[Direction] = set()
-        self._walker: _Walker | None = None
+        self._protocol_redactor: _ProtocolRedactor | None = None
         self._tunnels = 0
         self.counted_bytes = 0  # of held_bytes, by the redactor
 
     @property
     def held_bytes(self) -> int:
         """The memory that bytes take which are held back."""
-        return _COPIES * sum(tape.held_bytes for tape in self._tapes.values())
+        return _COPIES * sum(buffer.held_bytes for buffer in self._buffers.values())
 
     def give_up(self) -> None:
         """Blank what is not decided, and continue as if the connection were joined here."""
-        self._take_waiting()
-        walker = self._walker
-        if isinstance(walker, WebSocket):
+        self._redact_waiting()
+        redactor = self._protocol_redactor
+        if isinstance(redactor, WebSocketRedactor):
             for side in Side:
-                walker.gap(side, 1)
-        elif walker is not None:
+                redactor.gap(side, 1)
+        elif redactor is not None:
             for side in Side:
-                walker.end(side)
+                redactor.end(side)
             self._begin(self._connection.alpn)
-        for tape in self._tapes.values():
-            tape.release()
+        for buffer in self._buffers.values():
+            buffer.release()
 
     def chunk(self, chunk: Chunk) -> None:
         """Redact plaintext, or note a loss; while the role is not known, keep it."""
         if self._connection.role is None:
             self._waiting.append(chunk)
             return
-        self._take_waiting()
-        self._take(chunk)
+        self._redact_waiting()
+        self._redact(chunk)
 
     def end(self, direction: Direction) -> None:
         """Take the end of a direction: all that waits passes."""
-        self._take_waiting()
+        self._redact_waiting()
         if direction not in self._ended:
             self._ended.add(direction)
             side = self._connection.sender(direction)
-            if self._walker is not None and side is not None:
-                self._walker.end(side)
-            for tape in self._tapes.values():
-                tape.release()
+            if self._protocol_redactor is not None and side is not None:
+                self._protocol_redactor.end(side)
+            for buffer in self._buffers.values():
+                buffer.release()
 
-    def _take_waiting(self) -> None:
+    def _redact_waiting(self) -> None:
         if self._waiting and self._connection.role is None:
             assume_role(self._connection, self._waiting[0].direction)
         waiting, self._waiting = self._waiting, []
         for chunk in waiting:
-            self._take(chunk)
+            self._redact(chunk)
 
-    def _take(self, chunk: Chunk) -> None:
+    def _redact(self, chunk: Chunk) -> None:
         side = self._connection.sender(chunk.direction)
         assert side is not None
         data = chunk.data
-        at = self._tapes[chunk.direction].add(chunk)
-        walker = self._walker or self._begin(self._connection.alpn)
+        at = self._buffers[chunk.direction].add(chunk)
+        redactor = self._protocol_redactor or self._begin(self._connection.alpn)
         if chunk.missing:
-            walker.gap(side, chunk.missing)
+            redactor.gap(side, chunk.missing)
         else:
             self._feed(side, data, at)
-        for tape in self._tapes.values():
-            tape.release()
+        for buffer in self._buffers.values():
+            buffer.release()
 
-    def _by_side(self) -> dict[Side, Tape]:
-        ends = {self._connection.sender(direction): tape for direction, tape in self._tapes.items()}
+    def _by_side(self) -> dict[Side, PendingBytes]:
+        ends = {
+            self._connection.sender(direction): buffer
+            for direction, buffer in self._buffers.items()
+        }
         return {side: ends[side] for side in Side}
 
-    def _begin(self, alpn: str | None) -> _Walker:
-        self._walker = _Undecided(self._by_side(), self._rules, Detector(alpn))
-        return self._walker
+    def _begin(self, alpn: str | None) -> _ProtocolRedactor:
+        self._protocol_redactor = _UndecidedRedactor(self._by_side(), self._rules, Detector(alpn))
+        return self._protocol_redactor
 
     def _feed(self, side: Side, data: bytes, at: int) -> None:
-        walker = self._walker
-        assert walker is not None
-        count = walker.feed(side, data, at)
-        if isinstance(walker, _Undecided):
-            make = _WALKERS.get(walker.protocol)
+        redactor = self._protocol_redactor
+        assert redactor is not None
+        count = redactor.feed(side, data, at)
+        if isinstance(redactor, _UndecidedRedactor):
+            make = _REDACTORS.get(redactor.protocol)
             if make is not None:
-                held = walker.release()
-                self._walker = make(self._by_side(), self._rules)
+                held = redactor.release()
+                self._protocol_redactor = make(self._by_side(), self._rules)
                 for each in held:
                     self._feed(*each)
-        elif isinstance(walker, Http1) and walker.switch is not None and count is not None:
-            self._follow(walker)
+        elif (
+            isinstance(redactor, Http1Redactor)
+            and redactor.switch is not None
+            and count is not None
+        ):
+            self._follow(redactor)
             if count < len(data):
                 self._feed(side, data[count:], at + count)
 
-    def _follow(self, walker: Http1) -> None:
+    def _follow(self, redactor: Http1Redactor) -> None:
         """Go on with the protocol that the connection switched to."""
-        switch = walker.switch
+        switch = redactor.switch
         assert switch is not None
         for side in Side:
-            walker.end(side)
+            redactor.end(side)
         if any(switch.pending.values()):  # blanked: it came before it was known whose it is
-            self._walker = _Opaque(self._by_side(), self._rules)
+            self._protocol_redactor = _OpaqueRedactor(self._by_side(), self._rules)
         elif switch.token == "connect" and self._tunnels < _MOST_TUNNELS:
             self._tunnels += 1
             self._begin(None)
         else:
-            make = _SWITCHES.get(switch.token, _Opaque)
-            self._walker = make(self._by_side(), self._rules)
+            make = _SWITCHES.get(switch.token, _OpaqueRedactor)
+            self._protocol_redactor = make(self._by_side(), self._rules)
 
 
-_WALKERS: dict[str, type[Http1 | Http2 | _Opaque]] = {
-    "http/1.1": Http1,
-    "http/2": Http2,
-    "websocket": _Opaque,  # joined in its middle: what was agreed on is not known
+_REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | _OpaqueRedactor]] = {
+    "http/1.1": Http1Redactor,
+    "http/2": Http2Redactor,
+    "websocket": _OpaqueRedactor,  # joined in its middle: what was agreed on is not known
 }
-_SWITCHES: dict[str, type[Http2 | WebSocket | _Opaque]] = {"h2c": Http2, "websocket": WebSocket}
+_SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] = {
+    "h2c": Http2Redactor,
+    "websocket": WebSocketRedactor,
+}
 
 
 class Redactor:

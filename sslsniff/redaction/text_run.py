@@ -2,7 +2,7 @@
 
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers
-from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 
 _MOST_PENDING_BYTES = 64 << 10
@@ -28,15 +28,15 @@ def is_opaque(headers: Headers) -> bool:
 
 
 class Run:
-    """Blanks the secrets of a run on ``tape``; a ``pending_bytes.Holder`` while one may continue.
+    """Blanks secrets of a run in ``buffer``; a ``PendingReader`` while one may continue.
 
     Where ``is_blind``, all that comes is blanked.
     """
 
-    __slots__ = ("_context", "_new_bytes", "_pending", "_pieces", "_rules", "_tape", "is_blind")
+    __slots__ = ("_buffer", "_context", "_new_bytes", "_pending", "_pieces", "_rules", "is_blind")
 
-    def __init__(self, tape: Tape, rules: Rules, *, is_blind: bool = False) -> None:
-        self._tape = tape
+    def __init__(self, buffer: PendingBytes, rules: Rules, *, is_blind: bool = False) -> None:
+        self._buffer = buffer
         self._rules = rules
         self.is_blind = is_blind
         self._pending = bytearray()  # with a byte of context before it, if that is 1
@@ -44,11 +44,11 @@ class Run:
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
     def feed(self, data: bytes, at: int, mask: bytes = b"", phase: int = 0) -> None:
-        """Feed the next piece, which is at ``at`` on the tape, masked there or not."""
+        """Feed the next piece, which is at ``at`` on the buffer, masked there or not."""
         if not data:
             return
         if self.is_blind:
-            self._tape.blank(at, at + len(data), mask, phase)
+            self._buffer.blank(at, at + len(data), mask, phase)
             self._rules.blanked.unread_bytes += len(data)
             return
         self._pending += data
@@ -78,7 +78,7 @@ class Run:
         self._drop()
 
     def give_up(self) -> None:
-        """See ``pending_bytes.Holder``: blank what is undecided, and all that follows."""
+        """See ``pending_bytes.PendingReader``: blank what is undecided, and all that follows."""
         size = len(self._pending) - self._context
         self._blank([(self._context, len(self._pending))] if size else [])
         self._rules.blanked.unread_bytes += size
@@ -89,7 +89,7 @@ class Run:
         self._pending.clear()
         self._pieces.clear()
         self._context = 0
-        self._tape.holds.pop(self, None)
+        self._buffer.holds.pop(self, None)
 
     def _blank(self, spans: list[tuple[int, int]]) -> None:
         self._rules.blanked.secrets += len(spans)
@@ -98,7 +98,7 @@ class Run:
             for at, size, mask, phase in self._pieces:
                 first, last = max(start, begin), min(stop, begin + size)
                 if first < last:
-                    self._tape.blank(
+                    self._buffer.blank(
                         at + first - begin, at + last - begin, mask, phase + first - begin
                     )
                 begin += size
@@ -115,6 +115,6 @@ class Run:
             del self._pending[: undecided - 1]
             self._context = 1
         if self._pieces:
-            self._tape.holds[self] = self._pieces[0][0]
+            self._buffer.holds[self] = self._pieces[0][0]
         else:
-            self._tape.holds.pop(self, None)
+            self._buffer.holds.pop(self, None)

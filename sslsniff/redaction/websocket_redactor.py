@@ -2,16 +2,16 @@
 
 from sslsniff.decoders.inner.websocket import FrameHeader, read_header, unmask
 from sslsniff.decoders.messages import Side
-from sslsniff.redaction.pending_bytes import Tape
+from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.text_run import Run
 
 _CONTROL = 8
 
 
-class _Direction:
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
+class _WebSocketSide:
+    def __init__(self, buffer: PendingBytes) -> None:
+        self.buffer = buffer
         self.partial = bytearray()
         self.header: FrameHeader | None = None
         self.left = 0
@@ -20,20 +20,20 @@ class _Direction:
         self.is_lost = False
 
 
-class WebSocket:
-    """Blanks on the tapes of both sides; all, once a side is out of step."""
+class WebSocketRedactor:
+    """Blanks on the buffers of both sides; all, once a side is out of step."""
 
-    def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._sides = {side: _Direction(tapes[side]) for side in Side}
+        self._sides = {side: _WebSocketSide(buffers[side]) for side in Side}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its tape."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
         one = self._sides[side]
         pos = 0
         while pos < len(data):
             if one.is_lost:
-                one.tape.blank(at + pos, at + len(data))
+                one.buffer.blank(at + pos, at + len(data))
                 self._rules.blanked.unread_bytes += len(data) - pos
                 return
             if one.header is None:
@@ -64,7 +64,7 @@ class WebSocket:
             if run is not None:
                 run.end()
 
-    def _header(self, one: _Direction) -> None:
+    def _header(self, one: _WebSocketSide) -> None:
         found = read_header(one.partial, 0, len(one.partial))
         if isinstance(found, int):
             return
@@ -75,16 +75,16 @@ class WebSocket:
             return
         one.left = found.length
         if found.opcode >= _CONTROL:
-            one.run = Run(one.tape, self._rules)
+            one.run = Run(one.buffer, self._rules)
         else:
             if found.opcode or one.message is None:
                 if one.message is not None:
                     one.message.end()
-                one.message = Run(one.tape, self._rules, is_blind=found.compressed)
+                one.message = Run(one.buffer, self._rules, is_blind=found.compressed)
             one.run = one.message
         self._frame_done(one)
 
-    def _frame_done(self, one: _Direction) -> None:
+    def _frame_done(self, one: _WebSocketSide) -> None:
         if one.left or one.header is None or one.run is None:
             return
         if one.header.opcode >= _CONTROL or one.header.final:

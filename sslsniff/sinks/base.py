@@ -2,7 +2,15 @@
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.fast_path import Consumer
-from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    FlowControlStall,
+    InnerMessage,
+    Summary,
+)
 
 
 class Sink:
@@ -33,10 +41,10 @@ class Sink:
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """Take an HTTP/2 frame as it passed."""
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """Note that a side waits, or waited, for flow control on an HTTP/2 connection.
 
-        Told once while it lasts, when it has lasted for a while, and when it is over.
+        Called once while it lasts, when it has lasted for a while, and when it is over.
         """
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:

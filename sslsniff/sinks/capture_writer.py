@@ -42,7 +42,7 @@ _LAYOUTS = {
 }
 
 
-class _Waiting:
+class _UnstartedConnection:
     """A connection of which no packet was written yet, and what came of it."""
 
     __slots__ = ("bytes", "chunks", "connection", "since")
@@ -74,7 +74,7 @@ class _Waiting:
         return self.connection.role or assumed_role(first)
 
 
-class _Pairs:
+class _AddressPairs:
     """The pairs of addresses that are in the file for open connections.
 
     Both ends of a connection may be watched, and TLS may run inside TLS: one pair of addresses,
@@ -84,7 +84,7 @@ class _Pairs:
     def __init__(self) -> None:
         self._taken: set[frozenset[Address]] = set()
 
-    def take(self, client: Address, server: Address) -> tuple[Address, Address]:
+    def reserve(self, client: Address, server: Address) -> tuple[Address, Address]:
         """Return both for the packets: as they are, or with a client's port that is free."""
         # The stride leads out of the neighbourhood, where the kernel's next choices lie.
         ports = ((client.port + step * _PORT_STRIDE) % (1 << 16) for step in range(1 << 16))
@@ -129,22 +129,22 @@ class PcapSink(Sink):
             )
         self._writer.guard()
         self._started: dict[str, SyntheticConnection] = {}
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _UnstartedConnection] = {}
         self._held_bytes = 0
         self._interfaces: dict[tuple[int, str], int] = {}
         self._numbers = itertools.count(1)
         self._placeholders = itertools.count()
-        self._pairs = _Pairs()
+        self._address_pairs = _AddressPairs()
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
-        self._waiting[connection.id] = _Waiting(connection)
+        self._waiting[connection.id] = _UnstartedConnection(connection)
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
         started = self._started.get(chunk.connection.id)
         if started is not None:
-            started.take(chunk)
+            started.write(chunk)
             return
         waiting = self._waiting.get(chunk.connection.id)
         if waiting is None:
@@ -173,7 +173,7 @@ class PcapSink(Sink):
         started = self._started.pop(connection.id, None)
         if started is not None:
             started.end(time_ns)
-            self._pairs.release(*started.ends)
+            self._address_pairs.release(*started.ends)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``: writes losses by cause into the file's statistics."""
@@ -198,13 +198,13 @@ class PcapSink(Sink):
             self._start(waiting).begin()
         self._writer.close()
 
-    def _start(self, waiting: _Waiting) -> SyntheticConnection:
+    def _start(self, waiting: _UnstartedConnection) -> SyntheticConnection:
         connection = waiting.connection
         del self._waiting[connection.id]
         self._held_bytes -= waiting.bytes
         plays = waiting.plays()
         client, server = self._real_ends(connection, plays)
-        ends = self._pairs.take(client, server)
+        ends = self._address_pairs.reserve(client, server)
         started = SyntheticConnection(
             connection,
             self._writer,
@@ -217,7 +217,7 @@ class PcapSink(Sink):
         )
         self._started[connection.id] = started
         for chunk in waiting.chunks:
-            started.take(chunk)
+            started.write(chunk)
         return started
 
     def _interface(self, process: Process) -> int:

@@ -17,11 +17,11 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
+    FlowControlStall,
     InnerMessage,
     Loss,
     LossCause,
     Summary,
-    Wait,
 )
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filters import Filter
@@ -46,7 +46,7 @@ class _Unmatched:
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldHook:
     connection: Connection
     call: _Hook
     size: int
@@ -64,7 +64,7 @@ class FilteredSink(Sink):
         self.wants_bodies = chosen.wants_bodies or any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self._unmatched: dict[str, _Unmatched] = {}
-        self._held: OrderedDict[int, _Held] = OrderedDict()  # oldest first
+        self._held: OrderedDict[int, _HeldHook] = OrderedDict()  # oldest first
         self._numbers = 0
         self._room_bytes = held_bytes
         self._shown = 0
@@ -85,9 +85,9 @@ class FilteredSink(Sink):
             connection, lambda sink: sink.frame(connection, frame, time_ns, tid), frame.length
         )
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
-        self._pass(connection, lambda sink: sink.wait(connection, wait, time_ns), 0)
+        self._pass(connection, lambda sink: sink.stall(connection, stall, time_ns), 0)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
@@ -155,7 +155,7 @@ class FilteredSink(Sink):
             self._call(hook)
             return
         self._numbers += 1
-        self._held[self._numbers] = _Held(connection, hook, size + _HOOK_BYTES, chunk)
+        self._held[self._numbers] = _HeldHook(connection, hook, size + _HOOK_BYTES, chunk)
         unmatched.held.append(self._numbers)
         self._room_bytes -= size + _HOOK_BYTES
         while self._room_bytes < 0:
@@ -189,7 +189,7 @@ class FilteredSink(Sink):
         for held in self._release(unmatched):
             self._call(held.call)
 
-    def _release(self, unmatched: _Unmatched) -> list[_Held]:
+    def _release(self, unmatched: _Unmatched) -> list[_HeldHook]:
         """Return what was held of a connection, and count its room as free."""
         held = [self._held.pop(number) for number in unmatched.held]
         self._room_bytes += sum(each.size for each in held)

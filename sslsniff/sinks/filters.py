@@ -47,7 +47,7 @@ class Filter:
 
 def parse(text: str) -> Filter:
     """Return the filter that ``text`` says. Raises ``FilterError``, which knows the place."""
-    parser = _Parser(text)
+    parser = _FilterParser(text)
     matches = parser.whole()
     return Filter(matches, parser.wants_bodies)
 
@@ -152,7 +152,7 @@ _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
 OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS)))
 
 
-class _Parser:
+class _FilterParser:
     """A recursive descent over the grammar above: a method a rule."""
 
     def __init__(self, text: str) -> None:
@@ -175,13 +175,13 @@ class _Parser:
 
     def _either(self) -> Predicate:
         parts = [self._both()]
-        while self._take("|"):
+        while self._accept("|"):
             parts.append(self._both())
         return parts[0] if len(parts) == 1 else lambda exchange: any(p(exchange) for p in parts)
 
     def _both(self) -> Predicate:
         parts = [self._term()]
-        while self._take("&"):
+        while self._accept("&"):
             parts.append(self._term())
         return _all(parts)
 
@@ -190,7 +190,7 @@ class _Parser:
         self._depth += 1
         if self._depth > _MOST_NESTED:
             raise self._wrong("nested too deeply", f"use at most {_MOST_NESTED} levels")
-        if self._take("!"):
+        if self._accept("!"):
             negated = self._term()
             predicate: Predicate = lambda exchange: not negated(exchange)  # noqa: E731
         elif start == "(":
@@ -206,9 +206,9 @@ class _Parser:
 
     def _group(self) -> Predicate:
         opened = self._at
-        self._take("(")
+        self._accept("(")
         predicate = self._expression()
-        if not self._take(")"):
+        if not self._accept(")"):
             raise self._wrong("this ( is never closed", "close it with )", opened)
         return predicate
 
@@ -287,10 +287,10 @@ class _Parser:
         self._at = space.end()
         return self._text[self._at : self._at + 1]
 
-    def _take(self, mark: str) -> bool:
-        taken = self._rest() == mark
-        self._at += taken
-        return taken
+    def _accept(self, mark: str) -> bool:
+        found = self._rest() == mark
+        self._at += found
+        return found
 
     def _wrong(self, fact: str, remedy: str, position: int | None = None) -> FilterError:
         place = self._at if position is None else position

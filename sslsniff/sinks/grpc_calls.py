@@ -7,7 +7,7 @@ from sslsniff.model import Exchange
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GrpcCall:
     """A call: what was called, None where the path is not known, and its outcome if it has one."""
 
     service: str | None
@@ -15,7 +15,7 @@ class Call:
     status: grpc.Status | None
 
 
-def call_of(exchange: Exchange) -> Call | None:
+def call_of(exchange: Exchange) -> GrpcCall | None:
     """Return the call that ``exchange`` is; None if neither half says that it is gRPC."""
     request, response = exchange.request, exchange.response
     if (request is None or grpc.media_type_of(request.headers) is None) and (
@@ -24,4 +24,4 @@ def call_of(exchange: Exchange) -> Call | None:
         return None
     service, method = grpc.split_path(request.target if request else None)
     status = grpc.status(response.trailers, response.headers) if response else None
-    return Call(service, method, status)
+    return GrpcCall(service, method, status)

@@ -22,12 +22,12 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
+    FlowControlStall,
     InnerMessage,
     NotProbed,
     Request,
     Response,
     Summary,
-    Wait,
 )
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.grpc_calls import call_of
@@ -132,13 +132,13 @@ class JsonSink(Sink):
             said[name] = pieces.bytes_object(value, len(value)) if is_raw else value
         self._write("frame", connection, time_ns, tid, said)
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
         said = {
-            "direction": _direction(connection, wait.side),
-            "stream": wait.stream,
-            "waited_ms": _since(wait.since_ns, time_ns),
-            "over": wait.is_over,
+            "direction": _direction(connection, stall.side),
+            "stream": stall.stream,
+            "waited_ms": _since(stall.since_ns, time_ns),
+            "over": stall.is_over,
         }
         self._write("wait", connection, time_ns, 0, said)
 

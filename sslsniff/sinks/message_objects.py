@@ -10,7 +10,7 @@ from sslsniff.decoders.messages import (
     WebSocketMessage,
 )
 from sslsniff.model import Exchange
-from sslsniff.sinks.grpc_calls import Call
+from sslsniff.sinks.grpc_calls import GrpcCall
 from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
 from sslsniff.sinks.text import pieces
 
@@ -68,7 +68,7 @@ def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
     }
 
 
-def call_object(call: Call) -> Object:
+def call_object(call: GrpcCall) -> Object:
     """Return what is said of the gRPC call that an exchange is."""
     status = call.status
     return {

@@ -36,7 +36,7 @@ from sslsniff.model import (
     Response,
 )
 from sslsniff.sinks.base import Sink
-from sslsniff.tracing.flow_control_stalls import Waits
+from sslsniff.tracing.flow_control_stalls import FlowControlStalls
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes
 from sslsniff.tracing.roles import assume_role
@@ -79,21 +79,21 @@ class _DecoderConsumer:
 
 
 class Conversation:
-    """Decodes the chunks of ``connection``, and passes exchanges to ``audience``."""
+    """Decodes the chunks of ``connection``, and passes exchanges to ``sink``."""
 
     def __init__(
         self,
         connection: Connection,
         decoder: Carried,
-        audience: Sink,
-        waits: Waits,
+        sink: Sink,
+        stalls: FlowControlStalls,
         room: BodyRoom,
         memory: MemoryLimit,
     ) -> None:
         self.connection = connection
         self._decoder = decoder
-        self._audience = audience
-        self._waits = waits
+        self._sink = sink
+        self._stalls = stalls
         self._room = room
         self._memory = memory
         self._open: dict[int, OpenExchange] = {}
@@ -112,7 +112,7 @@ class Conversation:
 
     @property
     def held_bytes(self) -> int:
-        """See ``memory_limit.Holder``; bodies have a limit of their own, ``BodyRoom``."""
+        """See ``memory_limit.Evictable``; bodies have a limit of their own, ``BodyRoom``."""
         waiting = sum([len(chunk.data) for chunk in self._waiting])
         opened = self._head_bytes + _OPEN_BYTES * len(self._open)
         return self._decoder.held_bytes + opened + waiting
@@ -153,7 +153,7 @@ class Conversation:
         self._finish_all(time_ns, "capture ended")
 
     def evict(self, time_ns: int) -> None:
-        """See ``memory_limit.Holder``: what follows is decoded as after a loss."""
+        """See ``memory_limit.Evictable``: what follows is decoded as after a loss."""
         self._decode_waiting()
         self._now_ns, self._tid = time_ns, 0
         self._dispatch(self._decoder.stop(EVICTED))
@@ -205,7 +205,7 @@ class Conversation:
             self._dispatch(self._decoder.end(side))
 
     def _finish_all(self, time_ns: int, error: str) -> None:
-        self._waits.close(self.connection, time_ns)
+        self._stalls.close(self.connection, time_ns)
         self._now_ns, self._tid = time_ns, 0
         self._dispatch(self._decoder.give_up())
         for stream in list(self._open):
@@ -322,19 +322,19 @@ class Conversation:
         self._finish(message.stream, None if spared else message.error)
 
     def _frame(self, message: Frame) -> None:
-        self._audience.frame(self.connection, message, self._now_ns, self._tid)
+        self._sink.frame(self.connection, message, self._now_ns, self._tid)
 
     def _stall(self, message: Stall) -> None:
-        self._waits.take(self.connection, message, self._now_ns)
+        self._stalls.handle(self.connection, message, self._now_ns)
 
     def _frame_totals(self, message: Http2Totals) -> None:
-        self._audience.frame_totals(self.connection, message, self._now_ns)
+        self._sink.frame_totals(self.connection, message, self._now_ns)
 
     def _stream_message(self, message: StreamMessage) -> None:
         opened = self._open.get(message.stream)
         exchange = opened.exchange if opened is not None else self._switched
         passed = InnerMessage(self.connection, exchange, message, self._now_ns, self._tid)
-        self._audience.message(passed)
+        self._sink.message(passed)
 
     def _body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)
@@ -342,7 +342,7 @@ class Conversation:
             self._hold(opened, opened.add_trailers(message.side, message.trailers))
 
     def _undecoded(self, message: Undecoded) -> None:
-        self._audience.undecoded(self.connection, message, self._now_ns)
+        self._sink.undecoded(self.connection, message, self._now_ns)
 
     def _finish(self, stream: int, error: str | None) -> None:
         opened = self._open.pop(stream)
@@ -355,7 +355,7 @@ class Conversation:
             self._switched = exchange
         if opened.kept:
             opened.join(self._room)
-        self._audience.exchange(exchange)
+        self._sink.exchange(exchange)
 
 
 _HANDLERS: dict[type, Callable[[Conversation, Any], None]] = {

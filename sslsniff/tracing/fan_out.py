@@ -4,11 +4,19 @@ from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
 from sslsniff.fast_path import Consumer
-from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Summary, Wait
+from sslsniff.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    FlowControlStall,
+    InnerMessage,
+    Summary,
+)
 from sslsniff.sinks.base import Sink
 
 
-class Audience(Sink):
+class FanOut(Sink):
     """A sink that passes on to ``sinks``, in their order.
 
     With ``streams`` only what is of these HTTP/2 streams passes (0: the frames of the connection).
@@ -54,11 +62,11 @@ class Audience(Sink):
             for sink in self._sinks:
                 sink.frame(connection, frame, time_ns, tid)
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
-        if not wait.stream or self._wants(wait.stream):
+        if not stall.stream or self._wants(stall.stream):
             for sink in self._sinks:
-                sink.wait(connection, wait, time_ns)
+                sink.stall(connection, stall, time_ns)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""

@@ -13,7 +13,7 @@ _AFTER_EVICTION_BYTES = MOST_BYTES * 3 // 4
 """Evictions stop at this, so that the next one is not due at once."""
 
 
-class Holder(Protocol):
+class Evictable(Protocol):
     """The decoder of a connection."""
 
     @property
@@ -35,19 +35,19 @@ class MemoryLimit:
         self.room_bytes = MOST_BYTES
         self.evictions = 0
         self._total_bytes = 0
-        self._sizes: dict[Holder, int] = {}
+        self._sizes: dict[Evictable, int] = {}
         """Bytes of each holder that has any, least recently used first."""
-        self._changed: dict[Holder, None] = {}
+        self._changed: dict[Evictable, None] = {}
         """Those used since they were counted, least recently used first."""
 
-    def grow(self, holder: Holder, most_bytes: int, time_ns: int) -> None:
+    def grow(self, holder: Evictable, most_bytes: int, time_ns: int) -> None:
         """Note that ``holder`` was used and grew by at most ``most_bytes``; evict if necessary."""
         self._changed[holder] = None
         self.room_bytes -= most_bytes
         if self.room_bytes < 0:
             self._count(time_ns)
 
-    def forget(self, holder: Holder) -> None:
+    def forget(self, holder: Evictable) -> None:
         """Count a holder no longer."""
         self._changed.pop(holder, None)
         self._total_bytes -= self._sizes.pop(holder, 0)

@@ -21,8 +21,8 @@ from sslsniff.model import (
 )
 from sslsniff.sinks.base import Sink
 from sslsniff.tracing.conversation import Conversation
-from sslsniff.tracing.fan_out import Audience
-from sslsniff.tracing.flow_control_stalls import Waits
+from sslsniff.tracing.fan_out import FanOut
+from sslsniff.tracing.flow_control_stalls import FlowControlStalls
 from sslsniff.tracing.memory_limit import MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom
 from sslsniff.tracing.unrecognised import Unrecognised
@@ -49,8 +49,8 @@ class Tracer:
         self._wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self._unrecognised = Unrecognised(sinks, self._protocol)
         first = [self._unrecognised] if self._decodes else []
-        self._audience = Audience([*first, *sinks], streams)
-        self._waits = Waits(self._audience.wait)
+        self._fan_out = FanOut([*first, *sinks], streams)
+        self._stalls = FlowControlStalls(self._fan_out.stall)
         wants_bodies = any(sink.wants_bodies for sink in sinks)
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
         self._memory = MemoryLimit()
@@ -67,11 +67,11 @@ class Tracer:
             self._first_ns = time_ns
         self.totals.connections += 1
         self.totals.joined += not connection.from_start
-        self._audience.opened(connection, time_ns)
+        self._fan_out.opened(connection, time_ns)
         if self._decodes:
             decoder = Carried(Detector(alpn=connection.alpn, frames=self._frames))
             self._conversations[connection.id] = Conversation(
-                connection, decoder, self._audience, self._waits, self._room, self._memory
+                connection, decoder, self._fan_out, self._stalls, self._room, self._memory
             )
 
     def chunk(self, chunk: Chunk) -> None:
@@ -80,7 +80,7 @@ class Tracer:
         self.totals.bytes += len(chunk.data)
         if chunk.missing:
             self._count_loss(chunk)
-        self._audience.chunk(chunk)
+        self._fan_out.chunk(chunk)
         if self._decodes:
             conversation = self._conversations[chunk.connection.id]
             self.tick(chunk.time_ns)
@@ -89,7 +89,7 @@ class Tracer:
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``flows.Listener``: where plaintext is decoded or wanted as it is, not both."""
         if not self._decodes:
-            return self._audience.consumer(connection, direction)
+            return self._fan_out.consumer(connection, direction)
         if self._wants_plaintext:
             return None
         return self._conversations[connection.id].consumer(direction)
@@ -104,12 +104,12 @@ class Tracer:
         conversation = self._conversations.get(connection.id)
         if conversation is not None:
             conversation.end(direction, time_ns)
-        self._audience.ended(connection, direction, time_ns)
+        self._fan_out.ended(connection, direction, time_ns)
 
     def tick(self, now_ns: int) -> None:
         """Tell the sinks what has lasted for long enough: protocols not recognised, stalls."""
         self._unrecognised.tick(now_ns)
-        self._waits.tick(now_ns)
+        self._stalls.tick(now_ns)
 
     def open_exchanges(self) -> list[Exchange]:
         """Return the exchanges that have not ended, the oldest first."""
@@ -126,7 +126,7 @@ class Tracer:
         conversation = self._conversations.get(connection.id)
         if conversation is not None:
             conversation.close(time_ns)
-        self._audience.closed(connection, time_ns)
+        self._fan_out.closed(connection, time_ns)
         self._conversations.pop(connection.id, None)
 
     def finish(
@@ -144,7 +144,7 @@ class Tracer:
         for conversation in self._conversations.values():
             conversation.break_off(self.last_ns)
         totals = self.totals
-        totals.exchanges = self._audience.exchanges if self._decodes else None
+        totals.exchanges = self._fan_out.exchanges if self._decodes else None
         totals.evictions = self._memory.evictions
         totals.left_out = left_out
         totals.not_probed = not_probed
@@ -162,7 +162,7 @@ class Tracer:
                 placed[loss.cause] = loss
                 totals.unplaced_bytes += unplaced
         totals.losses = list(placed.values())
-        self._audience.summary(totals)
+        self._fan_out.summary(totals)
 
     def _protocol(self, connection: Connection) -> str:
         return self._conversations[connection.id].protocol

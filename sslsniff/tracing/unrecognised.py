@@ -11,7 +11,7 @@ from sslsniff.decoders.opaque import UNKNOWN
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.sinks.base import Sink
 
-TOLD_AFTER_NS = 1_000_000_000
+REPORTED_AFTER_NS = 1_000_000_000
 """So long after a connection's first bytes it is told of."""
 
 _FIRST_BYTES = 64
@@ -52,7 +52,7 @@ class Unrecognised(Sink):
         """Tell of those that are old enough; forget those that were recognised."""
         while self._first:
             first = next(iter(self._first.values()))
-            is_young = now_ns - first.time_ns < TOLD_AFTER_NS
+            is_young = now_ns - first.time_ns < REPORTED_AFTER_NS
             if is_young and self._protocol(first.connection) == UNKNOWN:
                 return
             self._tell(first.connection)

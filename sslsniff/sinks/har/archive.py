@@ -20,7 +20,7 @@ from sslsniff.errors import OutputError
 from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har.entry import entry
-from sslsniff.sinks.har.socket_messages import HeldMessages
+from sslsniff.sinks.har.socket_messages import SocketMessages
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -42,7 +42,7 @@ class HarSink(Sink):
         )
         self._archive.guard()
         self._separator = "\n"
-        self._messages = HeldMessages()
+        self._messages = SocketMessages()
         self._switched: dict[str, Exchange] = {}
 
     def message(self, passed: InnerMessage) -> None:
@@ -68,7 +68,7 @@ class HarSink(Sink):
             self._write(exchange)
 
     def _write(self, exchange: Exchange) -> None:
-        shown = self._separator + _encode(entry(exchange) | self._messages.take(exchange))
+        shown = self._separator + _encode(entry(exchange) | self._messages.pop(exchange))
         # A lone surrogate, which UTF-8 has not, becomes the escape that JSON has for it.
         self._archive.add(shown.encode("utf-8", "backslashreplace"))
         self._separator = ",\n"

@@ -22,7 +22,7 @@ _OPCODES = {"continuation": 0, "text": 1, "binary": 2, "close": 8, "ping": 9, "p
 
 
 @dataclass(slots=True)
-class _Held:
+class _MessagesOfExchange:
     """The messages of one exchange; ``left_out`` counts those there was no room for."""
 
     events: list[Object] = field(default_factory=list)
@@ -31,19 +31,21 @@ class _Held:
     left_out: int = 0
 
 
-class HeldMessages:
+class SocketMessages:
     """Keeps messages until the entry of their exchange is written."""
 
     def __init__(self, room_bytes: int = HELD_BYTES) -> None:
         self._room_bytes = room_bytes
-        self._held: dict[str, dict[int, _Held]] = {}
+        self._held: dict[str, dict[int, _MessagesOfExchange]] = {}
 
     def add(self, exchange: Exchange, message: StreamMessage, time_ns: int) -> None:
         """Keep a message, if it is of a kind that has a place in archives."""
         if not isinstance(message, WebSocketMessage | ServerSentEvent):
             return
         # By identity: an exchange changes until it ends.
-        held = self._held.setdefault(exchange.connection.id, {}).setdefault(id(exchange), _Held())
+        held = self._held.setdefault(exchange.connection.id, {}).setdefault(
+            id(exchange), _MessagesOfExchange()
+        )
         size = len(message.data) + _MESSAGE_BYTES
         if size > self._room_bytes:
             held.left_out += 1
@@ -55,9 +57,9 @@ class HeldMessages:
         else:
             held.events.append(_event(message, time_ns))
 
-    def take(self, exchange: Exchange) -> Object:
+    def pop(self, exchange: Exchange) -> Object:
         """Return what an exchange's entry says of its messages, and forget them."""
-        held = self._held.get(exchange.connection.id, {}).pop(id(exchange), _Held())
+        held = self._held.get(exchange.connection.id, {}).pop(id(exchange), _MessagesOfExchange())
         self._room_bytes += held.size
         made: Object = {}
         if exchange.is_websocket:

@@ -4,7 +4,7 @@ from typing import TextIO
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side
 from sslsniff.escaping import escape
-from sslsniff.model import Connection, InnerMessage, Wait
+from sslsniff.model import Connection, FlowControlStall, InnerMessage
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text import pieces
@@ -30,12 +30,12 @@ class FrameSink(Sink):
         shown = f"{frame.type}{flags} {frame.length} B  {escape(said)}"
         self._line(connection, frame.side, frame.stream, shown, time_ns)
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
-        waited, now = ("waited", "was") if wait.is_over else ("has waited", "is")
-        what = "its window" if wait.stream else "no stream may send, the connection's window"
-        shown = f"{waited} {pieces.duration(time_ns - wait.since_ns)}: {what} {now} 0"
-        self._line(connection, wait.side, wait.stream, shown, time_ns)
+        waited, now = ("waited", "was") if stall.is_over else ("has waited", "is")
+        what = "its window" if stall.stream else "no stream may send, the connection's window"
+        shown = f"{waited} {pieces.duration(time_ns - stall.since_ns)}: {what} {now} 0"
+        self._line(connection, stall.side, stall.stream, shown, time_ns)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""

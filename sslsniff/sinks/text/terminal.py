@@ -61,11 +61,11 @@ class TerminalSink(Sink):
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """See ``Sink``."""
-        self._undecoded.take(connection, Undecoded(side, first, 0, UNKNOWN_PROTOCOL), time_ns)
+        self._undecoded.add(connection, Undecoded(side, first, 0, UNKNOWN_PROTOCOL), time_ns)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        self._undecoded.take(connection, message, time_ns)
+        self._undecoded.add(connection, message, time_ns)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""

@@ -20,7 +20,7 @@ class _Sum:
     """The bytes of a connection that were not decoded for one reason."""
 
     connection: Connection
-    told_bytes: int
+    announced_bytes: int
     last_ns: int
     bytes: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
 
@@ -33,7 +33,7 @@ class UndecodedLines:
         self._lines = lines
         self._sums: dict[str, dict[str, _Sum]] = {}
 
-    def take(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+    def add(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """Count ``message``; tell of it where its reason is new on this connection.
 
         A message of size 0 announces others.
@@ -45,7 +45,7 @@ class UndecodedLines:
         if reason not in sums:
             sums[reason] = _Sum(connection, message.size, time_ns)
             size = pieces.size(message.size) if message.size else "bytes"
-            self._tell(connection, time_ns, f"{size} from the {message.side.value}", reason)
+            self._write_line(connection, time_ns, f"{size} from the {message.side.value}", reason)
             self._write(self._lines.fit([(None, "")], (None, _preview(message.data))))
         sums[reason].bytes[message.side] += message.size
         sums[reason].last_ns = time_ns
@@ -53,16 +53,16 @@ class UndecodedLines:
     def close(self, connection_id: str) -> None:
         """Tell the sums of a connection, unless its first lines said it all."""
         for reason, each in self._sums.pop(connection_id, {}).items():
-            if sum(each.bytes.values()) > each.told_bytes:
+            if sum(each.bytes.values()) > each.announced_bytes:
                 sums = (f"{pieces.size(n)} from the {side.value}" for side, n in each.bytes.items())
-                self._tell(each.connection, each.last_ns, f"in all {', '.join(sums)}", reason)
+                self._write_line(each.connection, each.last_ns, f"in all {', '.join(sums)}", reason)
 
     def close_all(self) -> None:
         """Tell the sums of all connections that are still open."""
         for connection_id in list(self._sums):
             self.close(connection_id)
 
-    def _tell(self, connection: Connection, time_ns: int, what: str, reason: str) -> None:
+    def _write_line(self, connection: Connection, time_ns: int, what: str, reason: str) -> None:
         start = self._lines.start(connection, time_ns)
         self._write(self._lines.fit(start, (None, f"{what} not decoded: {reason}")))
 

@@ -19,14 +19,14 @@ def reassembler(sequence: int | None = 0) -> Reassembler[str]:
 
 
 def take(stream: Reassembler[str], sequence: int, data: bytes) -> list[tuple[int, bytes]]:
-    pieces = stream.take(sequence % 2**32, data, len(data), f"at {sequence}")
+    pieces = stream.feed(sequence % 2**32, data, len(data), f"at {sequence}")
     return [(piece.missing, piece.data) for piece in pieces]
 
 
 def test_in_order() -> None:
     stream = reassembler(100)
-    assert stream.take(100, b"ab", 2, "x") == [Piece(0, b"ab", "x")]
-    assert stream.take(102, b"cd", 2, "y") == [Piece(0, b"cd", "y")]
+    assert stream.feed(100, b"ab", 2, "x") == [Piece(0, b"ab", "x")]
+    assert stream.feed(102, b"cd", 2, "y") == [Piece(0, b"cd", "y")]
     assert stream.flush("end") == []
 
 
@@ -40,7 +40,7 @@ def test_out_of_order() -> None:
     stream = reassembler()
     assert take(stream, 4, b"ef") == []
     assert take(stream, 2, b"cd") == []
-    assert stream.take(0, b"ab", 2, "first") == [
+    assert stream.feed(0, b"ab", 2, "first") == [
         Piece(0, b"ab", "first"),
         Piece(0, b"cd", "at 2"),
         Piece(0, b"ef", "at 4"),
@@ -83,15 +83,15 @@ def test_all_together_are_bounded() -> None:
     early = Early()
     early.bytes = 64 << 20
     stream: Reassembler[str] = Reassembler(early, 0)
-    assert stream.take(2, b"cd", 2, "x") == [Piece(2, b"cd", "x")]
+    assert stream.feed(2, b"cd", 2, "x") == [Piece(2, b"cd", "x")]
     assert early.bytes == 64 << 20
 
 
 def test_cut_segments() -> None:
     stream = reassembler()
-    assert stream.take(0, b"ab", 5, "x") == [Piece(0, b"ab", "x")]
-    assert stream.take(5, b"fg", 10, "y") == [Piece(3, b"fg", "y")]
-    assert stream.take(15, b"", 5, "z") == []
+    assert stream.feed(0, b"ab", 5, "x") == [Piece(0, b"ab", "x")]
+    assert stream.feed(5, b"fg", 10, "y") == [Piece(3, b"fg", "y")]
+    assert stream.feed(15, b"", 5, "z") == []
     assert stream.flush("end") == [Piece(13, b"", "end")]
 
 
@@ -128,7 +128,7 @@ def test_any_segments_account_for_every_byte(segments: list[tuple[int, bytes, in
     stream = reassembler(0)
     passed = 0
     for sequence, data, cut in segments:
-        for piece in stream.take(sequence, data, len(data) + cut, "x"):
+        for piece in stream.feed(sequence, data, len(data) + cut, "x"):
             passed += piece.missing + len(piece.data)
     passed += sum(piece.missing + len(piece.data) for piece in stream.flush("end"))
     assert stream._next == passed

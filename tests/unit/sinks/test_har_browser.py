@@ -12,7 +12,7 @@ import pytest
 from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
 from sslsniff.model import Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.har.archive import HarSink
-from sslsniff.sinks.har.socket_messages import HeldMessages
+from sslsniff.sinks.har.socket_messages import SocketMessages
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 from tests.unit.sinks.archives import EXCHANGES, PAGE, PNG, assert_archive
@@ -152,21 +152,21 @@ def test_a_websocket_is_written_with_its_messages(
 
 
 def test_held_messages_are_bounded() -> None:
-    held = HeldMessages(10_000)
+    held = SocketMessages(10_000)
 
     def added(count: int, on: Exchange) -> None:
         for _ in range(count):
             held.add(on, text(bytes(1000)), START_NS)
 
     added(9, UPGRADE)
-    made: dict[str, Any] = held.take(UPGRADE)
+    made: dict[str, Any] = held.pop(UPGRADE)
     assert (len(made["_webSocketMessages"]), made["_messagesLeftOut"]) == (4, 5)
     added(3, UPGRADE)  # of exchanges that a filter does not let through
     held.forget(UPGRADE.connection)
     events = exchange(request(), response())
     for _ in range(4):
         held.add(events, ServerSentEvent(1, Side.SERVER, bytes(1000), 1000), START_NS)
-    made = held.take(events)
+    made = held.pop(events)
     assert len(made["_eventSourceMessages"]) == 4
     assert "_messagesLeftOut" not in made
-    assert json.dumps(held.take(events)) == "{}"
+    assert json.dumps(held.pop(events)) == "{}"

@@ -11,7 +11,7 @@ import pytest
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.messages import Http2Totals, Side
-from sslsniff.model import Chunk, Connection, Direction, Process, Wait
+from sslsniff.model import Chunk, Connection, Direction, FlowControlStall, Process
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.frame_lines import FrameSink
@@ -39,12 +39,12 @@ class Recorder(Sink):
     wants_bodies = True
 
     def __init__(self) -> None:
-        self.waits: list[tuple[Wait, int]] = []
+        self.waits: list[tuple[FlowControlStall, int]] = []
         self.told: list[int | None] = []
         self.totals: list[Http2Totals] = []
 
-    def wait(self, connection: Connection, wait: Wait, time_ns: int) -> None:
-        self.waits.append((wait, time_ns))
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
+        self.waits.append((stall, time_ns))
 
     def frame(self, connection: Connection, frame: Any, time_ns: int, tid: int) -> None:
         self.told.append(frame.stream)
@@ -90,9 +90,9 @@ def test_long_wait_is_told_while_it_lasts_and_when_it_is_over(wire: Wire, seen: 
     assert not seen.waits
     wire.tracer.tick(1100 * MS)
     wire.tracer.tick(1101 * MS)
-    assert seen.waits == [(Wait(1, C, 100 * MS, False), 1100 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False), 1100 * MS)]
     wire.send(1500, S, opening(1))
-    assert seen.waits[1:] == [(Wait(1, C, 100 * MS, True), 1500 * MS)]
+    assert seen.waits[1:] == [(FlowControlStall(1, C, 100 * MS, True), 1500 * MS)]
     wire.close(3000)
     assert len(seen.waits) == 2
 
@@ -112,7 +112,7 @@ def test_wait_that_lasts_to_the_end(
     wire.send(100, C, FULL)
     wire.send(700, C, head(3))
     end(wire)
-    assert seen.waits == [(Wait(1, C, 100 * MS, False), 700 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False), 700 * MS)]
     assert [each.streams for each in seen.totals] == [{C: 2, S: 0}]
 
 
