@@ -20,7 +20,7 @@ from sslsniff.sinks.output_files import (
     open_text,
 )
 from sslsniff.sinks.proto_fields import Schema, no_schema
-from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.hexdump import HexdumpSink
 from sslsniff.sinks.text.lines import STYLES, Paint, plain, terminal_columns
 from sslsniff.sinks.text.summary import SummarySink
@@ -112,7 +112,7 @@ def _text_sinks(options: OutputOptions, stream: TextIO) -> list[Sink]:
     if options.hexdump:
         sinks.append(HexdumpSink(stream))
     if options.frames:
-        sinks.append(FrameSink(stream, schema))
+        sinks.append(FrameLines(stream, schema))
     if not sinks or options.verbose or options.print:
         columns = functools.partial(terminal_columns, stream)
         sinks.append(TerminalSink(stream, options.verbose, paint, schema, columns))

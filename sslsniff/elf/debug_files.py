@@ -45,7 +45,7 @@ class Offer(NamedTuple):
     file: int
 
 
-class _Link(NamedTuple):
+class _DebugLink(NamedTuple):
     """What .gnu_debuglink says: the debug file's name, and the CRC-32 of its bytes."""
 
     name: str
@@ -94,14 +94,14 @@ def open_offers(
     return offers
 
 
-def _link(elf: Elf) -> _Link | None:
+def _link(elf: Elf) -> _DebugLink | None:
     section = elf.section_region(".gnu_debuglink")
     if not _CHECKSUM.size < section.size <= _LARGEST_LINK_BYTES:
         return None
     content = section.read(0, section.size)
     name = os.fsdecode(content.split(b"\0", 1)[0])
     (checksum,) = _CHECKSUM.unpack(content[-_CHECKSUM.size :])
-    return _Link(name, checksum) if _is_name(name) else None
+    return _DebugLink(name, checksum) if _is_name(name) else None
 
 
 def _is_name(name: str) -> bool:
@@ -118,7 +118,7 @@ def _places(path: str, wanted: WantedDebugFile) -> Iterator[str]:
             yield f"{folder}/{name}"
 
 
-def _read(path: str, file: int, elf: Elf, link: _Link | None) -> Symbols | None:
+def _read(path: str, file: int, elf: Elf, link: _DebugLink | None) -> Symbols | None:
     """Return the symbols in a debug file, as long as it is open; None if it is not ``elf``'s."""
     try:
         debug = Elf(path, file, is_debug=True)

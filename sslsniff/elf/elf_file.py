@@ -34,7 +34,7 @@ _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 _REMEDY = "name an x86-64 program or shared library"
 
 
-class _Part(NamedTuple):
+class _MappedPart(NamedTuple):
     """Where a segment or section is in the file, and where in memory as linked."""
 
     offset: int
@@ -42,7 +42,7 @@ class _Part(NamedTuple):
     size: int
 
 
-class Memory(NamedTuple):
+class FileMemory(NamedTuple):
     """What a file has for memory: the address as linked, and the bytes."""
 
     address: int
@@ -55,7 +55,7 @@ class _Section(NamedTuple):
     name: int
     kind: int
     link: int
-    part: _Part
+    part: _MappedPart
 
 
 class WantedDebugFile(NamedTuple):
@@ -84,7 +84,7 @@ class Elf:
         self.offered: Sequence[tuple[str, int]] | None = None
         self.wanted: WantedDebugFile | None = None
         self._closing: list[Callable[[], object]] = []
-        self._parts: dict[_Part, bytes] = {}
+        self._parts: dict[_MappedPart, bytes] = {}
         if file is None:
             file = open_file(path)
             self._closing.append(lambda: os.close(file))
@@ -124,12 +124,12 @@ class Elf:
             raise self._damaged()
         return data
 
-    def _read_part(self, part: "_Part") -> bytes:
+    def _read_part(self, part: "_MappedPart") -> bytes:
         if part not in self._parts:
             self._parts[part] = self._read(part.offset, part.size)
         return self._parts[part]
 
-    def _region(self, part: "_Part") -> Region:
+    def _region(self, part: "_MappedPart") -> Region:
         def read(at: int, size: int) -> bytes:
             return self._read(part.offset + at, size)
 
@@ -167,7 +167,7 @@ class Elf:
         self._read_segments(self._read(programs, programs_bytes) if programs_bytes else b"")
         table = self._read(sections, section_count * file_format.SECTION.size if sections else 0)
         self._sections = [
-            _Section(name, kind, link, _Part(offset, address, size))
+            _Section(name, kind, link, _MappedPart(offset, address, size))
             for name, kind, _, address, offset, size, link, *_ in file_format.SECTION.iter_unpack(
                 table
             )
@@ -183,13 +183,13 @@ class Elf:
         self._symbols_added: tuple[Symbols, ...] = ()
 
     def _read_segments(self, table: bytes) -> None:
-        self._code: list[_Part] = []
-        self._written: list[_Part] = []
-        self._loads: list[_Part] = []
-        self._unwind: _Part | None = None
+        self._code: list[_MappedPart] = []
+        self._written: list[_MappedPart] = []
+        self._loads: list[_MappedPart] = []
+        self._unwind: _MappedPart | None = None
         self.build_id: str | None = None
         for kind, flags, offset, address, _, size, _, _ in file_format.SEGMENT.iter_unpack(table):
-            part = _Part(offset, address, size)
+            part = _MappedPart(offset, address, size)
             if kind == file_format.PT_LOAD:
                 if offset + size > self._size:
                     raise self._damaged()
@@ -204,7 +204,7 @@ class Elf:
                 start = self._read(part.offset, min(part.size, _MOST_NOTE_BYTES))
                 self.build_id = file_format.build_id(start)
 
-    def _linked(self, *kinds: int) -> Iterator[tuple[_Part, _Part]]:
+    def _linked(self, *kinds: int) -> Iterator[tuple[_MappedPart, _MappedPart]]:
         """Yield the tables of these kinds, in this order, each with the table it refers to."""
         for wanted in kinds:
             for section in self._sections:
@@ -226,7 +226,7 @@ class Elf:
         part = self._named_section(name)
         return None if part is None else part.address
 
-    def _named_section(self, name: str) -> _Part | None:
+    def _named_section(self, name: str) -> _MappedPart | None:
         if self._section_names >= len(self._sections):
             return None
         names = self._read_part(self._sections[self._section_names].part)
@@ -282,15 +282,17 @@ class Elf:
                 return self._read(part.offset + inside, size)
         return None
 
-    def executable(self) -> Iterator[Memory]:
+    def executable(self) -> Iterator[FileMemory]:
         """Yield what is code, in pieces; an instruction is whole in one of them, perhaps in two."""
         for part in self._code:
             for at, piece in self._region(part).pieces(_LONGEST_INSTRUCTION_BYTES):
-                yield Memory(part.address + at, piece)
+                yield FileMemory(part.address + at, piece)
 
-    def writable(self) -> Iterator[Memory]:
+    def writable(self) -> Iterator[FileMemory]:
         """Yield the parts that can be written to, or can until they are relocated."""
-        return (Memory(each.address, self._read(each.offset, each.size)) for each in self._written)
+        return (
+            FileMemory(each.address, self._read(each.offset, each.size)) for each in self._written
+        )
 
     def relocation_tables(self) -> Iterator[bytes]:
         """Yield the tables of relocations in the form RELA, in pieces of whole entries."""
@@ -345,7 +347,7 @@ class Elf:
         yield from map(self._symbols_of, self._symbols)
         yield from self._symbols_added
 
-    def _symbols_of(self, tables: tuple[_Part, _Part]) -> Symbols:
+    def _symbols_of(self, tables: tuple[_MappedPart, _MappedPart]) -> Symbols:
         entries, names = tables
         hashes = self._hashes.get(entries)
         return Symbols(self._region(entries), self._region(names), hashes)
@@ -365,7 +367,7 @@ class Elf:
                     return self._name(symbols, info >> 32)
         return None
 
-    def _name(self, table: _Part, index: int) -> str | None:
+    def _name(self, table: _MappedPart, index: int) -> str | None:
         tables = next((each for each in self._symbols if each[0] == table), None)
         return self._symbols_of(tables).name(index) if tables else None
 

@@ -44,7 +44,7 @@ def find_inlined(path: str, wanted: Callable[[str], bool], seconds: float) -> In
             elf = ELFFile(file)
             if not elf.has_dwarf_info(strict=True):
                 return None
-            for place in _Search(elf.get_dwarf_info(), wanted).places():
+            for place in _InlinedSearch(elf.get_dwarf_info(), wanted).places():
                 if place is not None:
                     places.append(place)
                 if time.monotonic() > end:
@@ -54,7 +54,7 @@ def find_inlined(path: str, wanted: Callable[[str], bool], seconds: float) -> In
     return Inlinings(tuple(dict.fromkeys(places)))
 
 
-class _Search:
+class _InlinedSearch:
     """A search in the debug info of one file."""
 
     def __init__(self, dwarf: "DWARFInfo", wanted: Callable[[str], bool]) -> None:

@@ -47,7 +47,7 @@ class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-class _Data(ctypes.Structure):
+class _CapabilityData(ctypes.Structure):
     _fields_ = (
         ("effective", ctypes.c_uint32),
         ("permitted", ctypes.c_uint32),
@@ -196,7 +196,9 @@ def _capabilities(kind: str) -> int:
 
 def _set_capabilities(*sets: int) -> None:
     """Set what is effective, permitted and inheritable in this thread."""
-    words = (_Data * 2)(*(_Data(*(each >> low & 0xFFFFFFFF for each in sets)) for low in (0, 32)))
+    words = (_CapabilityData * 2)(
+        *(_CapabilityData(*(each >> low & 0xFFFFFFFF for each in sets)) for low in (0, 32))
+    )
     if _libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), words):
         raise _refused("capset")
 

@@ -26,7 +26,7 @@ _CACHE_ENTRY = struct.Struct("<iIIIQ")
 _X86_64_LIBC6 = 0x0303
 
 
-class Process(NamedTuple):
+class RunningProcess(NamedTuple):
     """A running process. ``start_ticks`` (since boot) differ for a later process with the same pid.
 
     ``exe`` is None for kernel threads and where it may not be seen. ``has_seccomp`` says that
@@ -78,13 +78,13 @@ def state(pid: int) -> str | None:
     return None if text is None else text.rpartition(")")[2].split()[0]
 
 
-def process(pid: int) -> Process | None:
+def process(pid: int) -> RunningProcess | None:
     """Return the facts of a process, None where it is gone."""
     text, fields = _read(pid, "stat"), _status_fields(pid)
     if text is None or not fields:
         return None
     comm = text[text.index("(") + 1 : text.rindex(")")]
-    return Process(
+    return RunningProcess(
         pid=pid,
         comm=comm,
         uid=int(fields["Uid"].split()[1]),

@@ -35,7 +35,7 @@ _END_PATIENCE_S = 1.0
 _REMEDY = "end what traces it (strace, gdb), or use --no-hold"
 
 
-class Request(NamedTuple):
+class HoldRequest(NamedTuple):
     """Thread ``tid`` waits for an answer; ``is_overdue``: it waited too long, and has gone on."""
 
     tid: int
@@ -76,7 +76,7 @@ class Holder:
             raise KernelError(f"cannot hold processes ({os.strerror(number)})", _REMEDY)
         self._channel.setblocking(False)
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[HoldRequest]:
         """Yield what the threads that wait, or waited too long. Raises ``EOFError`` if it ended."""
         while True:
             try:
@@ -88,7 +88,7 @@ class Holder:
             if not message:
                 raise EOFError
             kind, tid = _MESSAGE.unpack(message)
-            yield Request(tid, kind == _OVERDUE)
+            yield HoldRequest(tid, kind == _OVERDUE)
 
     def release(self, tid: int) -> None:
         """Let a thread continue: the files that it maps were handled."""
@@ -117,19 +117,19 @@ class Holder:
             os.waitpid(self.pid, 0)
 
 
-class _Held(NamedTuple):
+class _HeldThread(NamedTuple):
     """Until when a thread waits, and the signal that it gets if that is its program's own."""
 
     deadline_s: float
     signal: int
 
 
-class _Tracer:
+class _PtraceLoop:
     """What the holder does. ``channel`` leads to sslsniff."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _HeldThread] = {}
         self._owed: set[int] = set()
         """Threads that stopped by a SIGCONT of ours, which they have not got yet."""
         self._is_unanswered = False
@@ -230,7 +230,7 @@ class _Tracer:
 
     def _ask(self, tid: int, number: int) -> None:
         patience_s = 0 if self._is_unanswered else LONGEST_HOLD_S
-        self._held[tid] = _Held(time.monotonic() + patience_s, number)
+        self._held[tid] = _HeldThread(time.monotonic() + patience_s, number)
         self._send(_ASKED, tid)
 
     def _answer(self) -> bool:
@@ -283,7 +283,7 @@ def _hold(channel: socket.socket) -> NoReturn:
     """Be the holder, in a process that was forked for it."""
     try:
         woken = _stand_apart(channel)
-        tracer = _Tracer(channel)
+        tracer = _PtraceLoop(channel)
         with contextlib.suppress(EOFError):
             tracer.attach()
             try:

@@ -36,11 +36,11 @@ _MOST_USES = 1024
 _MISSED = "bytes that pass before a newly loaded library is probed will be missed"
 
 
-class _Use(NamedTuple):
+class _FileUse(NamedTuple):
     """Process ``pid`` has mapped ``file``; ``hold`` waits for that; ``process`` may end before."""
 
     pid: int
-    process: procfs.Process | None
+    process: procfs.RunningProcess | None
     file: MappedFile
     hold: "Hold | None"
 
@@ -73,7 +73,7 @@ class LateFiles:
         self._delayed: deque[tuple[float, Mapped]] = deque()
         """News of files that a thread may ask for, and when to look at them."""
         self._unreachable: set[str] = set()
-        self._uses: dict[Identity, list[_Use]] = {}
+        self._uses: dict[Identity, list[_FileUse]] = {}
         """The uses of files that are being planned."""
         self._unplanned: dict[Hold, int] = {}
         """How many files of a process that waits are being planned."""
@@ -241,7 +241,7 @@ class LateFiles:
             return
         uses = self._uses.setdefault(identity, [])
         if hold is not None or len(uses) < _MOST_USES:
-            uses.append(_Use(pid, procfs.process(pid), file, hold))
+            uses.append(_FileUse(pid, procfs.process(pid), file, hold))
         if hold is not None:
             self._unplanned[hold] += 1
 
@@ -261,7 +261,7 @@ class LateFiles:
             if self._has_begun and not uses:  # it was in use at the start
                 self._find_processes()
 
-    def _report_new(self, path: str, uses: list[_Use]) -> None:
+    def _report_new(self, path: str, uses: list[_FileUse]) -> None:
         """Say that a file has probes from now on, where a process went on without them."""
         waited = {use.pid for use in uses if use.hold is not None}
         for use in uses:

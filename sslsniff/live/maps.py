@@ -11,7 +11,7 @@ from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.live.scope import Scope
 from sslsniff.model import Loss, LossCause
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
-from sslsniff.probing.probe_set import Part
+from sslsniff.probing.probe_set import ProbedLibrary
 from sslsniff.probing.ssl_layout import SslLayout
 
 LAYOUT_BITS = 10  # of an attach cookie
@@ -108,7 +108,7 @@ class Tables:
         )
         self._loader.update("configs", _U32.pack(0), config)
 
-    def set_layout(self, index: int, parts: Iterable[Part]) -> None:
+    def set_layout(self, index: int, parts: Iterable[ProbedLibrary]) -> None:
         """Tell the programs where objects keep what, at the probes with this ``index``.
 
         They are those of all ``parts``: only what holds for all is passed on.

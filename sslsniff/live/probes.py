@@ -10,7 +10,7 @@ from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
 from sslsniff.live.planner import Planned
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
-from sslsniff.probing.probe_set import Part
+from sslsniff.probing.probe_set import ProbedLibrary
 
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
@@ -32,7 +32,7 @@ class Probes:
         self._tables = tables
         self._libraries = libraries
         self._note = note
-        self._kinds: set[Part] = set()
+        self._kinds: set[ProbedLibrary] = set()
         self._follows_sockets = False
         self._doubted: dict[int, str] = {}
         self._detaches: list[Detach] = []
@@ -54,7 +54,7 @@ class Probes:
         self.files += any(attached)
         return any(attached)
 
-    def _attach_part(self, part: Part, planned: Planned) -> bool:
+    def _attach_part(self, part: ProbedLibrary, planned: Planned) -> bool:
         """Place all probes of a part, or none: calls would begin there that never return."""
         index = self._add_layout(part)
         attached: list[Detach] = []
@@ -79,7 +79,7 @@ class Probes:
         self.count += len(part.probes)
         return True
 
-    def _doubt(self, part: Part, path: str, index: int) -> None:
+    def _doubt(self, part: ProbedLibrary, path: str, index: int) -> None:
         """Remember whose layout may not hold, and say if another version's is used."""
         name = f"{path}: {part}"
         if part.read_as is not None and name not in self._doubted.values():
@@ -103,7 +103,7 @@ class Probes:
         detaches, self._detaches = self._detaches, []
         _detach_all(detaches)
 
-    def _add_layout(self, part: Part) -> int:
+    def _add_layout(self, part: ProbedLibrary) -> int:
         """Tell the programs the layout of a part's objects; return the index it has there.
 
         Index 0 is for programs that cannot know their part: it holds what fits all parts.

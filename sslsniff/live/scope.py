@@ -35,7 +35,7 @@ class Scope:
         """Return the processes in ``pids``, with the descendants that they have now."""
         return procfs.descendants(self.pids) if self.follows_children else list(self.pids)
 
-    def processes(self) -> Iterator[procfs.Process]:
+    def processes(self) -> Iterator[procfs.RunningProcess]:
         """Yield the processes that are to be watched, whatever libraries they use.
 
         Raises ``TargetError`` where one of ``pids`` does not exist.
@@ -49,7 +49,7 @@ class Scope:
             if self.includes(process):
                 yield process
 
-    def includes(self, process: procfs.Process) -> bool:
+    def includes(self, process: procfs.RunningProcess) -> bool:
         """Say whether a process has a user of ``uids`` and a name of ``comms``."""
         return (not self.uids or process.uid in self.uids) and (
             not self.comms or _has_name(process, self.comms)
@@ -74,7 +74,7 @@ def no_process(pid: int) -> TargetError:
     return TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
 
 
-def _has_name(process: procfs.Process, names: Iterable[str]) -> bool:
+def _has_name(process: procfs.RunningProcess, names: Iterable[str]) -> bool:
     """Say what ``is_watched`` in bpf/process.bpf.h does: by the process's name or its program's."""
     program = os.fsencode(Path(process.exe or "").name)
     own = {process.comm.encode(errors="surrogateescape"), program[:_NAME_BYTES]}

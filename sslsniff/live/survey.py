@@ -156,7 +156,7 @@ class Usage(NamedTuple):
     ``hidden`` says that these may not be seen.
     """
 
-    process: procfs.Process
+    process: procfs.RunningProcess
     files: dict[str, Attachment | Refusal]
     hidden: bool = False
 
@@ -168,7 +168,7 @@ def find_usages(pids: Collection[int] = ()) -> Iterator[Usage]:
     one of ``pids`` does not exist.
     """
     paths: dict[tuple[str, int, int], str | None] = {}
-    mapped: list[tuple[procfs.Process, list[procfs.MappedFile]]] = []
+    mapped: list[tuple[procfs.RunningProcess, list[procfs.MappedFile]]] = []
     for process in Scope(pids=tuple(pids), follows_children=False).processes():
         files = procfs.mapped_files(process.pid)
         mapped.append((process, files))

@@ -33,8 +33,8 @@ class UnprobedLibraries:
         self._scope = scope
         self._name = name
         self._is_whole_host = not (scope.pids or scope.uids or scope.comms or scope.libraries)
-        self._files: dict[Identity, list[_Use]] = {}
-        self._uses: dict[tuple[Unprobed, str | None], _Use] = {}
+        self._files: dict[Identity, list[_LibraryUse]] = {}
+        self._uses: dict[tuple[Unprobed, str | None], _LibraryUse] = {}
 
     def add(self, file: Identity, path: str, rows: Iterable[Unprobed]) -> None:
         """Note the libraries in a file: they count once a watched process uses it."""
@@ -46,11 +46,11 @@ class UnprobedLibraries:
             # A file that was asked for counts even where no process uses it.
             use.add_file(path, is_wanted=bool(self._scope.libraries))
 
-    def _use(self, row: Unprobed, path: str) -> "_Use":
+    def _use(self, row: Unprobed, path: str) -> "_LibraryUse":
         if len(self._uses) >= _MOST_LIBRARIES:
             row = Unprobed(row.library, row.name, None, _TOO_MANY)
         separate = None if self._is_whole_host or len(self._uses) >= _MOST_SEPARATE else path
-        return self._uses.setdefault((row, separate), _Use(row))
+        return self._uses.setdefault((row, separate), _LibraryUse(row))
 
     def find_processes(self) -> None:
         """Count the processes that use these files now."""
@@ -65,7 +65,7 @@ class UnprobedLibraries:
                     known[key] = None if path is None else _identity(path)
                 self.used(known[key], process.pid, process)
 
-    def _processes(self) -> Iterator[procfs.Process]:
+    def _processes(self) -> Iterator[procfs.RunningProcess]:
         scopes = [replace(self._scope, pids=(pid,)) for pid in self._scope.pids] or [self._scope]
         for each in scopes:
             with contextlib.suppress(TargetError):  # it has ended meanwhile
@@ -79,7 +79,7 @@ class UnprobedLibraries:
         if self._files:
             self.used(_identity(path), pid, None)
 
-    def used(self, file: Identity | None, pid: int, process: procfs.Process | None) -> None:
+    def used(self, file: Identity | None, pid: int, process: procfs.RunningProcess | None) -> None:
         """Count process ``pid``, which maps a file: as ``mapped`` does; ``process``: if known."""
         uses = self._files.get(file, ()) if file else ()
         if not uses or pid == os.getpid():
@@ -108,7 +108,7 @@ class UnprobedLibraries:
         return [use.sum() for use in self._uses.values() if use.is_wanted]
 
 
-class _Use:
+class _LibraryUse:
     """The use of one library, in one file or in several."""
 
     def __init__(self, row: Unprobed) -> None:

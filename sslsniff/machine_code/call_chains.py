@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.machine_code.call_steps import Body, Step, body_of
+from sslsniff.machine_code.call_steps import FunctionBody, Step, body_of
 from sslsniff.machine_code.callers import arguments
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.instructions import ARGUMENTS
-from sslsniff.machine_code.known_values import Field
+from sslsniff.machine_code.known_values import MemoryField
 from sslsniff.machine_code.method_tables import MethodTables
 from sslsniff.machine_code.probe_pairs import Pair
 
@@ -51,7 +51,7 @@ class CallChains:
         self._behind = behind
         self._tables = MethodTables(elf)
         self._functions: dict[int, Function] = {}
-        self._bodies: dict[int, Body] = {}
+        self._bodies: dict[int, FunctionBody] = {}
 
     def follow(self, roots: Mapping[str, Signature], others: Mapping[str, Signature]) -> list[Link]:
         """Return the functions that do the work of the public ones, ``roots``, that there are.
@@ -142,7 +142,7 @@ class CallChains:
             for inner, is_of_tls in self._targets(step.to):
                 yield inner, self._signature(step, inner, signature), is_of_tls
 
-    def _targets(self, to: int | Field) -> Iterator[tuple[int, bool | None]]:
+    def _targets(self, to: int | MemoryField) -> Iterator[tuple[int, bool | None]]:
         """Yield where a call leads, and whether by a table of TLS; None: by no table."""
         addresses: Mapping[int, bool | None]
         if isinstance(to, int):
@@ -196,7 +196,7 @@ class CallChains:
                     waiting.append((inner, step.signature))
         return False
 
-    def _body(self, address: int) -> Body:
+    def _body(self, address: int) -> FunctionBody:
         if address not in self._bodies:
             code = self._elf.code(self._functions[address])
             self._bodies[address] = body_of(code, address)

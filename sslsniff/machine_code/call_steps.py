@@ -14,16 +14,16 @@ from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import (
     Argument,
     Failure,
-    Field,
     Local,
     Low,
+    MemoryField,
     Number,
     Result,
     Stack,
     State,
     Value,
 )
-from sslsniff.machine_code.operations import Code, Kind, Operation
+from sslsniff.machine_code.operations import Code, Operation, OperationKind
 from sslsniff.machine_code.probe_pairs import Needs, Pair, find_pair, is_failure
 
 _MOST_KEPT = 64
@@ -37,13 +37,13 @@ class Step(NamedTuple):
     numbers.
     """
 
-    to: int | Field
+    to: int | MemoryField
     signature: Signature
     kind: str | None
     constants: Mapping[str, int]
 
 
-class Body:
+class FunctionBody:
     """A function's code, and what was found out about it."""
 
     def __init__(self, code: bytes, address: int) -> None:
@@ -85,7 +85,7 @@ class Body:
         counts: set[Value | None] = set()
         for address, state in states.items():
             operation = self._code.operations[address]
-            if operation.kind is not Kind.CALL and address not in results:
+            if operation.kind is not OperationKind.CALL and address not in results:
                 continue
             step = _step(operation, state, signature)
             count = None if step is None else state.one(step.signature.count_pointer or "")
@@ -106,7 +106,7 @@ class Body:
         found: set[int | Stack] = set()
         for address, state in self._flow.states.items():
             operation = self._code.operations[address]
-            if operation.kind is Kind.RETURN:
+            if operation.kind is OperationKind.RETURN:
                 values = list(map(_whole, state.registers.get("rax", ())))
                 found |= {each.address for each in values if isinstance(each, Result)}
                 found |= {Stack(each.offset) for each in values if isinstance(each, Local)}
@@ -114,7 +114,7 @@ class Body:
                 found.add(address)
         return found
 
-    def _deferred(self, fields: set[int | Field]) -> set[int]:
+    def _deferred(self, fields: set[int | MemoryField]) -> set[int]:
         """Return the calls that get one of these functions in a structure, to call it.
 
         OpenSSL starts a job so (``ssl_start_async_job``, SSL_MODE_ASYNC).
@@ -122,7 +122,7 @@ class Body:
         return {
             address
             for address, state in self._flow.states.items()
-            if self._code.operations[address].kind is Kind.CALL
+            if self._code.operations[address].kind is OperationKind.CALL
             and any(isinstance(state.one(each), Stack) for each in ARGUMENTS)
             and any(not values.isdisjoint(fields) for _, values in state.slots.values())
         }
@@ -130,7 +130,7 @@ class Body:
     def _is_accounted(self, address: int, handed: set[int], counts: set[Value | None]) -> bool:
         """Say whether a success that ends here comes from calls that were handed on."""
         operation = self._code.operations[address]
-        if operation.kind is not Kind.RETURN:
+        if operation.kind is not OperationKind.RETURN:
             return not self._code.leaves(operation) or address in handed
         results = self._flow.states[address].registers.get("rax")
         return results is not None and all(
@@ -138,14 +138,16 @@ class Body:
         )
 
 
-def body_of(code: bytes, address: int) -> Body:
+def body_of(code: bytes, address: int) -> FunctionBody:
     """Return the body of a function, the same for the same code: containers have many copies."""
-    return _kept_body(code, address) if len(code) <= _MOST_KEPT_BYTES else Body(code, address)
+    return (
+        _kept_body(code, address) if len(code) <= _MOST_KEPT_BYTES else FunctionBody(code, address)
+    )
 
 
 @lru_cache(_MOST_KEPT)
-def _kept_body(code: bytes, address: int) -> Body:
-    return Body(code, address)
+def _kept_body(code: bytes, address: int) -> FunctionBody:
+    return FunctionBody(code, address)
 
 
 def _step(operation: Operation, state: State, signature: Signature) -> Step | None:
@@ -171,12 +173,12 @@ def _is_own(value: Value | None, own: Value, name: str) -> bool:
     return value == own or (name == "kind" and value == Low(own))
 
 
-def _field(operation: Operation, state: State, signature: Signature) -> Field | None:
+def _field(operation: Operation, state: State, signature: Signature) -> MemoryField | None:
     """Return the field of a table that the object points to, if a call goes through one."""
     for value in state.value(operation.source) or ():
         if (
-            isinstance(value, Field)
-            and isinstance(value.base, Field)
+            isinstance(value, MemoryField)
+            and isinstance(value.base, MemoryField)
             and value.base.base == Argument(signature.object)
         ):
             return value

@@ -19,7 +19,7 @@ from sslsniff.machine_code.known_values import (
     Values,
     narrowed,
 )
-from sslsniff.machine_code.operations import Code, Kind, Memory, Operation, Register
+from sslsniff.machine_code.operations import Code, MemoryOperand, Operation, OperationKind, Register
 
 # Conditions of jumps, as x86 numbers them; they are in pairs, each with its opposite.
 _EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14
@@ -105,7 +105,7 @@ def _after(operation: Operation, before: State) -> State:
     """Return what is known when an operation is done."""
     state = before.copy()
     result = Result(operation.address)
-    if operation.kind is Kind.CALL or operation.compares:
+    if operation.kind is OperationKind.CALL or operation.compares:
         state.replace(result, None)
     values = _moved(operation, before)
     if values is None and any(before.has_address(each) for each in operation.computes_with):
@@ -117,12 +117,12 @@ def _after(operation: Operation, before: State) -> State:
             state.compared = None
         state.set(register, None)
     target = operation.target
-    if operation.kind is Kind.CALL:
+    if operation.kind is OperationKind.CALL:
         state.set("rsp", before.registers.get("rsp"))
         state.compared = None
         state.call()
         state.set("rax", frozenset({result}))
-    elif operation.kind in (Kind.PUSH, Kind.POP, Kind.LEAVE):
+    elif operation.kind in (OperationKind.PUSH, OperationKind.POP, OperationKind.LEAVE):
         _use_stack(operation, before, state)
     else:
         for memory in operation.stores:
@@ -135,19 +135,19 @@ def _after(operation: Operation, before: State) -> State:
 def _moved(operation: Operation, before: State) -> Values | None:
     """Return what an operation's target is afterwards; None: unknown."""
     kind, target, source = operation.kind, operation.target, operation.source
-    if kind is Kind.MOVE:
-        size = target.size if isinstance(target, Register | Memory) else WORD_BYTES
+    if kind is OperationKind.MOVE:
+        size = target.size if isinstance(target, Register | MemoryOperand) else WORD_BYTES
         return narrowed(before.value(source), size)
-    if kind is Kind.CHOOSE:
+    if kind is OperationKind.CHOOSE:
         old, new = before.value(target), before.value(source)
         return None if old is None or new is None else old | new
-    if kind is Kind.ADDRESS and isinstance(source, Memory) and source.is_exact:
+    if kind is OperationKind.ADDRESS and isinstance(source, MemoryOperand) and source.is_exact:
         if source.base is None:
             return frozenset({Number(source.offset)})
         place = before.place(source)
         is_address = isinstance(target, Register) and target.size == WORD_BYTES
         return frozenset({Stack(place)}) if is_address and place is not None else None
-    if kind is Kind.ADD and isinstance(target, Register) and isinstance(source, int):
+    if kind is OperationKind.ADD and isinstance(target, Register) and isinstance(source, int):
         base = before.one(target.name)
         if isinstance(base, Stack) and target.size == WORD_BYTES:
             return frozenset({Stack(base.offset + source)})
@@ -156,18 +156,22 @@ def _moved(operation: Operation, before: State) -> Values | None:
 
 def _use_stack(operation: Operation, before: State, state: State) -> None:
     """Carry out a push, a pop or a ``leave``."""
-    pointer = before.one("rbp" if operation.kind is Kind.LEAVE else "rsp")
+    pointer = before.one("rbp" if operation.kind is OperationKind.LEAVE else "rsp")
     if not isinstance(pointer, Stack):
         state.set("rsp", None)
         state.slots.clear()
         return
-    if operation.kind is Kind.PUSH:
+    if operation.kind is OperationKind.PUSH:
         state.set("rsp", frozenset({Stack(pointer.offset - WORD_BYTES)}))
-        state.store(Memory("rsp", 0, WORD_BYTES, is_exact=True), before.value(operation.source))
+        state.store(
+            MemoryOperand("rsp", 0, WORD_BYTES, is_exact=True), before.value(operation.source)
+        )
         return
     state.set("rsp", frozenset({Stack(pointer.offset + WORD_BYTES)}))
     size, values = before.slots.get(pointer.offset, (0, None))
-    target = Register("rbp", WORD_BYTES) if operation.kind is Kind.LEAVE else operation.target
+    target = (
+        Register("rbp", WORD_BYTES) if operation.kind is OperationKind.LEAVE else operation.target
+    )
     if isinstance(target, Register) and target.name != "rsp":
         state.set(target.name, values if size == WORD_BYTES else None)
 

@@ -5,7 +5,7 @@ What is not proved is unknown, never guessed.
 
 from dataclasses import dataclass
 
-from sslsniff.machine_code.operations import Comparison, Memory, Operand, Register
+from sslsniff.machine_code.operations import Comparison, MemoryOperand, Operand, Register
 
 WORD_BYTES = 8
 INT_BYTES = 4  # results are compared as int
@@ -41,7 +41,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class MemoryField:
     """What is in memory at ``base`` + ``offset``."""
 
     base: "Value"
@@ -69,7 +69,7 @@ class Low:
     value: "Value"
 
 
-Value = Argument | Stack | Number | Failure | Field | Local | Result | Low
+Value = Argument | Stack | Number | Failure | MemoryField | Local | Result | Low
 Values = frozenset[Value]
 """One of these, but never of none."""
 
@@ -125,7 +125,7 @@ class State:
         values = self.registers.get(register, frozenset())
         return register in FRAME_POINTERS and any(isinstance(each, Stack) for each in values)
 
-    def place(self, memory: Memory) -> int | None:
+    def place(self, memory: MemoryOperand) -> int | None:
         """Return the offset on the stack that a memory operand names; None: none, or unknown."""
         base = self.one(memory.base) if memory.base and memory.is_exact else None
         return base.offset + memory.offset if isinstance(base, Stack) else None
@@ -136,18 +136,18 @@ class State:
             return frozenset({Number(operand)})
         if isinstance(operand, Register):
             return narrowed(self.registers.get(operand.name), operand.size)
-        if isinstance(operand, Memory):
+        if isinstance(operand, MemoryOperand):
             return narrowed(self._loaded(operand), operand.size)
         return None
 
-    def _loaded(self, memory: Memory) -> Values | None:
+    def _loaded(self, memory: MemoryOperand) -> Values | None:
         place = self.place(memory)
         if place is not None:
             size, values = self.slots.get(place, (0, None))
             return values if size >= memory.size else frozenset({Local(place)})
         base = self.one(memory.base) if memory.base and memory.is_exact else None
-        is_pointer = isinstance(base, Argument | Field | Local)
-        return frozenset({Field(base, memory.offset)}) if base and is_pointer else None
+        is_pointer = isinstance(base, Argument | MemoryField | Local)
+        return frozenset({MemoryField(base, memory.offset)}) if base and is_pointer else None
 
     def set(self, register: str, values: Values | None) -> None:
         """Note that a register changes; None: to what is unknown."""
@@ -158,7 +158,7 @@ class State:
         if register not in FRAME_POINTERS:
             self._note_addresses(values)
 
-    def store(self, memory: Memory, values: Values | None, *, fills: bool = False) -> None:
+    def store(self, memory: MemoryOperand, values: Values | None, *, fills: bool = False) -> None:
         """Note that memory changes; ``fills``: so may the memory after it."""
         place = self.place(memory)
         if place is None:

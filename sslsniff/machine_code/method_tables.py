@@ -14,7 +14,7 @@ from sslsniff.elf.relocations import Pointers, read_pointers
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.known_values import Number
-from sslsniff.machine_code.operations import Code, Kind
+from sslsniff.machine_code.operations import Code, OperationKind
 
 _TABLES = {
     "TLS_method": True,
@@ -71,11 +71,11 @@ class MethodTables:
         code = Code(self._elf.code(function), function.address)
         for address, state in Flow(code).states.items():
             operation = code.operations[address]
-            if operation.kind is Kind.RETURN:
+            if operation.kind is OperationKind.RETURN:
                 value = state.one("rax")
                 if isinstance(value, Number) and value.value:
                     yield value.value
-            elif operation.kind is Kind.JUMP and operation.leads_to is not None:
+            elif operation.kind is OperationKind.JUMP and operation.leads_to is not None:
                 inner = self._elf.function_at(operation.leads_to)
                 if inner is not None:
                     yield from self._returned(inner, hops + 1)

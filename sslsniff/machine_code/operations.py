@@ -22,7 +22,7 @@ from sslsniff.machine_code.instructions import (
 from sslsniff.machine_code.probe_sites import is_emulated
 
 
-class Kind(Enum):
+class OperationKind(Enum):
     """What an operation does. MOVE: ``target = source``; ADDRESS: the address of ``source``.
 
     CHOOSE: a MOVE, or nothing. ADD: ``target += source``. END: nothing follows.
@@ -50,7 +50,7 @@ class Register(NamedTuple):
     size: int
 
 
-class Memory(NamedTuple):
+class MemoryOperand(NamedTuple):
     """Memory at a register's value (None: none) and an offset; ``is_exact``: nothing is added."""
 
     base: str | None
@@ -59,7 +59,7 @@ class Memory(NamedTuple):
     is_exact: bool
 
 
-Operand = Register | Memory | int
+Operand = Register | MemoryOperand | int
 _AnOperand = TypeVar("_AnOperand", bound=Operand | None)
 
 
@@ -82,14 +82,14 @@ class Operation(NamedTuple):
 
     address: int
     size: int
-    kind: Kind
+    kind: OperationKind
     target: Operand | None
     source: Operand | None
     leads_to: int | None
     condition: int | None
     compares: Comparison | None
     registers: frozenset[str]
-    stores: tuple[Memory, ...]
+    stores: tuple[MemoryOperand, ...]
     fills: bool
     computes_with: frozenset[str]
     is_emulated: bool
@@ -100,7 +100,7 @@ class Operation(NamedTuple):
         return self.address + self.size
 
 
-_LEADING = frozenset({Kind.CALL, Kind.JUMP, Kind.BRANCH})
+_LEADING = frozenset({OperationKind.CALL, OperationKind.JUMP, OperationKind.BRANCH})
 _INT_BYTES = 4
 _ALL_ONES = (-1, 0xFFFFFFFF)
 _CALL_CHANGES = frozenset({"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"})
@@ -142,31 +142,35 @@ class Code:
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
         """Yield where an operation leads within the function."""
-        jumps = operation.kind in (Kind.JUMP, Kind.BRANCH)
+        jumps = operation.kind in (OperationKind.JUMP, OperationKind.BRANCH)
         if jumps and operation.leads_to is not None and operation.leads_to in self.operations:
             yield operation.leads_to
-        if operation.kind in (Kind.JUMP, Kind.RETURN, Kind.END) or self.is_fatal(operation):
+        if operation.kind in (
+            OperationKind.JUMP,
+            OperationKind.RETURN,
+            OperationKind.END,
+        ) or self.is_fatal(operation):
             return
         if operation.following in self.operations:
             yield operation.following
 
     def is_fatal(self, operation: Operation) -> bool:
         """Say whether it is a call of what does not return."""
-        return operation.kind is Kind.CALL and (
+        return operation.kind is OperationKind.CALL and (
             operation.leads_to in self._fatal or operation.following not in self.operations
         )
 
     def leaves(self, operation: Operation) -> bool:
         """Say whether it may lead out of the function other than by a return or a call."""
-        if operation.kind in (Kind.JUMP, Kind.BRANCH):
+        if operation.kind in (OperationKind.JUMP, OperationKind.BRANCH):
             return operation.leads_to not in self.operations
         return (
-            operation.kind not in (Kind.RETURN, Kind.END, Kind.CALL)
+            operation.kind not in (OperationKind.RETURN, OperationKind.END, OperationKind.CALL)
             and operation.following not in self.operations
         )
 
 
-class _Shape(NamedTuple):
+class _InstructionShape(NamedTuple):
     """What an instruction's bytes mean wherever they are: most are in many places.
 
     ``operation`` is as it would be at ``_ANYWHERE``; ``is_relative``: it names addresses by their
@@ -196,10 +200,10 @@ class _Shape(NamedTuple):
 
 
 @lru_cache(1 << 14)
-def _shape(encoded: bytes) -> _Shape:
+def _shape(encoded: bytes) -> _InstructionShape:
     [instruction] = disassemble(encoded, _ANYWHERE)
     operation = _operation(instruction)
-    return _Shape(
+    return _InstructionShape(
         operation,
         is_relative=operation.leads_to is not None or _is_relative_to_itself(instruction),
         reads_protector=_reads_protector(instruction),
@@ -209,7 +213,7 @@ def _shape(encoded: bytes) -> _Shape:
 
 def _moved(operand: _AnOperand, by: int) -> _AnOperand:
     """Return what an operand of a relative instruction is where that is ``by`` bytes later."""
-    if isinstance(operand, Memory) and operand.base is None:
+    if isinstance(operand, MemoryOperand) and operand.base is None:
         return operand._replace(offset=operand.offset + by)
     return operand
 
@@ -222,7 +226,9 @@ def _is_relative_to_itself(instruction: capstone.CsInsn) -> bool:
     )
 
 
-def _fatal_calls(shapes: list[_Shape], operations: dict[int, Operation]) -> Iterator[int]:
+def _fatal_calls(
+    shapes: list[_InstructionShape], operations: dict[int, Operation]
+) -> Iterator[int]:
     """Yield the functions that are called where a stack protector's check fails."""
     branches = list(operations.values())[2:]
     for load, check, branch in zip(shapes, shapes[1:], branches, strict=False):
@@ -232,9 +238,9 @@ def _fatal_calls(shapes: list[_Shape], operations: dict[int, Operation]) -> Iter
             continue
         failed = branch.leads_to if branch.condition == _NOT_EQUAL else branch.following
         at = operations.get(failed or 0)
-        while at is not None and at.kind in (Kind.MOVE, Kind.OTHER):
+        while at is not None and at.kind in (OperationKind.MOVE, OperationKind.OTHER):
             at = operations.get(at.following)
-        if at is not None and at.kind is Kind.CALL and at.leads_to is not None:
+        if at is not None and at.kind is OperationKind.CALL and at.leads_to is not None:
             yield at.leads_to
 
 
@@ -249,10 +255,13 @@ def _reads_protector(instruction: capstone.CsInsn) -> bool:
 
 def _operation(instruction: capstone.CsInsn) -> Operation:
     kind, target, source = _meaning(instruction)
-    if kind in (Kind.JUMP, Kind.BRANCH) and source == instruction.address + instruction.size:
-        kind, source = Kind.OTHER, None  # on every way the next instruction follows
+    if (
+        kind in (OperationKind.JUMP, OperationKind.BRANCH)
+        and source == instruction.address + instruction.size
+    ):
+        kind, source = OperationKind.OTHER, None  # on every way the next instruction follows
     registers = registers_written(instruction)
-    if kind is Kind.CALL:
+    if kind is OperationKind.CALL:
         registers |= _CALL_CHANGES
     encoded = bytes(instruction.bytes)
     return Operation(
@@ -262,7 +271,7 @@ def _operation(instruction: capstone.CsInsn) -> Operation:
         target=target,
         source=source,
         leads_to=source if kind in _LEADING and isinstance(source, int) else None,
-        condition=_condition(encoded) if kind is Kind.BRANCH else None,
+        condition=_condition(encoded) if kind is OperationKind.BRANCH else None,
         compares=_comparison(instruction.mnemonic, target, source),
         registers=frozenset(registers),
         stores=tuple(_stores(instruction)),
@@ -272,42 +281,42 @@ def _operation(instruction: capstone.CsInsn) -> Operation:
     )
 
 
-def _meaning(instruction: capstone.CsInsn) -> tuple[Kind, Operand | None, Operand | None]:
+def _meaning(instruction: capstone.CsInsn) -> tuple[OperationKind, Operand | None, Operand | None]:
     """Return the kind of an operation, with its target and source."""
     mnemonic = instruction.mnemonic
     if is_return(instruction):
-        return Kind.RETURN, None, None
+        return OperationKind.RETURN, None, None
     if mnemonic in _ENDS:
-        return Kind.END, None, None
+        return OperationKind.END, None, None
     operands = [_operand(instruction, each) for each in instruction.operands]
     if mnemonic in ("call", "notrack call", "bnd call"):
-        return Kind.CALL, None, operands[0]
+        return OperationKind.CALL, None, operands[0]
     if is_jump(instruction):
         always = mnemonic in ("jmp", "notrack jmp", "bnd jmp")
-        return (Kind.JUMP if always else Kind.BRANCH), None, operands[0]
+        return (OperationKind.JUMP if always else OperationKind.BRANCH), None, operands[0]
     if mnemonic == "leave":
-        return Kind.LEAVE, None, None
+        return OperationKind.LEAVE, None, None
     if mnemonic in ("push", "pop") and len(operands) == 1:
         if mnemonic == "push":
-            return Kind.PUSH, None, operands[0]
+            return OperationKind.PUSH, None, operands[0]
         is_followed = isinstance(operands[0], Register)
-        return (Kind.POP if is_followed else Kind.OTHER), operands[0], None
+        return (OperationKind.POP if is_followed else OperationKind.OTHER), operands[0], None
     if len(operands) != 2:
-        return Kind.OTHER, None, None
+        return OperationKind.OTHER, None, None
     target, source = operands
-    kind = _BINARY.get(mnemonic, Kind.OTHER)
+    kind = _BINARY.get(mnemonic, OperationKind.OTHER)
     if mnemonic in _ZEROED_BY_ITSELF and target == source:
-        return Kind.MOVE, target, 0
+        return OperationKind.MOVE, target, 0
     if mnemonic == "or" and source in _ALL_ONES:
-        return Kind.MOVE, target, -1
+        return OperationKind.MOVE, target, -1
     if mnemonic in ("add", "sub") and isinstance(source, int):
-        return Kind.ADD, target, source if mnemonic == "add" else -source
+        return OperationKind.ADD, target, source if mnemonic == "add" else -source
     if mnemonic in _WIDENED or mnemonic.startswith("cmov"):
-        kind = Kind.MOVE if mnemonic in _WIDENED else Kind.CHOOSE
+        kind = OperationKind.MOVE if mnemonic in _WIDENED else OperationKind.CHOOSE
     return kind, target, source
 
 
-_BINARY = {"mov": Kind.MOVE, "movabs": Kind.MOVE, "lea": Kind.ADDRESS}
+_BINARY = {"mov": OperationKind.MOVE, "movabs": OperationKind.MOVE, "lea": OperationKind.ADDRESS}
 
 
 def _operand(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Operand | None:
@@ -320,14 +329,14 @@ def _operand(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Opera
     return None
 
 
-def _memory(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Memory:
+def _memory(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> MemoryOperand:
     place = operand.mem
     base = register_name(place.base) if place.base else None
     offset = place.disp
     if base == "rip":
         base, offset = None, instruction.address + instruction.size + offset
     is_exact = not place.index and not place.segment
-    return Memory(base, offset, operand.size, is_exact)
+    return MemoryOperand(base, offset, operand.size, is_exact)
 
 
 def _comparison(mnemonic: str, target: Operand | None, source: Operand | None) -> Comparison | None:
@@ -341,7 +350,7 @@ def _comparison(mnemonic: str, target: Operand | None, source: Operand | None) -
     return None
 
 
-def _stores(instruction: capstone.CsInsn) -> Iterator[Memory]:
+def _stores(instruction: capstone.CsInsn) -> Iterator[MemoryOperand]:
     """Yield the memory that an instruction changes.
 
     Capstone calls that of ``movups`` and others read: so all first operands count as changed.
@@ -353,14 +362,19 @@ def _stores(instruction: capstone.CsInsn) -> Iterator[Memory]:
             yield _memory(instruction, operand)
 
 
-def _computed_with(instruction: capstone.CsInsn, kind: Kind) -> Iterator[str]:
+def _computed_with(instruction: capstone.CsInsn, kind: OperationKind) -> Iterator[str]:
     """Yield the registers whose values may be a part of what an instruction leaves."""
-    if kind not in (Kind.ADDRESS, Kind.CHOOSE, Kind.ADD, Kind.OTHER):
+    if kind not in (
+        OperationKind.ADDRESS,
+        OperationKind.CHOOSE,
+        OperationKind.ADD,
+        OperationKind.OTHER,
+    ):
         return
     for operand in instruction.operands:
         if operand.type == capstone.CS_OP_REG:
             yield register_name(operand.reg)
-        elif operand.type == capstone.CS_OP_MEM and kind is Kind.ADDRESS:
+        elif operand.type == capstone.CS_OP_MEM and kind is OperationKind.ADDRESS:
             for each in (operand.mem.base, operand.mem.index):
                 if each:
                     yield register_name(each)

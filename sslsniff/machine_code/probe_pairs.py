@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sslsniff.machine_code.data_flow import Flow
-from sslsniff.machine_code.known_values import Argument, Failure, Field, Number, State, Value
-from sslsniff.machine_code.operations import Kind, Memory, Operation
+from sslsniff.machine_code.known_values import Argument, Failure, MemoryField, Number, State, Value
+from sslsniff.machine_code.operations import MemoryOperand, Operation, OperationKind
 from sslsniff.machine_code.result_origins import Origin, result_origins
 
 
@@ -78,7 +78,7 @@ def find_pair(flow: Flow, needs: Needs) -> Pair | None:
     """Return cheap places in a function; None where it has none that are proved."""
     if not flow.code.is_whole:
         return None
-    search = _Search(flow, needs)
+    search = _PairSearch(flow, needs)
     for enter in search.enters():
         leaves = search.leaves(enter.address)
         if needs.is_plain and not all(_is_plain(each, enter) for each in leaves):
@@ -92,7 +92,7 @@ def _is_plain(leave: Leave, enter: Enter) -> bool:
     return leave == Leave(leave.address, enter.depth, None, "rax")
 
 
-class _Search:
+class _PairSearch:
     """A search for pairs in one function."""
 
     def __init__(self, flow: Flow, needs: Needs) -> None:
@@ -107,7 +107,7 @@ class _Search:
 
     def _is_exit(self, address: int) -> bool:
         operation = self._operations[address]
-        return operation.kind is Kind.RETURN or self._flow.code.leaves(operation)
+        return operation.kind is OperationKind.RETURN or self._flow.code.leaves(operation)
 
     def enters(self) -> Iterator[Enter]:
         """Yield what may be a way in, what comes first first."""
@@ -127,7 +127,7 @@ class _Search:
         """Say whether each call that may succeed passes ``enter``."""
         around = self._flow.reached([self._flow.code.address], avoided={enter})
         missed = self._exits.intersection(around) - {enter}
-        if any(self._operations[each].kind is not Kind.RETURN for each in missed):
+        if any(self._operations[each].kind is not OperationKind.RETURN for each in missed):
             return False
         without = self._flow.states_without({enter}) if missed else {}
         return all(_fails(without[each]) for each in missed)
@@ -158,12 +158,16 @@ class _Search:
     def _settled(self, address: int, following: int) -> Iterator[str | int | None]:
         """Yield the result on the way from one instruction to another, if it is settled there."""
         operation = self._operations[address]
-        found = self._origins[following if operation.kind is Kind.BRANCH else address]
+        found = self._origins[following if operation.kind is OperationKind.BRANCH else address]
         if not found or self._flow.states[address].depth is None:
             return
         if all(isinstance(each, Number) and is_failure(each) for each in found):
             yield None
-        elif len(found) == 1 and operation.kind is not Kind.CALL and following not in self._busy:
+        elif (
+            len(found) == 1
+            and operation.kind is not OperationKind.CALL
+            and following not in self._busy
+        ):
             [result] = found
             if isinstance(result, str | int):
                 yield result
@@ -214,7 +218,7 @@ class _Search:
         )
 
     def _acts(self, operation: Operation) -> bool:
-        if operation.kind is Kind.CALL:
+        if operation.kind is OperationKind.CALL:
             return not self._flow.code.is_fatal(operation)
         state = self._flow.states[operation.address]
         return any(
@@ -222,9 +226,9 @@ class _Search:
             for each in operation.stores
         )
 
-    def _is_in_object(self, memory: Memory, state: State) -> bool:
+    def _is_in_object(self, memory: MemoryOperand, state: State) -> bool:
         base = state.one(memory.base) if memory.base else None
-        while isinstance(base, Field):
+        while isinstance(base, MemoryField):
             base = base.base
         return base is not None and base == self._needs.object
 

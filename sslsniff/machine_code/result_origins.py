@@ -12,7 +12,13 @@ from sslsniff.machine_code.known_values import (
     Stack,
     State,
 )
-from sslsniff.machine_code.operations import Kind, Memory, Operand, Operation, Register
+from sslsniff.machine_code.operations import (
+    MemoryOperand,
+    Operand,
+    Operation,
+    OperationKind,
+    Register,
+)
 
 Origin = str | int | Number | None
 """What will be the result: what a register holds, or the stack at an offset from the entry's stack
@@ -48,7 +54,7 @@ def _origins_at(
     address: int, flow: Flow, found: Mapping[int, frozenset[Origin]]
 ) -> frozenset[Origin]:
     operation = flow.code.operations[address]
-    if operation.kind is Kind.RETURN:
+    if operation.kind is OperationKind.RETURN:
         return _RESULT
     after = frozenset[Origin]().union(*(found[each] for each in flow.ways[address]))
     if flow.code.leaves(operation):
@@ -73,22 +79,22 @@ def _register_before(register: str, operation: Operation, state: State) -> Itera
         return
     target = operation.target
     is_target = isinstance(target, Register) and target.name == register and _is_int(target)
-    if operation.kind is Kind.POP and is_target:
+    if operation.kind is OperationKind.POP and is_target:
         pointer = state.one("rsp")
         yield pointer.offset if isinstance(pointer, Stack) else None
-    elif operation.kind in (Kind.MOVE, Kind.CHOOSE) and is_target:
+    elif operation.kind in (OperationKind.MOVE, OperationKind.CHOOSE) and is_target:
         yield _origin(operation.source, state)
-        if operation.kind is Kind.CHOOSE:
+        if operation.kind is OperationKind.CHOOSE:
             yield register
     else:
         yield None
 
 
 def _slot_before(slot: int, operation: Operation, state: State) -> Origin:
-    if operation.kind is Kind.CALL:
+    if operation.kind is OperationKind.CALL:
         is_own = state.depth is not None and slot >= -state.depth
         return slot if is_own and (state.escaped is None or slot < state.escaped) else None
-    if operation.kind is Kind.PUSH:
+    if operation.kind is OperationKind.PUSH:
         pointer = state.one("rsp")
         if not isinstance(pointer, Stack):
             return None
@@ -96,7 +102,7 @@ def _slot_before(slot: int, operation: Operation, state: State) -> Origin:
         return _origin(operation.source, state) if is_pushed else slot
     for memory in operation.stores:
         place = state.place(memory)
-        if place == slot and operation.kind is Kind.MOVE and _is_int(memory):
+        if place == slot and operation.kind is OperationKind.MOVE and _is_int(memory):
             return _origin(operation.source, state)
         if place is None and (memory.base in FRAME_POINTERS or state.escaped is not None):
             return None
@@ -114,8 +120,8 @@ def _origin(operand: Operand | None, state: State) -> Origin:
         return Number(operand)
     if isinstance(operand, Register) and _is_int(operand):
         return operand.name
-    return state.place(operand) if isinstance(operand, Memory) and _is_int(operand) else None
+    return state.place(operand) if isinstance(operand, MemoryOperand) and _is_int(operand) else None
 
 
 def _is_int(operand: Operand | None) -> bool:
-    return isinstance(operand, Register | Memory) and operand.size >= INT_BYTES
+    return isinstance(operand, Register | MemoryOperand) and operand.size >= INT_BYTES

@@ -7,7 +7,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import fitting
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
-from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
@@ -24,7 +24,7 @@ class Attachment(NamedTuple):
 
     path: str
     build_id: str | None
-    parts: tuple[Part, ...]
+    parts: tuple[ProbedLibrary, ...]
     left_out: tuple[str, ...] = ()
     debug_file: str | None = None
     unprobed: tuple[Unprobed, ...] = ()

@@ -15,7 +15,7 @@ from sslsniff.machine_code.callers import arguments, callees, direct_calls, hand
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
-from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, UnfitError
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
 from sslsniff.probing.ssl_layout import read_layout
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _AbsentError(UnfitError):
     """The file has no such function."""
 
 
-def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[Part, list[str]]:
+def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:
     """Return a plan's probes in a file, and why lesser ones do not fit.
 
     Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
@@ -48,7 +48,7 @@ class _Fitting:
         self._seen_inside: set[str] = set()
         """Public functions of which the work is seen in others."""
 
-    def fit(self, plan: Plan) -> tuple[Part, list[str]]:
+    def fit(self, plan: Plan) -> tuple[ProbedLibrary, list[str]]:
         probes: list[Probe] = []
         left_out: list[str] = []
         probed: set[int] = set()
@@ -61,7 +61,7 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        part = Part(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        part = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
         return part, left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:

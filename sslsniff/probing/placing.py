@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sslsniff.probing.plans import Row
 
 
-class Programs(Protocol):
+class FunctionPrograms(Protocol):
     """What a plan has of a function."""
 
     @property
@@ -34,7 +34,7 @@ class Programs(Protocol):
 
 
 def entry_probes(
-    elf: Elf, name: str, function: Function, programs: Programs, style: ReturnStyle
+    elf: Elf, name: str, function: Function, programs: FunctionPrograms, style: ReturnStyle
 ) -> Iterator[Probe]:
     """Yield the probes in a function's first instructions, and those that see it return.
 
@@ -66,7 +66,7 @@ def entry_probes(
 
 
 def cheap_probes(
-    elf: Elf, function: Function, programs: Programs, style: ReturnStyle
+    elf: Elf, function: Function, programs: FunctionPrograms, style: ReturnStyle
 ) -> list[Probe]:
     """Return the probes in cheap places of a function, without return probes.
 

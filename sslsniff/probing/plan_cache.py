@@ -24,7 +24,7 @@ from sslsniff.probing import rustls_fitting
 from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.plans import PLANS
 from sslsniff.probing.plans.rustls_ciphers import METHODS
-from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, Unprobed
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, Unprobed
 from sslsniff.probing.ssl_layout import SslLayout
 
 _PACKAGE = Path(__file__).parents[1]
@@ -182,7 +182,7 @@ def entry(found: Attachment | Refusal) -> dict[str, Any]:
     }
 
 
-def _part_entry(part: Part) -> dict[str, Any]:
+def _part_entry(part: ProbedLibrary) -> dict[str, Any]:
     return {
         "library": part.library,
         "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in part.probes],
@@ -241,7 +241,7 @@ def parse_wanted(wanted: list[Any] | None) -> WantedDebugFile | None:
     return WantedDebugFile(_text_or_none(build_id), _text_or_none(name))
 
 
-def _parse_part(entry: dict[str, Any], size: int) -> Part:
+def _parse_part(entry: dict[str, Any], size: int) -> ProbedLibrary:
     library = _text(entry["library"])
     programs = _programs(library)
     probes = []
@@ -254,7 +254,7 @@ def _parse_part(entry: dict[str, Any], size: int) -> Part:
     if not probes:
         raise ValueError
     if library != rustls_fitting.LIBRARY:
-        return Part(library, tuple(probes), _parse_layout(entry["layout"]))
+        return ProbedLibrary(library, tuple(probes), _parse_layout(entry["layout"]))
     major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
     return rustls_fitting.make_part(

@@ -38,7 +38,7 @@ class Probe(NamedTuple):
     convention: int = 0
 
 
-class Part(NamedTuple):
+class ProbedLibrary(NamedTuple):
     """One TLS library in a file: its probes, and where its objects keep what.
 
     ``version`` is the library's, as far as that decides the layout; ``read_as`` is another whose

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
 from sslsniff.probing import go_programs
-from sslsniff.probing.plans.unprobed import FAMILY, GO, KINDS, Kind
+from sslsniff.probing.plans.unprobed import FAMILY, GO, KINDS, UnprobedLibrary
 from sslsniff.probing.probe_set import Unprobed
 from sslsniff.probing.rustls.versions import MENTION
 
@@ -50,18 +50,18 @@ def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[U
     return rows
 
 
-def _exports(elf: Elf, kind: Kind) -> bool:
+def _exports(elf: Elf, kind: UnprobedLibrary) -> bool:
     return bool(kind.exports) and all(map(elf.exports, kind.exports))
 
 
-def _has_texts(strings: Region, texts: Collection[bytes], kind: Kind) -> bool:
+def _has_texts(strings: Region, texts: Collection[bytes], kind: UnprobedLibrary) -> bool:
     if not kind.texts or kind.texts[0] not in texts:
         return False
     is_other = kind.unless is not None and kind.unless in strings
     return not is_other and all(text in strings for text in kind.texts[1:])
 
 
-def _version(kind: Kind, strings: Region) -> str | None:
+def _version(kind: UnprobedLibrary, strings: Region) -> str | None:
     if kind.version is None:
         return None
     pieces: Iterable[bytes] = (piece for _, piece in strings.pieces(_LONGEST_VERSION_BYTES))
@@ -69,5 +69,5 @@ def _version(kind: Kind, strings: Region) -> str | None:
     return found[1].decode() if found else None
 
 
-def _row(kind: Kind, version: str | None) -> Unprobed:
+def _row(kind: UnprobedLibrary, version: str | None) -> Unprobed:
     return Unprobed(kind.library, kind.name, version, kind.reason, kind.remedy)

@@ -8,7 +8,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.probing.placing import entry_probes
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, nearest
-from sslsniff.probing.probe_set import Part, Probe, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 from sslsniff.probing.rustls import Version, find_rustls
 
 LIBRARY = "rustls"
@@ -16,7 +16,7 @@ LIBRARY = "rustls"
 _STYLE = ReturnStyle.PLAIN_INSTRUCTIONS
 
 
-def fit_rustls(elf: Elf) -> tuple[list[Part], list[str], list[Unprobed]]:
+def fit_rustls(elf: Elf) -> tuple[list[ProbedLibrary], list[str], list[Unprobed]]:
     """Return the parts of a file that are rustls, what they leave out, and what is not probed.
 
     With the reason of each. Raises ``ElfError`` if the file is damaged.
@@ -43,10 +43,10 @@ def fit_rustls(elf: Elf) -> tuple[list[Part], list[str], list[Unprobed]]:
     return [make_part(*key, probes) for key, probes in groups.items()], left_out, unprobed
 
 
-def make_part(version: Version, tls_version: int | None, probes: list[Probe]) -> Part:
+def make_part(version: Version, tls_version: int | None, probes: list[Probe]) -> ProbedLibrary:
     """Return the part that is of these versions."""
     known = nearest(version)
-    return Part(
+    return ProbedLibrary(
         library=LIBRARY,
         probes=tuple(dict.fromkeys(probes)),
         layout=LAYOUTS[known],

@@ -44,21 +44,21 @@ class SslLayout(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Argument:
+class _NumberedArgument:
     """A function's argument, by its number from 0."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class _MemoryLoad:
     """What is in memory at ``base`` + ``offset``."""
 
-    base: "_Argument | _Load"
+    base: "_NumberedArgument | _MemoryLoad"
     offset: int
 
 
-_Value = _Argument | _Load | None
+_Value = _NumberedArgument | _MemoryLoad | None
 """None: something else, or nothing that could be followed."""
 
 
@@ -114,12 +114,12 @@ def read_layout(elf: Elf) -> SslLayout:
         sni_base=inner_name[0],
         sni_inner=inner_name[1],
         shutdown=_single(_field(shutdown.results)),
-        is_typed=1 if _Load(_Argument(0), 0) in server.tested else None,
+        is_typed=1 if _MemoryLoad(_NumberedArgument(0), 0) in server.tested else None,
     )
 
 
 def _is_own(value: _Value) -> bool:
-    return isinstance(value, _Load) and value.base == _Argument(0)
+    return isinstance(value, _MemoryLoad) and value.base == _NumberedArgument(0)
 
 
 def _single(offsets: tuple[int, ...] | None) -> int | None:
@@ -145,8 +145,8 @@ def _only(chains: Collection[tuple[int, ...]]) -> tuple[int, ...] | None:
 
 
 def _chain(value: _Value) -> tuple[int, ...] | None:
-    if isinstance(value, _Load):
-        if value.base == _Argument(0):
+    if isinstance(value, _MemoryLoad):
+        if value.base == _NumberedArgument(0):
             return (value.offset,)
         base = _chain(value.base)
         return (*base, value.offset) if base else None
@@ -160,7 +160,9 @@ def _run(elf: Elf, name: str) -> _Outcomes:
     if function is None:
         return outcomes
     code = {each.address: each for each in disassemble(elf.code(function), function.address)}
-    start: dict[str, _Value] = {name: _Argument(index) for index, name in enumerate(_ARGUMENTS)}
+    start: dict[str, _Value] = {
+        name: _NumberedArgument(index) for index, name in enumerate(_ARGUMENTS)
+    }
     ways = [(function.address, start, 0)]
     seen: set[tuple[int, frozenset[tuple[str, _Value]]]] = set()
     for _ in range(_MOST_STEPS):
@@ -217,7 +219,7 @@ def _operate(
         outcomes.added_to.add(_value(instruction, operands[0], registers))
     if mnemonic == "mov" and operands[0].type == capstone.CS_OP_MEM:
         base = registers.get(_whole(instruction, operands[0].mem.base))
-        if isinstance(base, _Argument) and operands[0].mem.disp == 0:
+        if isinstance(base, _NumberedArgument) and operands[0].mem.disp == 0:
             value = _value(instruction, operands[1], registers)
             outcomes.stores.setdefault(base.number, set()).add(value)
     moved = (
@@ -241,7 +243,7 @@ def _value(
         return registers.get(_whole(instruction, operand.reg))
     if operand.type == capstone.CS_OP_MEM and not operand.mem.index and not operand.mem.segment:
         base = registers.get(_whole(instruction, operand.mem.base))
-        return _Load(base, operand.mem.disp) if base is not None else None
+        return _MemoryLoad(base, operand.mem.disp) if base is not None else None
     return None
 
 

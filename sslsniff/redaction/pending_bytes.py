@@ -24,7 +24,7 @@ class PendingReader(Protocol):
 
 
 class PendingBytes:
-    """Holds chunks back from the first byte that a ``PendingReader`` needs; ``pass_on`` gets them after.
+    """Holds chunks back from the first byte that a ``PendingReader`` needs, then passes them on.
 
     Positions count the bytes that were seen in this direction, of a connection that ``is_joined``
     those from its middle on. ``holds`` maps who keeps bytes back to the position of the first.

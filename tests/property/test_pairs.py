@@ -17,7 +17,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import Argument
-from sslsniff.machine_code.operations import Code, Kind
+from sslsniff.machine_code.operations import Code, OperationKind
 from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
 from tests.unit.machine_code import encodings, test_call_chains
@@ -114,7 +114,7 @@ class Emulated:
             if leave.address == address and holds(leave.condition, self._machine.reg_read(FLAGS)):
                 assert self._stack(leave.depth) == stack_at_call(X86_64)
                 self.run.left.append((self._result(leave), []))
-        if operation.kind is Kind.CALL:
+        if operation.kind is OperationKind.CALL:
             self._call(self._code.is_fatal(operation), operation.following)
 
     def _stack(self, depth: int) -> int:

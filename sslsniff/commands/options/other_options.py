@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
-from sslsniff.commands.options.parser import REPEATABLE, Parser, made
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser, made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,9 @@ def parse_doctor(arguments: Sequence[str]) -> DoctorOptions:
     return made(DoctorOptions, doctor_parser().parse(arguments))
 
 
-def read_parser() -> Parser:
+def read_parser() -> CommandParser:
     """Return the parser of ``sslsniff read``."""
-    parser = Parser(
+    parser = CommandParser(
         prog="sslsniff read",
         usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
@@ -78,9 +78,9 @@ def read_parser() -> Parser:
     return parser
 
 
-def list_parser() -> Parser:
+def list_parser() -> CommandParser:
     """Return the parser of ``sslsniff list``."""
-    parser = Parser(
+    parser = CommandParser(
         prog="sslsniff list",
         description="Show which processes use which TLS library, and which probes fit.",
     )
@@ -95,9 +95,9 @@ def list_parser() -> Parser:
     return parser
 
 
-def symbols_parser() -> Parser:
+def symbols_parser() -> CommandParser:
     """Return the parser of ``sslsniff symbols``."""
-    parser = Parser(
+    parser = CommandParser(
         prog="sslsniff symbols",
         description="Show the functions of a program or library, and where a probe fits in each.",
         epilog="Also where functions were inlined, if debug info tells, and static probes (USDT).",
@@ -117,9 +117,9 @@ def symbols_parser() -> Parser:
     return parser
 
 
-def doctor_parser() -> Parser:
+def doctor_parser() -> CommandParser:
     """Return the parser of ``sslsniff doctor``."""
-    parser = Parser(
+    parser = CommandParser(
         prog="sslsniff doctor",
         description="Show what this kernel and user can do, and the remedy for each no.",
     )

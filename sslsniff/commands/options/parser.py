@@ -33,7 +33,7 @@ def _help_columns() -> int:
     return _UNKNOWN_COLUMNS - 2
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that shows the user's words escaped, and those that were meant."""
 
     def __init__(

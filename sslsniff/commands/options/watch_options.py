@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sslsniff import __version__
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
-from sslsniff.commands.options.parser import REPEATABLE, Parser, made
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser, made
 
 _USAGE = """\
 sslsniff [FILTER] WHAT [OUTPUT]              watch processes
@@ -80,7 +80,7 @@ def parse_watch(arguments: Sequence[str]) -> WatchOptions:
     return made(WatchOptions, options)
 
 
-def watch_parser() -> Parser:
+def watch_parser() -> CommandParser:
     """Return the parser for watching processes, without the command after ``--``.
 
     ``parse_watch`` checks what it returns.
@@ -90,13 +90,13 @@ def watch_parser() -> Parser:
     return parser
 
 
-def empty_parser(usage: str) -> Parser:
+def empty_parser(usage: str) -> CommandParser:
     """Return the parser of ``sslsniff`` without its options."""
     description = "Show the plaintext of TLS traffic of running processes."
-    return Parser(prog="sslsniff", usage=usage, description=description, epilog=_MORE)
+    return CommandParser(prog="sslsniff", usage=usage, description=description, epilog=_MORE)
 
 
-def add_watch_options(parser: Parser) -> None:
+def add_watch_options(parser: CommandParser) -> None:
     """Add the options of ``WatchOptions``, but for the command."""
     parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
     what = parser.add_argument_group("WHAT (all that is given must match; each may be repeated)")
@@ -190,7 +190,7 @@ def add_watch_options(parser: Parser) -> None:
     )
 
 
-def _require_what(parser: Parser, options: argparse.Namespace) -> None:
+def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
     """End with a usage error unless it is said what to watch, and said once.
 
     The whole host must be typed on purpose: it shows what other people's programs send.

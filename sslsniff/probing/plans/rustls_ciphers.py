@@ -42,7 +42,7 @@ class Registers(NamedTuple):
     state: str
 
 
-class Programs(NamedTuple):
+class MethodPrograms(NamedTuple):
     """The BPF programs for a method: at its entry, where ``registers`` are read, and its returns.
 
     Returns are only ever seen by their instructions: a return probe turns a panic that the
@@ -73,17 +73,17 @@ REGISTERS: dict[str, Registers] = {
 
 _X86_64 = REGISTERS["x86-64"]
 
-METHODS: dict[Method, Programs] = {
-    Method.ENCRYPT: Programs(
+METHODS: dict[Method, MethodPrograms] = {
+    Method.ENCRYPT: MethodPrograms(
         enter="rustls_encrypt_enter",
         registers=(_X86_64.cipher, _X86_64.message, _X86_64.sequence),
     ),
-    Method.DECRYPT: Programs(
+    Method.DECRYPT: MethodPrograms(
         enter="rustls_decrypt_enter",
         registers=(_X86_64.result, _X86_64.cipher, _X86_64.sequence),
         leave="rustls_decrypt_return",
     ),
-    Method.RECEIVED: Programs(enter="rustls_received_enter", registers=(_X86_64.state,)),
+    Method.RECEIVED: MethodPrograms(enter="rustls_received_enter", registers=(_X86_64.state,)),
 }
 
 

@@ -16,7 +16,7 @@ _KEY_LOG = "with SSLKEYLOGFILE set it writes keys for Wireshark"
 _OTHER_END = "watch the other end of its connections"
 
 
-class Kind(NamedTuple):
+class UnprobedLibrary(NamedTuple):
     """A TLS library, how people call it, and why it is not probed.
 
     A file that exports all ``exports`` has it, and so has one with all ``texts`` in its read-only
@@ -35,20 +35,20 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(
+    UnprobedLibrary(
         library="gnutls",
         name="GnuTLS",
         exports=("gnutls_record_send", "gnutls_record_recv"),
         version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
         remedy=_KEY_LOG,
     ),
-    Kind(
+    UnprobedLibrary(
         library="nss",
         name="NSS",
         exports=("SSL_ImportFD", "SSL_SetURL"),
         version=re.compile(rb"Version: NSS (\d[\d.]*)"),
     ),
-    Kind(
+    UnprobedLibrary(
         library="wolfssl",
         name="wolfSSL",
         exports=("wolfSSL_read", "wolfSSL_write"),
@@ -58,7 +58,7 @@ KINDS = (
         ),
         version=re.compile(rb"wolfSSL (\d+\.\d+\.\d+)\0"),
     ),
-    Kind(
+    UnprobedLibrary(
         library="mbedtls",
         name="Mbed TLS",
         exports=("mbedtls_ssl_read", "mbedtls_ssl_write"),
@@ -67,14 +67,14 @@ KINDS = (
             b"mbedtls_ssl_fetch_input\0",
         ),
     ),
-    Kind(
+    UnprobedLibrary(
         library="s2n",
         name="s2n-tls",
         exports=("s2n_send", "s2n_connection_new"),
         texts=(b"Retried s2n_send() size is invalid\0", b"/s2n_connection.c:"),
     ),
     # The classes of JSSE are in a file of their own, which no process maps as code.
-    Kind(
+    UnprobedLibrary(
         library="jsse",
         name="Java (JSSE)",
         exports=("JNI_CreateJavaVM", "JVM_DefineClass"),
@@ -89,7 +89,7 @@ _SOURCE = b"ssl/ssl_lib.c"
 _BORING = (_SOURCE, b"ssl/ssl_lib.cc\0", b"ssl/ssl_cert.cc\0")
 
 FAMILY = (
-    Kind(
+    UnprobedLibrary(
         library="aws-lc",
         name="AWS-LC",
         texts=(*_BORING, b"AWS-LC"),
@@ -97,7 +97,7 @@ FAMILY = (
         reason=_NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
-    Kind(
+    UnprobedLibrary(
         library="boringssl",
         name="BoringSSL",
         texts=_BORING,
@@ -105,7 +105,7 @@ FAMILY = (
         reason=_NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
-    Kind(
+    UnprobedLibrary(
         library="openssl",
         name="OpenSSL",
         texts=(_SOURCE, b"ssl/ssl_lib.c\0", b"ssl/ssl_cert.c\0"),
@@ -116,7 +116,7 @@ FAMILY = (
 )
 """OpenSSL and what came of it: probed where there are symbols, so looked for where are none."""
 
-GO = Kind(
+GO = UnprobedLibrary(
     library="go",
     name="Go (crypto/tls)",
     remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",

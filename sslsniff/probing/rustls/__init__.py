@@ -12,18 +12,18 @@ from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
-from sslsniff.probing.rustls.methods import Found, Method, Proof, Refused, Search, Version
+from sslsniff.probing.rustls.methods import Found, FoundMethods, Method, Proof, Refused, Version
 from sslsniff.probing.rustls.named import Named, find_named
 from sslsniff.probing.rustls.shaped import VERSIONS, find_shaped
 from sslsniff.probing.rustls.versions import find_releases, is_mentioned, version_of, versions_with
 
-__all__ = ["Found", "Method", "Proof", "Refused", "Search", "Version", "find_rustls"]
+__all__ = ["Found", "FoundMethods", "Method", "Proof", "Refused", "Version", "find_rustls"]
 
 _WITH_RECEIVED = (0, 23)
 _TLS_NAMES = {0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
 
 
-def find_rustls(elf: Elf) -> Search:
+def find_rustls(elf: Elf) -> FoundMethods:
     """Return where plaintext passes in a file; nothing of one without rustls.
 
     A function about which there is a doubt is left out, and the reason told. Symbols are looked for
@@ -31,7 +31,7 @@ def find_rustls(elf: Elf) -> Search:
     """
     strings = elf.section_region(".rodata")
     if not is_mentioned(strings):
-        return Search()
+        return FoundMethods()
     releases = find_releases(strings)
     named = list(find_named(elf))
     if releases and not named and _add_debug_file(elf):
@@ -58,13 +58,13 @@ def _from_names(elf: Elf, named: list[Named], releases: tuple[str, ...]) -> Iter
             yield Found(method, address, size, name, version, tls_version, proof)
 
 
-def _without_names(elf: Elf, releases: tuple[str, ...]) -> Search:
+def _without_names(elf: Elf, releases: tuple[str, ...]) -> FoundMethods:
     shaped = find_shaped(elf)
     versions = {*map(version_of, releases)}
     known = versions & VERSIONS
     if not releases:
         reason = "its ciphers have no symbols, and no source paths tell its release"
-        return Search(refused=(Refused(None, reason),) if shaped else ())
+        return FoundMethods(refused=(Refused(None, reason),) if shaped else ())
     reasons = {
         release: _no_shape(version_of(release), known, found_any=bool(shaped))
         for release in releases
@@ -99,12 +99,12 @@ def _described(method: Method, tls_version: int) -> str:
 
 def _checked(
     elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refused: Iterable[Refused] = ()
-) -> Search:
+) -> FoundMethods:
     """Return what was found, without that about which there is a doubt."""
     doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
     left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
     certain = tuple(each for each, doubt in doubts.items() if doubt is None)
-    return Search(certain, releases, tuple(refused), tuple(left_out))
+    return FoundMethods(certain, releases, tuple(refused), tuple(left_out))
 
 
 def _doubt(elf: Elf, function: Function) -> str | None:

@@ -50,7 +50,7 @@ class Refused(NamedTuple):
     reason: str
 
 
-class Search(NamedTuple):
+class FoundMethods(NamedTuple):
     """What was found in a file.
 
     ``versions`` are the releases of rustls that are in it, as far as it says ("0.23.45"), and

@@ -14,7 +14,7 @@ from sslsniff.sinks.text.message_lines import message_line
 _PREVIEW_BYTES = 48
 
 
-class FrameSink(Sink):
+class FrameLines(Sink):
     """Writes each frame to ``stream``, and each message that is complete with it."""
 
     def __init__(self, stream: TextIO, schema: Schema = no_schema) -> None:

@@ -10,7 +10,7 @@ from sslsniff.live.scope import Scope
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
-from sslsniff.probing.probe_set import Part
+from sslsniff.probing.probe_set import ProbedLibrary
 from sslsniff.probing.rustls import Version
 from tests.planned import plan_file
 from tests.workload.processes import run
@@ -26,7 +26,7 @@ RING_BYTES = 64 << 20  # room for all that passes: it is read at the end
 CONNECTIONS, REQUESTS = 2, 10
 
 
-def as_of(part: Part, version: Version) -> Part:
+def as_of(part: ProbedLibrary, version: Version) -> ProbedLibrary:
     return part._replace(layout=LAYOUTS[version], read_as=".".join(map(str, version)))
 
 

@@ -6,16 +6,16 @@ from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.known_values import (
     Argument,
     Failure,
-    Field,
     Local,
     Low,
+    MemoryField,
     Number,
     Result,
     Stack,
     State,
     Value,
 )
-from sslsniff.machine_code.operations import Code, Kind
+from sslsniff.machine_code.operations import Code, OperationKind
 from sslsniff.machine_code.result_origins import Origin, result_origins
 from tests.unit.machine_code.encodings import (
     ADD_RSP,
@@ -56,7 +56,7 @@ def at_return(code: bytes) -> State:
     [state] = [
         state
         for address, state in flow.states.items()
-        if flow.code.operations[address].kind is Kind.RETURN
+        if flow.code.operations[address].kind is OperationKind.RETURN
     ]
     return state
 
@@ -76,7 +76,7 @@ RDI = Argument("rdi")
         (OR_EAX_1 + RET, {Number(-1)}),
         (CALL + RET, {Result(AT)}),
         (CALL + MOV_EBX_EAX + CALL + MOV_EAX_EBX + RET, {Low(Result(AT))}),
-        (LOAD_FIELD + LOAD_FIELD_OF_FIELD + RET, {Field(Field(RDI, 0x18), 0x50)}),
+        (LOAD_FIELD + LOAD_FIELD_OF_FIELD + RET, {MemoryField(MemoryField(RDI, 0x18), 0x50)}),
         # A function may store at an address that it was told, and above, but not below.
         (STORE_RDI + LOAD_RAX + RET, {RDI}),
         (STORE_RDI + STORE_BYTE + LOAD_RAX + RET, {Local(8)}),
@@ -188,5 +188,5 @@ SUB_PROTECTOR, SUB_OTHER, LOAD_PROTECTOR = (
 )
 def test_calls_of_no_return(code: bytes, is_fatal: bool) -> None:
     function = Code(code, AT)
-    [call] = [each for each in function.operations.values() if each.kind is Kind.CALL]
+    [call] = [each for each in function.operations.values() if each.kind is OperationKind.CALL]
     assert function.is_fatal(call) is is_fatal

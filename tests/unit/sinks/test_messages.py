@@ -16,7 +16,7 @@ from sslsniff.sinks.filtered import FilteredSink
 from sslsniff.sinks.filters import parse
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.proto_set import ProtoSet
-from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.terminal import TerminalSink
 from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import C, S, Step, frame
@@ -260,7 +260,7 @@ def test_grpc_objects(proto_set: Path) -> None:
 
 
 def test_frames_show_messages_behind_them() -> None:
-    lines = after_prefix(shown(FrameSink, CALL))
+    lines = after_prefix(shown(FrameLines, CALL))
     assert 'grpc#1  <- /demo.Greeter/SayHello  4 B  {1: "hi"}' in lines
 
 

@@ -27,7 +27,7 @@ from sslsniff.model import (
 )
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.hexdump import HexdumpSink, hexdump
 from sslsniff.sinks.text.summary import SummarySink
 from sslsniff.sinks.text.terminal import TerminalSink
@@ -265,7 +265,7 @@ def test_json_frames() -> None:
 
 def test_frame_lines_are_harmless() -> None:
     frame = Frame(3, Side.CLIENT, "HEADERS", ["END_HEADERS"], 9, {"headers": [("x", HOSTILE)]})
-    text = shown(FrameSink, lambda sink: sink.frame(connection(), frame, START, 70))
+    text = shown(FrameLines, lambda sink: sink.frame(connection(), frame, START, 70))
     assert harmless(text)
     assert "-> #3 HEADERS [END_HEADERS] 9 B" in text
 

@@ -14,7 +14,7 @@ from sslsniff.decoders.messages import Http2Totals, Side
 from sslsniff.model import Chunk, Connection, Direction, FlowControlStall, Process
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.text.frame_lines import FrameSink
+from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import C, S, frame
 
@@ -139,7 +139,7 @@ def shown(make: Callable[[TextIO], Sink]) -> list[str]:
 
 
 def test_lines() -> None:
-    lines = [re.split("  +", line, maxsplit=3)[3] for line in shown(FrameSink)]
+    lines = [re.split("  +", line, maxsplit=3)[3] for line in shown(FrameLines)]
     assert [line for line in lines if "wait" in line] == [
         "-> #1 has waited 1.00 s: its window is 0",
         "-> #1 waited 1.40 s: its window was 0",

@@ -7,7 +7,7 @@ import pytest
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.rustls import Method, Proof, Search, find_rustls
+from sslsniff.probing.rustls import FoundMethods, Method, Proof, find_rustls
 from sslsniff.probing.rustls_fitting import fit_rustls
 from tests.unit import rust_files
 from tests.unit.rust_files import made, source_path
@@ -16,7 +16,7 @@ NEW = source_path("0.23.45")
 ALL_NEW = [rust_files.TLS13_ENCRYPT, rust_files.TLS13_DECRYPT, rust_files.RECEIVED]
 
 
-def search(path: Path) -> Search:
+def search(path: Path) -> FoundMethods:
     with Elf(str(path)) as elf:
         return find_rustls(elf)
 
@@ -134,4 +134,4 @@ def test_symbols_are_taken_from_the_debug_file(
 @pytest.mark.parametrize("crate", ["tokio-rustls", "hyper_rustls"])
 def test_other_crates_are_not_rustls(crate: str, tmp_path: Path) -> None:
     text = source_path("0.26.2").replace("/rustls", f"/{crate}")
-    assert search(made(tmp_path / "program", [], [text])) == Search()
+    assert search(made(tmp_path / "program", [], [text])) == FoundMethods()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.rustls import Method, Proof, Refused, Search, find_rustls
+from sslsniff.probing.rustls import FoundMethods, Method, Proof, Refused, find_rustls
 from sslsniff.probing.rustls_fitting import fit_rustls
 from tests.unit.probing.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
 from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
@@ -19,7 +19,7 @@ NEW = source_path("0.23.45")
 MANUAL = "peer closed connection without sending close_notify: https://docs.rs/rustls/latest"
 
 
-def search(path: Path) -> tuple[Search, dict[str, int]]:
+def search(path: Path) -> tuple[FoundMethods, dict[str, int]]:
     """Return what is found without symbols, and where the symbols were."""
     shown = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     addresses = {
@@ -85,7 +85,7 @@ def test_a_cipher_is_known_by_its_vtables(
 )
 def test_what_is_not_quite_like_it_is_left_out(shape: Shape, tmp_path: Path) -> None:
     found, _ = search(shape.made(tmp_path / "program", [NEW]))
-    assert found == Search(
+    assert found == FoundMethods(
         versions=("0.23.45",),
         refused=(
             Refused(
@@ -151,13 +151,13 @@ def test_other_paths_tell_the_version_by_their_files(
 
 def test_without_paths_it_is_left_out(tmp_path: Path) -> None:
     found, _ = search(Shape().made(tmp_path / "program", [MANUAL]))
-    assert found == Search(
+    assert found == FoundMethods(
         refused=(
             Refused(None, "its ciphers have no symbols, and no source paths tell its release"),
         )
     )
     found, _ = search(Shape().made(tmp_path / "program", ["nothing of the kind"]))
-    assert found == Search()
+    assert found == FoundMethods()
 
 
 @given(data=st.data())
