@@ -14,6 +14,7 @@ import pytest
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import WantedDebugFile, open_file
+from sslsniff.kernel.resource_limits import GRACE_S
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning import planning as planning_module
@@ -139,7 +140,7 @@ def test_a_worker_has_no_rights_and_limits(
         line[:25].strip(): line[25:].split()[:2]
         for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
     }
-    assert limits["Max cpu time"] == ["1", "2"]
+    assert limits["Max cpu time"] == ["1", str(1 + GRACE_S)]
     assert limits["Max address space"] == [str(512 << 20)] * 2
     assert limits["Max core file size"] == ["0", "0"]
     assert limits["Max open files"] == ["16", "16"]
