@@ -21,7 +21,7 @@ class _Direction:
 
 
 class WebSocket:
-    """Blanks on the tapes of both sides; all, once a side is out of step."""
+    """Blanks on the tapes of both sides; all, once a side is out of sync."""
 
     def __init__(self, tapes: dict[Side, Tape], rules: Rules) -> None:
         self._rules = rules

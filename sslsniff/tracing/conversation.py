@@ -5,7 +5,7 @@ from typing import Any
 
 from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -94,7 +94,7 @@ class Conversation:
     def __init__(
         self,
         connection: Connection,
-        decoder: Carried,
+        decoder: InnerProtocols,
         audience: Sink,
         waits: Waits,
         room: BodyRoom,
