@@ -36,13 +36,13 @@ class ChainSync:
     Memory: ``enough`` times ``unit_bytes``, and a tuple for each place in question.
     """
 
-    __slots__ = ("_base", "_fed_bytes", "_looked", "_places", "_rule", "held")
+    __slots__ = ("_base", "_fed_bytes", "_places", "_rule", "_searched", "held")
 
     def __init__(self, rule: ChainRule) -> None:
         self.held = bytearray()
         self._rule = rule
         self._base = 0  # bytes dropped from the front of held
-        self._looked = 0  # up to where places were looked for
+        self._searched = 0  # up to where places were looked for
         self._fed_bytes = 0  # since it was asked what may be dropped
         # Bytes needed to continue, where the chain begins, its units so far, where the next begins.
         self._places: list[tuple[int, int, int, int]] = []
@@ -57,7 +57,7 @@ class ChainSync:
         self._fed_bytes += len(data)
         for start in range(0, len(data), _PIECE):
             self.held += data[start : start + _PIECE]
-            self._look()
+            self._find_places()
             found = self._follow()
             if found is not None:
                 self.held += data[start + _PIECE :]
@@ -87,17 +87,17 @@ class ChainSync:
         if self._fed_bytes < len(self._places):
             return 0
         self._fed_bytes = 0
-        return min([self._looked, *(place[1] for place in self._places)]) - self._base
+        return min([self._searched, *(place[1] for place in self._places)]) - self._base
 
     def drop(self, count: int) -> None:
         """Forget bytes at the front of ``held``."""
         del self.held[:count]
         self._base += count
 
-    def _look(self) -> None:
-        for found in self._rule.start.finditer(self.held, self._looked - self._base):
+    def _find_places(self) -> None:
+        for found in self._rule.start.finditer(self.held, self._searched - self._base):
             start = found.start() + self._base
             heapq.heappush(self._places, (start + 1, start, 0, start))
-            self._looked = start + 1
+            self._searched = start + 1
         # One of the last places may match when more has come.
-        self._looked = max(self._looked, self._base + len(self.held) - 4)
+        self._searched = max(self._searched, self._base + len(self.held) - 4)

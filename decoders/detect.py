@@ -8,11 +8,11 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from sslsniff.decoders.base import CLOSED, Decoder, Switch
 from sslsniff.decoders.chain import ChainSync
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
 from sslsniff.decoders.http1.head import find_start, parse_start_line, scan_rest
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     END_HEADERS,
     HEADER_SIZE,
@@ -24,9 +24,9 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
-from sslsniff.decoders.inner.websocket import WebSocket, chain_rule, frames_sender
+from sslsniff.decoders.inner.websocket import WebSocketDecoder, chain_rule, frames_sender
 from sslsniff.decoders.messages import Message, Side
-from sslsniff.decoders.opaque import Opaque
+from sslsniff.decoders.opaque import OpaqueDecoder
 
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
@@ -37,9 +37,9 @@ _HTTP2 = "http/2"
 _WEBSOCKET = "websocket"
 
 _DECODERS: dict[str, _Factory] = {
-    _HTTP1: lambda frames, switched: Http1(switched),
-    _HTTP2: lambda frames, switched: Http2(frames=frames),
-    _WEBSOCKET: lambda frames, switched: WebSocket(),
+    _HTTP1: lambda frames, switched: Http1Decoder(switched),
+    _HTTP2: lambda frames, switched: Http2Decoder(frames=frames),
+    _WEBSOCKET: lambda frames, switched: WebSocketDecoder(),
 }
 
 _ALPN: dict[str, str] = {
@@ -50,8 +50,8 @@ _ALPN: dict[str, str] = {
 """Protocols by ALPN; one that is not here says nothing, the bytes decide."""
 
 _SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
-    "h2c": lambda switch, frames: Http2(frames=frames, upgraded=True),
-    "websocket": lambda switch, frames: WebSocket(switch.stream, switch.headers),
+    "h2c": lambda switch, frames: Http2Decoder(frames=frames, upgraded=True),
+    "websocket": lambda switch, frames: WebSocketDecoder(switch.stream, switch.headers),
 }
 """Decoders by the token that a connection switched to; any other is opaque."""
 
@@ -131,7 +131,7 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
     return None
 
 
-class _Probe:
+class _ProtocolSearch:
     """Looks in one side's bytes for proof of a protocol.
 
     Memory: two windows of 64 KiB, and six short WebSocket frames.
@@ -141,7 +141,7 @@ class _Probe:
         self._side = side
         self._lines = bytearray()
         self._sync = FrameSync()
-        # More than to find step again: these bytes may be of any protocol.
+        # More than to find the next frame after a loss: these bytes may be of any protocol.
         self._chain = ChainSync(chain_rule(side, enough=6, unit_bytes=4 << 10))
         self._seen = 0
         self._start = True
@@ -204,7 +204,7 @@ class Detector:
     decoder takes its place. What is beyond the buffer passes as undecoded, and the search
     continues: a capture may join in the middle of a long body.
 
-    Memory: ``_BUFFER_BYTES`` and two probes (under 360 KiB in all) until a decoder is found,
+    Memory: ``_BUFFER_BYTES`` and two searches (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
     """
 
@@ -218,14 +218,14 @@ class Detector:
         self._held: deque[tuple[Side, bytearray | int]] = deque()  # bytes, or how many were lost
         self._size = 0
         self._ended: list[Side] = []
-        self._opaque = Opaque()
-        self._probes: dict[Side, _Probe] = {}
+        self._opaque = OpaqueDecoder()
+        self._searches: dict[Side, _ProtocolSearch] = {}
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
             self._go_on(_DECODERS[known](frames, self._follow))
         else:
-            self._probes = {side: _Probe(side) for side in Side}
+            self._searches = {side: _ProtocolSearch(side) for side in Side}
 
     @property
     def protocol(self) -> str:
@@ -235,7 +235,7 @@ class Detector:
     def _search(self, side: Side, data: bytes) -> list[Message]:
         if not data:
             return []
-        proven = self._probes[side].feed(data)
+        proven = self._searches[side].feed(data)
         self._hold(side, data)
         return self._pass_on() if proven is None else self._decide(proven)
 
@@ -252,7 +252,7 @@ class Detector:
             return []
         self._held.append((side, missing))
         self._size += _PIECE_BYTES
-        self._probes[side] = _Probe(side)
+        self._searches[side] = _ProtocolSearch(side)
         return self._pass_on()
 
     @property
@@ -260,7 +260,7 @@ class Detector:
         """See ``Decoder``."""
         if self._decoder is not None:
             return self._decoder.held_bytes
-        return self._size + sum(probe.held_bytes for probe in self._probes.values())
+        return self._size + sum(search.held_bytes for search in self._searches.values())
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side; if both have ended without proof the bytes are of no known protocol."""
@@ -268,8 +268,8 @@ class Detector:
             return self._decoder.end(side, reason)
         self._ended.append(side)
         if reason != CLOSED:
-            self._opaque = Opaque(reason=reason)
-        self._probes[side] = _Probe(side)
+            self._opaque = OpaqueDecoder(reason=reason)
+        self._searches[side] = _ProtocolSearch(side)
         return self.give_up() if len(self._ended) == len(Side) else []
 
     def successor(self) -> "Detector":
@@ -283,7 +283,7 @@ class Detector:
 
     def give_up(self) -> list[Message]:
         """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
-        if isinstance(self._decoder, Http2):
+        if isinstance(self._decoder, Http2Decoder):
             return self._decoder.totals()
         return self._pass_on(0)
 
@@ -320,7 +320,7 @@ class Detector:
         held, self._held = self._held, deque()
         ended, self._ended = self._ended, []
         self._size = 0
-        self._probes.clear()
+        self._searches.clear()
         out: list[Message] = []
         for side, piece in held:
             # Through self, as the connection may switch within what was buffered.
@@ -342,10 +342,10 @@ class Detector:
             self._decoder = None
             self.feed = self._search
             self.growth = _SEARCH_GROWTH
-            self._opaque = Opaque(reason=_IN_TUNNEL)
-            self._probes = {side: _Probe(side) for side in Side}
+            self._opaque = OpaqueDecoder(reason=_IN_TUNNEL)
+            self._searches = {side: _ProtocolSearch(side) for side in Side}
         else:
-            self._go_on(Opaque(reason=f"upgraded to {switch.token or 'nothing named'}"))
+            self._go_on(OpaqueDecoder(reason=f"upgraded to {switch.token or 'nothing named'}"))
         for side, pending in switch.pending.items():
             if pending:
                 out += self.feed(side, pending)

@@ -1,7 +1,7 @@
 """What a decoder understood, as plain values.
 
 A decoder turns the bytes of one connection into a list of these. Bodies come in
-pieces, in order; where all of a message came at once, its head alone is told, with the ``whole``
+pieces, in order; where all of a message came at once, it is its head alone, with the ``whole``
 body (``in_pieces``). ``stream`` is the HTTP/2 stream, or the running number of the
 exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
 exchange carries the same number. A request to continue as HTTP/2 is 1, as its stream will
@@ -120,7 +120,7 @@ class RequestHead:
 class ResponseHead:
     """A status line and headers. ``status`` 100 to 199 is informational: a final head follows.
 
-    A 101 is the final head itself if its message ends with it: HTTP ends there. (Behind
+    A 101 is the final head itself if its message ends with it: HTTP ends there. (After
     an upgrade to h2c a final head follows, in HTTP/2.) ``whole`` is as in a :class:`RequestHead`.
     """
 

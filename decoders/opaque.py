@@ -1,6 +1,6 @@
 """Bytes of a protocol that no decoder reads: shown up to a limit, counted beyond it."""
 
-from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import Message, Side, Undecoded
 
 UNKNOWN = "unknown"
@@ -10,7 +10,7 @@ KEPT_BYTES = 64 * 1024
 """What is kept of a side's bytes; the decoder itself holds none of them."""
 
 
-class Opaque:
+class OpaqueDecoder:
     """A decoder that decodes nothing: each feed gives one :class:`Undecoded`.
 
     It keeps two counters and no bytes; what it passes on is bounded by ``KEPT_BYTES`` a side.
@@ -30,7 +30,7 @@ class Opaque:
         return [Undecoded(side, data[:left], len(data), self._reason)]
 
     def gap(self, side: Side, missing: int) -> list[Message]:
-        """Do nothing: where nothing is understood, nothing goes out of step."""
+        """Do nothing: where nothing is understood, nothing gets out of sync."""
         return []
 
     growth = 0

@@ -1,9 +1,9 @@
 """Bodies with a content coding, decompressed and read while they are received."""
 
-from sslsniff.decoders.base import BodyReader
 from sslsniff.decoders.content.codings import ContentDecoder, codings, window_bytes
-from sslsniff.decoders.content.growth import RATIO
-from sslsniff.decoders.inner.held_messages import Room
+from sslsniff.decoders.content.output_limit import RATIO
+from sslsniff.decoders.decoder import BodyReader
+from sslsniff.decoders.inner.partial_messages import Room
 from sslsniff.decoders.messages import Headers, Message
 
 WINDOWS_BYTES = 48 << 20
@@ -24,7 +24,7 @@ def undone(inside: BodyReader, headers: Headers, room: Room) -> BodyReader:
 class CodedReader:
     """Decompresses a body and feeds its content to ``inside``; stops at the first lost byte.
 
-    Memory: the windows of the codings, out of ``room``. Its ``growth`` limits the output.
+    Memory: the windows of the codings, out of ``room``. Its ``output_limit`` limits the output.
     """
 
     def __init__(self, inside: BodyReader, headers: Headers, room: Room) -> None:
@@ -48,16 +48,16 @@ class CodedReader:
             self.stop(self._fault, out)
 
     def _undo(self, decoder: ContentDecoder, data: bytes, out: list[Message]) -> str | None:
-        growth = self._room.growth
-        growth.received(len(data))
+        limit = self._room.output_limit
+        limit.received(len(data))
         for piece in decoder.feed(data):
             self._fill(len(piece))
             for start in range(0, len(piece), _STEP_BYTES):
                 before = len(out)
                 part = piece[start : start + _STEP_BYTES]
                 self._inside.feed(part, out)
-                growth.reported(len(part), len(out) - before)
-                if not growth.left:
+                limit.reported(len(part), len(out) - before)
+                if not limit.left:
                     return f"output of over {RATIO} times the input"
         return None
 
@@ -66,9 +66,9 @@ class CodedReader:
         self._inside.gap(missing, out)
         self.stop("bytes lost inside a content coding", out)
 
-    def lose_step(self, out: list[Message]) -> None:
+    def lose_sync(self, out: list[Message]) -> None:
         """Stop, as for ``gap``."""
-        self._inside.lose_step(out)
+        self._inside.lose_sync(out)
         self.stop("bytes lost inside a content coding", out)
 
     def end(self, out: list[Message]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sslsniff.decoders.content.decompressors import CODINGS, ERRORS
-from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.content.output_limit import RATIO
 from sslsniff.decoders.messages import Headers, asked_once
 
 MAX_BYTES = 16 * 1024 * 1024

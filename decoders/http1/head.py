@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sslsniff.decoders.http1.plan import Plan
+from sslsniff.decoders.http1.framing import Framing
 from sslsniff.decoders.messages import Header, Headers, RequestHead, Side
 
 MAX_HEAD = 1024 * 1024
@@ -26,14 +26,14 @@ _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?")
 
 # A scan believes a start line only together with the whole line after it: a field or the
 # end of the head. Its length is bounded so that SCAN_WINDOW always holds all of it.
-_LINE_BEHIND = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
-_SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_BEHIND)
-_SCAN_VERSION = re.compile(rb" HTTP/1\.[01]" + _LINE_BEHIND)
+_LINE_AFTER = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
+_SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_AFTER)
+_SCAN_VERSION = re.compile(rb" HTTP/1\.[01]" + _LINE_AFTER)
 WELL_KNOWN_METHODS = (
     b"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY"
     b"|MOVE|LOCK|UNLOCK|REPORT|SEARCH|QUERY|MKCALENDAR|SUBSCRIBE|NOTIFY|PURGE"
 )
-"""An expression. In the middle of a body only these can be told from the bytes before them."""
+"""An expression. In the middle of a body only these differ from the bytes before them."""
 _SCAN_REQUEST = re.compile(rb"(?:" + WELL_KNOWN_METHODS + rb") [!-~\x80-\xff]+$")
 _SCAN_TARGET = 8192
 
@@ -62,7 +62,7 @@ class Fields:
     ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
     (RFC 9112 section 6.3); ``upgrade`` is the first protocol in the field of that name, in lower
     case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
-    ``request_plan`` is what follows from all that for a request, once it was asked.
+    ``request_framing`` is what follows from all that for a request, once it was asked.
     """
 
     headers: Headers = field(default_factory=Headers)
@@ -74,14 +74,14 @@ class Fields:
     host: str | None = None
     fault: str | None = None
     warnings: tuple[str, ...] = ()
-    request_plan: Plan | None = field(default=None, repr=False)
+    request_framing: Framing | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
 class StatusHead:
     """A parsed head of a response; shared, so not to be changed.
 
-    ``plan`` says how it continues where that does not depend on the request, once it was asked.
+    ``framing`` says how it continues where that does not depend on the request, once it was asked.
     """
 
     version: str
@@ -89,7 +89,7 @@ class StatusHead:
     reason: str
     fields: Fields
     warnings: tuple[str, ...]
-    plan: Plan | None = field(default=None, repr=False)
+    framing: Framing | None = field(default=None, repr=False)
 
 
 def text_of(raw: bytes) -> str:

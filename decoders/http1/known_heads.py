@@ -29,7 +29,7 @@ _HEAD_FIELDS = 32
 _LINE_FEED = 10  # a number is looked for in bytes six times as fast as a byte
 
 
-class _Lines(Memo[bytes, FieldLine | None]):
+class _KnownLines(Memo[bytes, FieldLine | None]):
     """Field lines; one that is not there is parsed."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class _Lines(Memo[bytes, FieldLine | None]):
         return parsed
 
 
-_lines = _Lines(_LINES)
+_lines = _KnownLines(_LINES)
 _requests: Memo[bytes, tuple[str, Fields]] = Memo(_HEADS)  # version and fields, by their bytes
 _responses: Memo[bytes, StatusHead] = Memo(_HEADS)
 

@@ -19,12 +19,12 @@ _MAX_STREAMS = 4096
 _MAX_PENDING = 64
 _FREE_STEPS = 1 << 18
 _STEPS_A_FRAME = 16
-"""What changes of the initial window may take, each a step for every stream: where these are more,
-who sends them means no good, and windows are unknown from then on."""
+"""What changes of the initial window may take, each a step of work for every stream. Who sends more
+of them means no good: windows are unknown from then on."""
 
 
 @dataclass(slots=True)
-class _Sender:
+class _SendWindows:
     """What one side may send.
 
     ``pending`` are its peer's SETTINGS that it has not acknowledged: the initial window that each
@@ -56,7 +56,7 @@ class FlowControl:
     """Follows both sides' windows by the frames that pass."""
 
     def __init__(self) -> None:
-        self._senders: dict[Side, _Sender] | None = {side: _Sender() for side in Side}
+        self._senders: dict[Side, _SendWindows] | None = {side: _SendWindows() for side in Side}
         self._steps_left = _FREE_STEPS
 
     def forget(self) -> None:
@@ -104,7 +104,7 @@ class FlowControl:
             other.drop(stream)
         return self._changes(side, touched) + self._changes(side.other, touched)
 
-    def _open(self, sender: _Sender, stream: int, details: dict[str, Any]) -> None:
+    def _open(self, sender: _SendWindows, stream: int, details: dict[str, Any]) -> None:
         increment = details["increment"]
         if not stream:
             sender.window += increment
@@ -113,7 +113,7 @@ class FlowControl:
             sender.streams[stream] += increment
             details["stream_window"] = sender.streams[stream]
 
-    def _begin(self, own: _Sender, other: _Sender, stream: int) -> set[int]:
+    def _begin(self, own: _SendWindows, other: _SendWindows, stream: int) -> set[int]:
         """Open a stream; return those that are forgotten for it."""
         forgotten = set()
         if stream not in own.streams:
@@ -128,7 +128,9 @@ class FlowControl:
         own.sending.add(stream)
         return forgotten
 
-    def _set(self, own: _Sender, other: _Sender, flags: int, details: dict[str, Any]) -> set[int]:
+    def _set(
+        self, own: _SendWindows, other: _SendWindows, flags: int, details: dict[str, Any]
+    ) -> set[int]:
         """Take SETTINGS: they bind who receives them, from its acknowledgement on (6.5.3).
 
         Return the streams whose windows change by them.

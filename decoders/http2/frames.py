@@ -212,21 +212,21 @@ def read_settings(payload: bytes) -> list[tuple[int, int]]:
 
 def describe(kind: int, flags: int, payload: bytes) -> dict[str, Any]:
     """Return what a frame without a header fault says, under the names of the JSON contract."""
-    told = _TELLERS.get(kind, _tell_data)(flags, payload)
+    details = _DESCRIBERS.get(kind, _describe_data)(flags, payload)
     if flags & PADDED and kind in (DATA, HEADERS, PUSH_PROMISE) and payload:
-        told["padding"] = payload[0]
-    return told
+        details["padding"] = payload[0]
+    return details
 
 
-def _tell_data(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_data(flags: int, payload: bytes) -> dict[str, Any]:
     return {"data": payload[:PREVIEW]}
 
 
-def _tell_stripped(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_stripped(flags: int, payload: bytes) -> dict[str, Any]:
     return {"data": (strip(DATA, flags, payload) or b"")[:PREVIEW]}
 
 
-def _tell_priority(flags: int, payload: bytes, at: int = 0) -> dict[str, Any]:
+def _describe_priority(flags: int, payload: bytes, at: int = 0) -> dict[str, Any]:
     depends_on = _U32.unpack_from(payload, at)[0]
     return {
         "depends_on": depends_on & 0x7FFFFFFF,
@@ -235,26 +235,26 @@ def _tell_priority(flags: int, payload: bytes, at: int = 0) -> dict[str, Any]:
     }
 
 
-def _tell_headers(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_headers(flags: int, payload: bytes) -> dict[str, Any]:
     at = 1 if flags & PADDED else 0
     if flags & PRIORITY_FLAG and len(payload) >= at + 5:
-        return _tell_priority(flags, payload, at)
+        return _describe_priority(flags, payload, at)
     return {}
 
 
-def _tell_reset(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_reset(flags: int, payload: bytes) -> dict[str, Any]:
     return {"error_code": read_error(payload, 0)}
 
 
-def _tell_settings(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_settings(flags: int, payload: bytes) -> dict[str, Any]:
     return {"settings": {setting_name(key): value for key, value in read_settings(payload)}}
 
 
-def _tell_promise(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_promise(flags: int, payload: bytes) -> dict[str, Any]:
     return {"promised_stream": promised_stream(flags, payload)}
 
 
-def _tell_goaway(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_goaway(flags: int, payload: bytes) -> dict[str, Any]:
     return {
         "last_stream": read_u31(payload, 0),
         "error_code": read_error(payload, 4),
@@ -262,30 +262,30 @@ def _tell_goaway(flags: int, payload: bytes) -> dict[str, Any]:
     }
 
 
-def _tell_window(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_window(flags: int, payload: bytes) -> dict[str, Any]:
     return {"increment": read_u31(payload, 0)}
 
 
-def _tell_nothing(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_nothing(flags: int, payload: bytes) -> dict[str, Any]:
     return {}
 
 
-def _tell_priority_update(flags: int, payload: bytes) -> dict[str, Any]:
+def _describe_priority_update(flags: int, payload: bytes) -> dict[str, Any]:
     if len(payload) < 4:
         return {"data": payload}
     priority = payload[4 : 4 + PREVIEW].decode("latin-1")
     return {"prioritized_stream": read_u31(payload, 0), "priority": priority}
 
 
-_TELLERS: dict[int, Callable[[int, bytes], dict[str, Any]]] = {
-    DATA: _tell_stripped,
-    HEADERS: _tell_headers,
-    PRIORITY: _tell_priority,
-    RST_STREAM: _tell_reset,
-    SETTINGS: _tell_settings,
-    PUSH_PROMISE: _tell_promise,
-    GOAWAY: _tell_goaway,
-    WINDOW_UPDATE: _tell_window,
-    CONTINUATION: _tell_nothing,
-    PRIORITY_UPDATE: _tell_priority_update,
+_DESCRIBERS: dict[int, Callable[[int, bytes], dict[str, Any]]] = {
+    DATA: _describe_stripped,
+    HEADERS: _describe_headers,
+    PRIORITY: _describe_priority,
+    RST_STREAM: _describe_reset,
+    SETTINGS: _describe_settings,
+    PUSH_PROMISE: _describe_promise,
+    GOAWAY: _describe_goaway,
+    WINDOW_UPDATE: _describe_window,
+    CONTINUATION: _describe_nothing,
+    PRIORITY_UPDATE: _describe_priority_update,
 }

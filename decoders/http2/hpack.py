@@ -8,7 +8,7 @@ an entry that it has evicted, so that does no harm.
 
 Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) a direction; decoded
 strings are remembered for the whole process, ``_STRINGS`` of up to
-``_STRING_BYTES`` coded bytes, about 3 MiB, and so are steps of the Huffman decoder.
+``_STRING_BYTES`` coded bytes, about 3 MiB, and so are transitions of the Huffman decoder.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from hpack.huffman_table import (
 )
 from hpack.table import HeaderTable
 
-from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.content.output_limit import RATIO
 from sslsniff.decoders.memo import Memo
 from sslsniff.decoders.messages import Header, Omitted
 
@@ -30,7 +30,7 @@ MAX_TABLE = 64 * 1024
 """The largest dynamic table that is followed; beyond it old entries become unknown."""
 MAX_LIST = 256 * 1024
 """The largest list of one block (RFC 9113 section 6.5.2's count), as in Chromium. What is beyond is
-left out; so it is, of all blocks, what is beyond that and ``growth.RATIO`` times their bytes."""
+left out; so it is, of all blocks, what is beyond that and ``RATIO`` times their bytes."""
 
 _ENTRY_OVERHEAD = 32
 _ENTRY_BYTES = 200  # memory of an entry, beside that
@@ -47,7 +47,7 @@ STATIC: tuple[Header, ...] = (
 _DYNAMIC = len(STATIC)
 _UNKNOWN: Header = (None, None)
 
-_steps: dict[int, tuple[int, int, bytes]] = {}  # grows to what is met, at most 65,536
+_transitions: dict[int, tuple[int, int, bytes]] = {}  # grows to what is met, at most 65,536
 
 
 class HpackError(Exception):
@@ -82,7 +82,7 @@ class HpackDecoder:
         self._size = 0
         self._largest = 0  # of all entries so far
         self._limit = DEFAULT_TABLE
-        self._left = MAX_LIST  # as in growth.Growth, but only what a block leaves unused is added
+        self._left = MAX_LIST  # as in OutputLimit, but only what a block leaves unused is added
         self.omitted: Omitted | None = None
 
     @property
@@ -260,7 +260,9 @@ def _huffman(raw: bytes) -> str | None:
     out = bytearray()
     try:
         for octet in raw:
-            state, flags, emitted = _steps.get(state << 8 | octet) or _step(state, octet)
+            state, flags, emitted = _transitions.get(state << 8 | octet) or _transition(
+                state, octet
+            )
             out += emitted
         return out.decode() if flags & HUFFMAN_COMPLETE else None
     except HpackError:
@@ -269,8 +271,8 @@ def _huffman(raw: bytes) -> str | None:
         return out.decode("latin-1")
 
 
-def _step(state: int, octet: int) -> tuple[int, int, bytes]:
-    """Make one step of the decoder's machine of two of hpack's, which go by half octets."""
+def _transition(state: int, octet: int) -> tuple[int, int, bytes]:
+    """Make one transition, by an octet, of two of hpack's, which go by half octets."""
     key, emitted, flags = state << 8 | octet, b"", 0
     for half in (octet >> 4, octet & 15):
         state, flags, symbol = HUFFMAN_TABLE[state * 16 + half]
@@ -278,5 +280,5 @@ def _step(state: int, octet: int) -> tuple[int, int, bytes]:
             raise HpackError("invalid Huffman code")
         if flags & HUFFMAN_EMIT_SYMBOL:
             emitted += bytes((symbol,))
-    _steps[key] = step = state, flags, emitted
-    return step
+    _transitions[key] = transition = state, flags, emitted
+    return transition

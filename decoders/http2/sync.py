@@ -6,7 +6,7 @@ headers. The very first byte, where a frame is likely to begin, is tried before 
 and needs but one whole frame if its type leaves little room for chance.
 
 Otherwise the earliest proof wins, so the same bytes give the same place however they are cut.
-Frames of DATA that are longer than ``DEFAULT_MAX_FRAME`` are not held: step is found after them.
+DATA frames that are longer than ``DEFAULT_MAX_FRAME`` are not held: a start is found after them.
 
 Memory: the bytes of the oldest place in question, up to four frames of ``DEFAULT_MAX_FRAME``; a
 tuple for each place, of which those before long frames are at least ``_LONG_APART`` bytes apart.
@@ -54,7 +54,7 @@ _HEADER = re.compile(
 # DATA of up to LONGEST, without padding.
 _LONG_HEADER = re.compile(rb"(?:[\x00-\x0f][\x00-\xff]{2}|\x10\x00\x00)\x00[\x00\x01]" + _ON_STREAM)
 LONGEST = 1 << 20
-"""The longest frame by which step is found: the most that Go's peers allow."""
+"""The longest frame by which a start is found: the most that Go's peers allow."""
 _LONG_APART = 256
 
 _SURE = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
@@ -119,9 +119,9 @@ class FrameSync:
         base, size = self.dropped, len(held)
         if not self._next and size and PREFACE.startswith(held[: len(PREFACE)]):
             return (0, len(PREFACE)) if size >= len(PREFACE) else None
-        self._look(size)
+        self._find_places(size)
         if self._longest > DEFAULT_MAX_FRAME:
-            self._look_for_long(size)
+            self._find_long_places(size)
         for places in (self._first, self._places):
             while places and places[0][0] - base <= size:
                 place = heapq.heappop(places)
@@ -146,7 +146,7 @@ class FrameSync:
         del self.held[:count]
         self.dropped += count
 
-    def _look(self, size: int) -> None:
+    def _find_places(self, size: int) -> None:
         held, base = self.held, self.dropped
         pos = self._next - base
         while size - pos >= HEADER_SIZE:
@@ -167,7 +167,7 @@ class FrameSync:
             pos += 1
         self._next = max(self._next, pos + base)
 
-    def _look_for_long(self, size: int) -> None:
+    def _find_long_places(self, size: int) -> None:
         pos = self._long_next - self.dropped
         while size - pos >= HEADER_SIZE:
             found = _LONG_HEADER.search(self.held, pos)
@@ -177,7 +177,7 @@ class FrameSync:
             pos = found.start() + 1
             length = self._long_length(found.start())
             if length:
-                self._push_behind(found.start() + self.dropped + HEADER_SIZE + length)
+                self._push_after(found.start() + self.dropped + HEADER_SIZE + length)
                 pos += _LONG_APART - 1
         self._long_next = max(self._long_next, pos + self.dropped)
 
@@ -188,7 +188,7 @@ class FrameSync:
         length = int.from_bytes(self.held[at : at + 3], "big")
         return length if DEFAULT_MAX_FRAME < length <= self._longest else 0
 
-    def _push_behind(self, stop: int) -> None:
+    def _push_after(self, stop: int) -> None:
         """Look where a long frame ends: it weighs as much as two, so one header is enough."""
         heapq.heappush(self._places, (stop + HEADER_SIZE, stop, _ENOUGH - 1))
 
@@ -207,7 +207,7 @@ class FrameSync:
         if headers + 1 >= _ENOUGH or self._heavy(at):
             return True
         if is_long:
-            self._push_behind(proof + length)
+            self._push_after(proof + length)
         else:
             heapq.heappush(places, (proof + length + HEADER_SIZE, start, headers + 1))
         return False

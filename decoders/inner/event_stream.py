@@ -2,7 +2,7 @@
 
 import re
 
-from sslsniff.decoders.inner.held_messages import Held, Room
+from sslsniff.decoders.inner.partial_messages import PartialMessage, Room
 from sslsniff.decoders.messages import Headers, Message, ServerSentEvent, Side
 
 _MARK = b"\xef\xbb\xbf"
@@ -54,13 +54,13 @@ class EventStreamReader:
 
     def __init__(self, stream: int, side: Side, room: Room) -> None:
         self._stream, self._side, self._room = stream, side, room
-        self._line = Held(room)
+        self._line = PartialMessage(room)
         self._first = True
         self._after_return = False
         self._skips = 0  # lines and events to skip after a loss: 2, then 1
         self._missing = 0
         self._id = _Name("id", room)
-        self._data = Held(room)
+        self._data = PartialMessage(room)
         self._event = _Name("type", room)
         self._retry: int | None = None
         self._stopped = False
@@ -85,13 +85,13 @@ class EventStreamReader:
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes, and the rest of the event that they were in."""
         self._missing += missing
-        self.lose_step(out)
+        self.lose_sync(out)
 
-    def lose_step(self, out: list[Message]) -> None:
+    def lose_sync(self, out: list[Message]) -> None:
         """Note that bytes may be missing: the next event must be found."""
         self._clear()
         self._line.take()
-        self._line = Held(self._room)
+        self._line = PartialMessage(self._room)
         self._first = self._after_return = False
         self._skips = 2
 
@@ -111,7 +111,7 @@ class EventStreamReader:
         out.append(ServerSentEvent(self._stream, self._side, b"", 0, self._missing, fault))
 
     def _end_line(self, out: list[Message]) -> None:
-        held, self._line = self._line, Held(self._room)
+        held, self._line = self._line, PartialMessage(self._room)
         whole = held.is_whole
         line = held.take()
         if self._first:
@@ -122,11 +122,11 @@ class EventStreamReader:
             if self._skips == 2 or not held.size:
                 self._skips -= 1
         elif line or not whole:
-            self._take_field(line, held.size)
+            self._handle_field(line, held.size)
         else:
             self._dispatch(out)
 
-    def _take_field(self, line: bytes, size: int) -> None:
+    def _handle_field(self, line: bytes, size: int) -> None:
         """Take a line of ``size`` bytes, of which ``line`` was kept."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -164,6 +164,6 @@ class EventStreamReader:
 
     def _clear(self) -> None:
         self._data.take()
-        self._data = Held(self._room)
+        self._data = PartialMessage(self._room)
         self._event.clear()
         self._retry = None

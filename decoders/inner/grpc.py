@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2 and gRPC-Web: length-prefixed messages of one half of an exchange, its status.
+"""gRPC over HTTP/2 and gRPC-Web: length-prefixed messages of a body, and the status of a call.
 
 Sources: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, compression.md and statuscodes.md.
 """
@@ -13,8 +13,7 @@ from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.http1.head import MAX_LINES
 from sslsniff.decoders.http1.known_heads import parse_fields
-from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, Held, Reserved, Room
-from sslsniff.decoders.lost import LostRun
+from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, PartialMessage, Reserved, Room
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,
@@ -25,6 +24,7 @@ from sslsniff.decoders.messages import (
     Side,
     asked_once,
 )
+from sslsniff.decoders.undecoded_run import UndecodedRun
 
 _PREFIX = 5
 _COMPRESSED = 0x01
@@ -128,7 +128,7 @@ _CHAIN = ChainRule(re.compile(rb"(?=[\x00\x01]\x00[\x00-\xff]{3})"), _unit, 3, 6
 
 
 class GrpcReader:
-    """Reads the body of one half, whose headers name how it compresses.
+    """Reads the body of a request or a response, whose headers name how it compresses.
 
     After a loss that is not inside one message, it resumes where some messages follow one
     another; base64 it cannot find its way back into. Memory: a message, out of ``room``.
@@ -140,11 +140,11 @@ class GrpcReader:
         self._stream, self._side, self._room, self._kind = stream, side, room, kind
         self._coding = (headers.first("grpc-encoding") or "").lower()
         self._base64 = _Base64() if kind.text else None
-        self._lost = LostRun(side, "not the start of a gRPC message")
+        self._lost = UndecodedRun(side, "not the start of a gRPC message")
         self._sync: ChainSync | None = None
         self._search = Reserved(room)
         self._prefix = bytearray()
-        self._message: Held | None = None
+        self._message: PartialMessage | None = None
         self._left = 0
         self._stopped = False
 
@@ -155,7 +155,7 @@ class GrpcReader:
         if self._base64 is not None:
             data = self._base64.decode(data)
         if self._sync is not None:
-            data = self._find_step(self._sync, data, out)
+            data = self._find_start(self._sync, data, out)
         pos, size = 0, len(data)
         while pos < size and not self._stopped:
             if self._message is None:
@@ -176,16 +176,16 @@ class GrpcReader:
             self.stop("wrong base64", out)
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a message that is all, else step is lost."""
+        """Skip lost bytes: inside a message that is all, else the next one must be found."""
         if self._message is None or self._base64 is not None or missing > self._left:
-            self.lose_step(out)
+            self.lose_sync(out)
             return
         self._message.lose(missing)
         self._left -= missing
         if not self._left:
             self._finish(None, out)
 
-    def lose_step(self, out: list[Message]) -> None:
+    def lose_sync(self, out: list[Message]) -> None:
         """Note that bytes may be missing: the next message must be found."""
         self._finish("bytes lost", out)
         self._prefix.clear()
@@ -208,7 +208,7 @@ class GrpcReader:
         self._lose_held(out)
         self._stopped = True
         if not self._kind.guessed:
-            self._tell(b"", 0, 0, f"{reason}; the rest is not read", None, out)
+            self._report(b"", 0, 0, f"{reason}; the rest is not read", None, out)
 
     def _begin(self, out: list[Message]) -> None:
         flags = self._prefix[0]
@@ -216,7 +216,7 @@ class GrpcReader:
             self.stop(f"not a message of gRPC: its first byte is {flags}", out)
             return
         self._left = int.from_bytes(self._prefix[1:], "big")
-        self._message = Held(self._room)
+        self._message = PartialMessage(self._room)
         if not self._left:
             self._finish(None, out)
 
@@ -236,21 +236,21 @@ class GrpcReader:
         if flags & _TRAILERS and fault is None:
             out.append(BodyTrailers(self._stream, self._side, _trailers(data)))
         else:
-            self._tell(data, size, message.missing, fault, sent, out)
+            self._report(data, size, message.missing, fault, sent, out)
 
     def _decompress(self, data: bytes) -> tuple[bytes, str | None]:
         if self._coding in {"", "identity"}:
             return data, "compressed, and no grpc-encoding says how"
         coding = Headers([("content-encoding", self._coding)])
-        growth = self._room.growth
-        growth.received(_PREFIX + len(data))
-        most_bytes = min(MESSAGE_BYTES, growth.left)
+        limit = self._room.output_limit
+        limit.received(_PREFIX + len(data))
+        most_bytes = min(MESSAGE_BYTES, limit.left)
         decoded = codings.decode(data, coding, max_bytes=most_bytes, max_ratio=None)
-        growth.reported(len(decoded.data))
+        limit.reported(len(decoded.data))
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
         return data if fault and not decoded.data else decoded.data, fault
 
-    def _tell(
+    def _report(
         self,
         data: bytes,
         size: int,
@@ -275,25 +275,25 @@ class GrpcReader:
             )
         )
 
-    def _find_step(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes:
+    def _find_start(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes:
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        self._lost.add(sync.held, 0, count)
+        self._lost.append(sync.held, 0, count)
         if found is None:
             sync.drop(count)
             if not self._search.resize(sync.held_bytes + self._lost.held_bytes):
                 self.stop("no room to find its messages after a loss", out)
             return b""
-        self._lost.flush(out)
+        self._lost.report(out)
         self._sync = None
         self._search.resize(0)
         return bytes(sync.held[count:])
 
     def _lose_held(self, out: list[Message]) -> None:
         if self._sync is not None:
-            self._lost.add(self._sync.held, 0, len(self._sync.held))
+            self._lost.append(self._sync.held, 0, len(self._sync.held))
             self._sync = None
-        self._lost.flush(out)
+        self._lost.report(out)
         self._search.resize(0)
 
 

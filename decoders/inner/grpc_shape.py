@@ -16,7 +16,7 @@ _PROOFS = 4
 _MAX_STREAMS = 1024
 
 
-class _Shape:
+class _BodyShape:
     """How a body looks so far: ``messages`` that are whole, and whether it ``fits`` gRPC."""
 
     __slots__ = ("_left", "_prefix", "fits", "messages")
@@ -58,7 +58,7 @@ class GrpcShape:
     """
 
     def __init__(self) -> None:
-        self.watched: dict[int, dict[Side, _Shape]] = {}
+        self.watched: dict[int, dict[Side, _BodyShape]] = {}
         self._proofs = 0
         self._ruled_out = False
 
@@ -70,7 +70,7 @@ class GrpcShape:
     def begin(self, stream: int, side: Side) -> None:
         """Watch a body."""
         if not self._ruled_out and len(self.watched) < _MAX_STREAMS:
-            self.watched.setdefault(stream, {})[side] = _Shape()
+            self.watched.setdefault(stream, {})[side] = _BodyShape()
 
     def body(self, message: BodyData) -> None:
         """Take a piece of a body, which may be watched."""

@@ -10,13 +10,13 @@ codings, and the ``_MAX_READERS`` readers.
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders.base import CLOSED, BodyReader
 from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, undone
+from sslsniff.decoders.decoder import CLOSED, BodyReader
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner import grpc, permessage_deflate
 from sslsniff.decoders.inner.event_stream import EventStreamReader, is_event_stream
 from sslsniff.decoders.inner.grpc_shape import GrpcShape
-from sslsniff.decoders.inner.held_messages import START_BYTES, Room
+from sslsniff.decoders.inner.partial_messages import START_BYTES, Room
 from sslsniff.decoders.inner.websocket import WebSocketReader
 from sslsniff.decoders.messages import (
     Aborted,
@@ -34,13 +34,13 @@ from sslsniff.decoders.messages import (
 
 _MAX_EXCHANGES = 4096
 _MAX_READERS = 2 * _MAX_EXCHANGES
-"""Both halves of all exchanges of HTTP/2 that are followed at once."""
+"""Request and response of all exchanges of HTTP/2 that are followed at once."""
 _READERS_GROWTH = START_BYTES
 """A few bytes in a content coding may already give all of that."""
-_READER_BYTES, _SHAPE_BYTES, _WISH_BYTES = 1000, 600, 100  # memory of each
+_READER_BYTES, _SHAPE_BYTES, _WEBSOCKET_REQUEST_BYTES = 1000, 600, 100  # memory of each
 
 
-class Carried:
+class InnerProtocols:
     """Reads the bodies that ``decoder`` finds; it is fed in its place."""
 
     def __init__(self, decoder: Detector) -> None:
@@ -48,7 +48,7 @@ class Carried:
         self._room = Room()
         self._windows = Room(WINDOWS_BYTES)
         self._readers: dict[tuple[int, Side], BodyReader] = {}
-        self._wishes: set[int] = set()  # streams that may become a WebSocket
+        self._websocket_requests: set[int] = set()  # streams that may become a WebSocket
         self._shape = GrpcShape()
 
     @property
@@ -59,7 +59,7 @@ class Carried:
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
         messages = self._decoder.feed(side, data)
-        if not (self._readers or self._wishes or self._shape.watched):
+        if not (self._readers or self._websocket_requests or self._shape.watched):
             for message in messages:
                 if isinstance(message, _HEADS) and not _is_plain(message.headers):
                     break
@@ -82,7 +82,12 @@ class Carried:
         # Buffers that grow take an eighth more (CPython, bytearray_resize).
         kept = self._room.used_bytes * 9 // 8 + self._windows.filled_bytes
         readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
-        return self._decoder.held_bytes + kept + readers + _WISH_BYTES * len(self._wishes)
+        return (
+            self._decoder.held_bytes
+            + kept
+            + readers
+            + _WEBSOCKET_REQUEST_BYTES * len(self._websocket_requests)
+        )
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side."""
@@ -98,9 +103,9 @@ class Carried:
             out += self._read(self._decoder.end(side, reason))
         return out
 
-    def successor(self) -> "Carried":
+    def successor(self) -> "InnerProtocols":
         """Return what decodes the next bytes in its place, as after a loss."""
-        return Carried(self._decoder.successor())
+        return InnerProtocols(self._decoder.successor())
 
     def give_up(self) -> list[Message]:
         """See ``Detector``."""
@@ -118,16 +123,16 @@ class Carried:
     def _request(self, head: RequestHead, out: list[Message]) -> None:
         self._begin(head.stream, Side.CLIENT, head.headers, out)
         if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
-            if len(self._wishes) >= _MAX_EXCHANGES:
-                self._wishes.clear()
-            self._wishes.add(head.stream)
+            if len(self._websocket_requests) >= _MAX_EXCHANGES:
+                self._websocket_requests.clear()
+            self._websocket_requests.add(head.stream)
 
     def _response(self, head: ResponseHead, out: list[Message]) -> None:
         if head.status is not None and head.status < 200:
             return
         self._begin(head.stream, Side.SERVER, head.headers, out)
-        if head.stream in self._wishes:
-            self._wishes.discard(head.stream)
+        if head.stream in self._websocket_requests:
+            self._websocket_requests.discard(head.stream)
             if head.status is not None and head.status < 300:  # RFC 8441 section 5
                 for side in Side:
                     agreed = permessage_deflate.takeover(head.headers, side)
@@ -162,7 +167,7 @@ class Carried:
         self._shape.drop(message.stream)
         reader = self._readers.get((message.stream, message.side))
         if reader is not None:
-            reader.lose_step(out)
+            reader.lose_sync(out)
 
     def _end(self, message: MessageEnd, out: list[Message]) -> None:
         if self._shape.watched:
@@ -170,7 +175,7 @@ class Carried:
         self._drop(message.stream, message.side, out)
 
     def _abort(self, message: Aborted, out: list[Message]) -> None:
-        self._wishes.discard(message.stream)
+        self._websocket_requests.discard(message.stream)
         self._shape.drop(message.stream)
         for side in Side:
             self._drop(message.stream, side, out)
@@ -200,12 +205,12 @@ def _is_plain(headers: Headers) -> bool:
 
 _HEADS = (RequestHead, ResponseHead)
 
-_ACTS: dict[type, Callable[[Carried, Any, list[Message]], None]] = {
-    RequestHead: Carried._request,
-    ResponseHead: Carried._response,
-    BodyData: Carried._body,
-    BodyInDoubt: Carried._in_doubt,
-    MessageEnd: Carried._end,
-    Aborted: Carried._abort,
+_ACTS: dict[type, Callable[[InnerProtocols, Any, list[Message]], None]] = {
+    RequestHead: InnerProtocols._request,
+    ResponseHead: InnerProtocols._response,
+    BodyData: InnerProtocols._body,
+    BodyInDoubt: InnerProtocols._in_doubt,
+    MessageEnd: InnerProtocols._end,
+    Aborted: InnerProtocols._abort,
 }
 """What is read on in; other messages only pass."""

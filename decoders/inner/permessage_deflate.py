@@ -3,7 +3,7 @@
 import re
 import zlib
 
-from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, Room
+from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import Headers, Side
 
 _TAIL = b"\x00\x00\xff\xff"  # section 7.2.1: each message lost it
@@ -54,15 +54,15 @@ class Inflater:
                 return data, "no room to decompress it"
             context = self._context = zlib.decompressobj(-zlib.MAX_WBITS)
             self._room.left -= _CONTEXT_BYTES
-        growth = self._room.growth
-        growth.received(_LEAST_FRAME + len(data))
-        most_bytes = min(MESSAGE_BYTES, growth.left)
+        limit = self._room.output_limit
+        limit.received(_LEAST_FRAME + len(data))
+        most_bytes = min(MESSAGE_BYTES, limit.left)
         try:
             content = context.decompress(data if fault else data + _TAIL, most_bytes + 1)
         except zlib.error:
             self.forget()
             return data, fault or "compressed, and what it refers to was not seen"
-        growth.reported(len(content))
+        limit.reported(len(content))
         if len(content) > most_bytes:
             fault = f"decompresses to over {most_bytes} bytes"
         if fault or context.eof or not self._takes_over:

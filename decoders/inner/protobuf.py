@@ -18,7 +18,7 @@ _GROUP, _GROUP_END = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtobufField:
     """A field: its number, its kind and its value as that kind has it.
 
     ``varint``, ``fixed64`` and ``fixed32`` are unsigned numbers; ``text``, ``bytes`` and
@@ -27,37 +27,39 @@ class Field:
 
     number: int
     kind: str
-    value: "int | bytes | str | list[Field]"
+    value: "int | bytes | str | list[ProtobufField]"
 
 
 class _NotProtobuf(Exception):
     pass
 
 
-def parse(data: bytes) -> list[Field] | None:
+def parse(data: bytes) -> list[ProtobufField] | None:
     """Return the fields, in order; None if ``data`` is no message.
 
     None, too, for one with over 10,000 fields. Nested over 32 deep, they stay bytes.
     """
     try:
-        return _Parser(data).message(0, len(data), 0)
+        return _MessageParser(data).message(0, len(data), 0)
     except _NotProtobuf:
         return None
 
 
-class _Parser:
+class _MessageParser:
     """Reads one message. All fields count, at any depth, also of what turns out to be bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._count = 0
 
-    def message(self, at: int, stop: int, depth: int) -> list[Field]:
+    def message(self, at: int, stop: int, depth: int) -> list[ProtobufField]:
         return self._fields(at, stop, depth, 0)[0]
 
-    def _fields(self, at: int, stop: int, depth: int, group: int) -> tuple[list[Field], int]:
+    def _fields(
+        self, at: int, stop: int, depth: int, group: int
+    ) -> tuple[list[ProtobufField], int]:
         """Read up to ``stop``, or to the end of ``group``."""
-        fields: list[Field] = []
+        fields: list[ProtobufField] = []
         while at < stop:
             tag, at = self._varint(at, stop)
             number, wire_type = tag >> 3, tag & 7
@@ -74,15 +76,15 @@ class _Parser:
 
     def _field(
         self, number: int, wire_type: int, at: int, stop: int, depth: int
-    ) -> tuple[Field, int]:
+    ) -> tuple[ProtobufField, int]:
         if wire_type == 0:
             value, at = self._varint(at, stop)
-            return Field(number, "varint", value), at
+            return ProtobufField(number, "varint", value), at
         if wire_type in _FIXED:
             kind, size = _FIXED[wire_type]
             if at + size > stop:
                 raise _NotProtobuf
-            return Field(
+            return ProtobufField(
                 number, kind, int.from_bytes(self._data[at : at + size], "little")
             ), at + size
         if wire_type == _LENGTH:
@@ -92,21 +94,21 @@ class _Parser:
             return self._delimited(number, at, at + length, depth), at + length
         if wire_type == _GROUP and depth < _MAX_DEPTH:
             members, at = self._fields(at, stop, depth + 1, number)
-            return Field(number, "group", members), at
+            return ProtobufField(number, "group", members), at
         raise _NotProtobuf
 
-    def _delimited(self, number: int, at: int, stop: int, depth: int) -> Field:
+    def _delimited(self, number: int, at: int, stop: int, depth: int) -> ProtobufField:
         value = self._data[at:stop]
         shown = as_text(value)
         if shown is not None:
-            return Field(number, "text", shown)
+            return ProtobufField(number, "text", shown)
         if depth < _MAX_DEPTH:
             try:
-                return Field(number, "message", self.message(at, stop, depth + 1))
+                return ProtobufField(number, "message", self.message(at, stop, depth + 1))
             except _NotProtobuf:
                 if self._count > _MAX_FIELDS:
                     raise
-        return Field(number, "bytes", value)
+        return ProtobufField(number, "bytes", value)
 
     def _varint(self, at: int, stop: int) -> tuple[int, int]:
         value = shift = 0

@@ -1,18 +1,18 @@
 """WebSocket (RFC 6455), also over HTTP/2 (RFC 8441): frames of each side to messages.
 
-Nothing is enforced beyond what keeps step. Joined in the middle, or after a loss, the next
+Nothing is enforced beyond what keeps it in sync. Joined in the middle, or after a loss, the next
 frame is where some follow one another.
 """
 
 import re
 from typing import NamedTuple
 
-from sslsniff.decoders.base import CLOSED
 from sslsniff.decoders.chain import ChainRule, ChainSync
-from sslsniff.decoders.inner.held_messages import Held, Reserved, Room
+from sslsniff.decoders.decoder import CLOSED
+from sslsniff.decoders.inner.partial_messages import PartialMessage, Reserved, Room
 from sslsniff.decoders.inner.permessage_deflate import Inflater, takeover
-from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
+from sslsniff.decoders.undecoded_run import UndecodedRun
 
 _CONTINUATION = 0
 _OPCODES = {1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}
@@ -22,8 +22,8 @@ _LONGEST_CONTROL = 125  # section 5.5
 
 _PIECE = 16 << 10
 _SEARCHED = 64
-_MOST_FALLS = 100
-"""So often out of step without a loss, and these are no frames."""
+_MOST_RESYNCS = 100
+"""So often out of sync without a loss, and these are no frames."""
 
 NOT_A_FRAME = "not the start of a WebSocket frame"
 
@@ -141,17 +141,17 @@ class WebSocketReader:
     ) -> None:
         self._stream, self._side, self._room = stream, side, room
         self._inflater = None if takes_over is None else Inflater(room, takes_over)
-        self._lost = LostRun(side, NOT_A_FRAME)
+        self._lost = UndecodedRun(side, NOT_A_FRAME)
         self._sync = self._search() if joined else None
         self._searched = Reserved(room)
         self._partial = bytearray()
         self._header: FrameHeader | None = None
         self._left = 0
-        self._message: Held | None = None
+        self._message: PartialMessage | None = None
         self._opcode = _CONTINUATION
         self._compressed = False
-        self._control = Held(room)
-        self._falls = 0
+        self._control = PartialMessage(room)
+        self._resyncs = 0
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; messages that are complete go to ``out``."""
@@ -159,7 +159,7 @@ class WebSocketReader:
             self._feed(data[start : start + _PIECE], out)
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a frame's payload that is all, else step is lost."""
+        """Skip lost bytes: inside a payload that is all, else the next frame must be found."""
         if self._header is not None:
             inside = min(missing, self._left)
             self._payload(self._header).lose(inside)
@@ -168,12 +168,12 @@ class WebSocketReader:
             if not self._left:
                 self._end_frame(self._header, out)
         if missing:
-            self.lose_step(out)
+            self.lose_sync(out)
 
-    def lose_step(self, out: list[Message]) -> None:
+    def lose_sync(self, out: list[Message]) -> None:
         """Note that bytes may be missing: the next frame must be found."""
-        self._falls = 0
-        self._fall_out("bytes lost", out)
+        self._resyncs = 0
+        self._resynchronise("bytes lost", out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
         """Handle the end of the direction: report the part of a message that arrived."""
@@ -190,21 +190,21 @@ class WebSocketReader:
             self._partial.clear()
         pos = 0
         while pos < len(data):
-            if self._falls > _MOST_FALLS:
-                self._lost.add(data, pos, len(data))
+            if self._resyncs > _MOST_RESYNCS:
+                self._lost.append(data, pos, len(data))
                 return
             if self._sync is None:
                 pos = self._read(data, pos, out)
             else:
-                # Small pieces, as hostile bytes may lose step again and again.
+                # Small pieces, as hostile bytes may be out of sync again and again.
                 piece = data[pos : pos + _SEARCHED]
                 pos += len(piece)
-                found = self._find_step(self._sync, piece, out)
+                found = self._find_start(self._sync, piece, out)
                 if found is not None:
                     data, pos = found + data[pos:], 0
 
     def _read(self, data: bytes, pos: int, out: list[Message]) -> int:
-        """Read frames until the end, or until step is lost; return up to where."""
+        """Read frames until the end, or until the next must be searched; return up to where."""
         size = len(data)
         while pos < size:
             header = self._header
@@ -214,9 +214,9 @@ class WebSocketReader:
                     self._partial += data[pos:]
                     return size
                 if found is None or (found.compressed and not self._may_compress(found)):
-                    self._fall_out(NOT_A_FRAME, out)
-                    self._falls += 1
-                    self._lost.add(data, pos, pos + 1)
+                    self._resynchronise(NOT_A_FRAME, out)
+                    self._resyncs += 1
+                    self._lost.append(data, pos, pos + 1)
                     return pos + 1
                 pos += found.size
                 header = self._header = found
@@ -241,10 +241,10 @@ class WebSocketReader:
         if header.opcode != _CONTINUATION:
             self._finish("not finished by its sender", out)
         if self._message is None:
-            self._message = Held(self._room)
+            self._message = PartialMessage(self._room)
             self._opcode, self._compressed = header.opcode, header.compressed
 
-    def _payload(self, header: FrameHeader) -> Held:
+    def _payload(self, header: FrameHeader) -> PartialMessage:
         if header.opcode >= _CONTROL or self._message is None:
             return self._control
         return self._message
@@ -252,18 +252,20 @@ class WebSocketReader:
     def _end_frame(self, header: FrameHeader, out: list[Message]) -> None:
         self._header = None
         if header.opcode >= _CONTROL:
-            self._tell(self._control, header.opcode, None, out)
-            self._control = Held(self._room)
+            self._report(self._control, header.opcode, None, out)
+            self._control = PartialMessage(self._room)
         elif header.final:
-            # Behind a loss, or joined in the middle, it may be the rest of a message.
+            # After a loss, or joined in the middle, it may be the rest of a message.
             self._finish(None if self._opcode else "its beginning was not seen", out)
 
     def _finish(self, fault: str | None, out: list[Message]) -> None:
         message, self._message = self._message, None
         if message is not None:
-            self._tell(message, self._opcode, fault, out)
+            self._report(message, self._opcode, fault, out)
 
-    def _tell(self, held: Held, opcode: int, fault: str | None, out: list[Message]) -> None:
+    def _report(
+        self, held: PartialMessage, opcode: int, fault: str | None, out: list[Message]
+    ) -> None:
         size, fault = held.size, held.fault or fault
         data = held.take()
         compressed = self._compressed and opcode < _CONTROL
@@ -279,24 +281,24 @@ class WebSocketReader:
             )
         )
 
-    def _find_step(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes | None:
+    def _find_start(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes | None:
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        self._lost.add(sync.held, 0, count)
+        self._lost.append(sync.held, 0, count)
         if found is None:
             sync.drop(count)
             if not self._searched.resize(sync.held_bytes + self._lost.held_bytes):
                 self._forget_held("no room to find a frame", out)
                 self._sync = None
-                self._falls = _MOST_FALLS + 1
+                self._resyncs = _MOST_RESYNCS + 1
             return None
-        self._lost.flush(out)
+        self._lost.report(out)
         self._sync = None
         self._searched.resize(0)
         return bytes(sync.held[count:])
 
-    def _fall_out(self, reason: str, out: list[Message]) -> None:
-        """Lose step: the message at hand is over, what is held cannot be read."""
+    def _resynchronise(self, reason: str, out: list[Message]) -> None:
+        """Give up the message at hand and what is held; search for the next frame."""
         self._finish(reason, out)
         if self._inflater is not None:
             self._inflater.forget()  # compressed messages may be among what is lost
@@ -309,18 +311,18 @@ class WebSocketReader:
 
     def _forget_held(self, reason: str, out: list[Message]) -> None:
         self._control.take()
-        self._control = Held(self._room)
+        self._control = PartialMessage(self._room)
         self._header = None
         held = self._partial if self._sync is None else self._sync.held
         if self._sync is None:
             self._lost.reason = reason
-        self._lost.add(held, 0, len(held))
+        self._lost.append(held, 0, len(held))
         held.clear()
-        self._lost.flush(out)
+        self._lost.report(out)
         self._searched.resize(0)
 
 
-class WebSocket:
+class WebSocketDecoder:
     """Decodes a connection that switched to WebSocket, or was joined when it had.
 
     ``headers`` are those of the response that switched (section 4.2.2), None if it was not seen.

@@ -290,9 +290,8 @@ class Elf:
 
     def writable(self) -> Iterator[FileMemory]:
         """Yield the parts that can be written to, or can until they are relocated."""
-        return (
-            FileMemory(each.address, self._read(each.offset, each.size)) for each in self._written
-        )
+        for each in self._written:
+            yield FileMemory(each.address, self._read(each.offset, each.size))
 
     def relocation_tables(self) -> Iterator[bytes]:
         """Yield the tables of relocations in the form RELA, in pieces of whole entries."""

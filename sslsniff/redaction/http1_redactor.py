@@ -2,11 +2,11 @@
 
 import re
 
-from sslsniff.decoders.base import Switch
-from sslsniff.decoders.http1 import connection
+from sslsniff.decoders.decoder import Switch
+from sslsniff.decoders.http1.framing import ReadState
 from sslsniff.decoders.http1.head import WELL_KNOWN_METHODS
-from sslsniff.decoders.http1.plan import State
-from sslsniff.decoders.http1.reader import Reader
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http1.message_reader import MessageReader
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -23,13 +23,13 @@ from sslsniff.redaction.text_run import Run, is_opaque
 
 # A request's first word, if it may have the end of another request's body before the method.
 _UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
-_BODY = {State.FIXED, State.CHUNK_DATA, State.UNTIL_CLOSE}
+_BODY = {ReadState.FIXED, ReadState.CHUNK_DATA, ReadState.UNTIL_CLOSE}
 
 
 class _Http1Side:
     """One side: where the text begins that is not decided, and the body at hand."""
 
-    def __init__(self, buffer: PendingBytes, reader: Reader) -> None:
+    def __init__(self, buffer: PendingBytes, reader: MessageReader) -> None:
         self.buffer = buffer
         self.reader = reader
         self.text = buffer.end  # bytes of heads and framing from here on wait
@@ -65,12 +65,12 @@ class Http1Redactor:
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._decoder = connection.Http1()
+        self._decoder = Http1Decoder()
         self._sides = {side: _Http1Side(buffers[side], self._decoder.reader(side)) for side in Side}
 
     @property
     def switch(self) -> Switch | None:
-        """See ``decoders.http1.Http1``."""
+        """See ``Http1Decoder``."""
         return self._decoder.switch
 
     def feed(self, side: Side, data: bytes, at: int) -> int:
@@ -119,16 +119,16 @@ class Http1Redactor:
             one.body.end()
         self._decoder.end(side)  # what it holds is free at once, not when its cycle is collected
 
-    def _text(self, one: _Http1Side, before: State) -> None:
+    def _text(self, one: _Http1Side, before: ReadState) -> None:
         """Decide on heads and framing as far as the decoder has."""
         state = one.reader.state
-        if state is State.TRAILERS:
+        if state is ReadState.TRAILERS:
             one.settle(0)
             return
         decided = max(0, len(one.waiting) - len(one.reader.held))
-        if State.SCAN in (before, state) or before is State.WAIT:
-            # Out of step, or whose bytes these are is open: in the middle of anything.
-            decided = len(one.waiting) if before is State.WAIT else decided
+        if ReadState.SCAN in (before, state) or before is ReadState.WAIT:
+            # Out of sync, or whose bytes these are is open: in the middle of anything.
+            decided = len(one.waiting) if before is ReadState.WAIT else decided
             self._rules.blanked.unread_bytes += decided
             one.drop(decided)
             return
@@ -162,11 +162,11 @@ def _unsure_method(head: bytearray) -> list[Span]:
     return [found.span("word")] if found else []
 
 
-def _slice(reader: Reader, data: bytes, pos: int) -> int:
+def _slice(reader: MessageReader, data: bytes, pos: int) -> int:
     """Return how many of the bytes to give to ``reader``: those of which it knows what they are."""
-    if reader.state is State.DOUBT:
+    if reader.state is ReadState.DOUBT:
         return 1
     if reader.state in _BODY:
-        return reader.body_left if reader.state is not State.UNTIL_CLOSE else len(data)
+        return reader.body_left if reader.state is not ReadState.UNTIL_CLOSE else len(data)
     line = data.find(b"\n", pos)
     return line + 1 - pos if line >= 0 else len(data)

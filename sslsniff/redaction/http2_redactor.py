@@ -34,7 +34,7 @@ _MOST_BLOCK_PIECES = 4096  # a frame is one at least
 _PIECE_BYTES = 4 << 10
 _SEARCHED_BYTES = 256
 """So many bytes are read, and searched for a frame, at once: little of that is done again where
-hostile ones often lose step."""
+hostile ones are often out of sync."""
 _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
 """The bytes of a frame that are numbers; text after them is blanked."""

@@ -21,7 +21,7 @@ class _WebSocketSide:
 
 
 class WebSocketRedactor:
-    """Blanks on the buffers of both sides; all, once a side is out of step."""
+    """Blanks on the buffers of both sides; all, once a side is out of sync."""
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules

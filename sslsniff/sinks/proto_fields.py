@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders.inner import protobuf
-from sslsniff.decoders.inner.protobuf import Field
+from sslsniff.decoders.inner.protobuf import ProtobufField
 from sslsniff.decoders.messages import GrpcMessage, Side
 from sslsniff.sinks.text import pieces
 
@@ -41,11 +41,11 @@ def fields_text(named: Any, data: bytes) -> str | None:
     return None if fields is None else _message_text(fields)
 
 
-def _message_text(fields: list[Field]) -> str:
+def _message_text(fields: list[ProtobufField]) -> str:
     return "{" + ", ".join(f"{field.number}: {_value_text(field)}" for field in fields) + "}"
 
 
-def _value_text(field: Field) -> str:
+def _value_text(field: ProtobufField) -> str:
     if isinstance(field.value, list):
         return _message_text(field.value)
     if isinstance(field.value, bytes):
@@ -59,14 +59,14 @@ def fields_objects(data: bytes) -> list[dict[str, Any]] | None:
     return None if fields is None else _objects(fields)
 
 
-def _objects(fields: list[Field]) -> list[dict[str, Any]]:
+def _objects(fields: list[ProtobufField]) -> list[dict[str, Any]]:
     return [
         {"number": field.number, "kind": field.kind, "value": _value_object(field)}
         for field in fields
     ]
 
 
-def _value_object(field: Field) -> Any:
+def _value_object(field: ProtobufField) -> Any:
     if isinstance(field.value, list):
         return _objects(field.value)
     if isinstance(field.value, bytes):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -84,7 +84,7 @@ class Conversation:
     def __init__(
         self,
         connection: Connection,
-        decoder: Carried,
+        decoder: InnerProtocols,
         sink: Sink,
         stalls: FlowControlStalls,
         room: BodyRoom,

@@ -7,7 +7,7 @@ and ``open_exchange.KEPT_BYTES`` in all; beyond, their sizes are still counted.
 from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.fast_path import Consumer
 from sslsniff.model import (
     Chunk,
@@ -69,7 +69,7 @@ class Tracer:
         self.totals.joined += not connection.from_start
         self._fan_out.opened(connection, time_ns)
         if self._decodes:
-            decoder = Carried(Detector(alpn=connection.alpn, frames=self._frames))
+            decoder = InnerProtocols(Detector(alpn=connection.alpn, frames=self._frames))
             self._conversations[connection.id] = Conversation(
                 connection, decoder, self._fan_out, self._stalls, self._room, self._memory
             )

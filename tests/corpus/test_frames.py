@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -46,7 +46,7 @@ def load(path: Path) -> tuple[bytes, dict[str, Any]]:
 
 def decode(wire: bytes, size: int | Random = 1 << 30) -> list[Message]:
     # Only a server sends PUSH_PROMISE; a ping after the frame shows that step is kept.
-    decoder = Http2(frames=True)
+    decoder = Http2Decoder(frames=True)
     run(decoder, [(C, b""), (S, frame(SETTINGS, 0, 0))])
     return run(decoder, [(S, wire + frame(PING, 0, 0, b"in step?")), (S, END)], size)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from tests.corpus.conftest import corpus
 from tests.unit.decoders.wires import END, C, S, run
 
@@ -41,12 +41,12 @@ def test_the_corpus_is_there() -> None:
 def test_never_raises_and_is_chunked_at_will(side: Any, size: int | Random) -> None:
     for path in FILES:
         data = path.read_bytes()
-        whole = run(Http2(frames=True), [(side, data), (side, END)])
-        assert run(Http2(frames=True), [(side, data), (side, END)], size) == whole, path.name
+        whole = run(Http2Decoder(frames=True), [(side, data), (side, END)])
+        assert run(Http2Decoder(frames=True), [(side, data), (side, END)], size) == whole, path.name
 
 
 def test_memory_is_bounded() -> None:
-    decoder = Http2(frames=True)
+    decoder = Http2Decoder(frames=True)
     detector = Detector()
     for path in FILES:
         for side in (C, S):

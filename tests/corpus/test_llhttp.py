@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.messages import (
     BodyData,
     Header,
@@ -134,7 +134,7 @@ CASES = load()
 def decode(case: Case, end: bool, size: int | Random) -> list[Found]:
     found: dict[int, Found] = {}
     order: list[Found] = []
-    decoder = Http1()
+    decoder = Http1Decoder()
     if case.side is S:  # llhttp takes a response for one to GET
         run(decoder, [(C, b"GET / HTTP/1.1\r\n\r\n" * 9)])
     steps: list[tuple[Side, bytes | int | str]] = [(case.side, case.wire)]

@@ -9,10 +9,10 @@ with atheris.instrument_imports(include=["sslsniff.decoders"]):
     from sslsniff.decoders.content import charsets, codings
     from sslsniff.decoders.detect import Detector, guess_sender, starts_message
     from sslsniff.decoders.http2.hpack import HpackDecoder
-    from sslsniff.decoders.inner.inner_protocols import Carried
+    from sslsniff.decoders.inner.inner_protocols import InnerProtocols
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.messages import BodyTrailers, Headers, Message, StreamMessage, Undecoded
 
 _INSIDE = StreamMessage | BodyTrailers
@@ -58,7 +58,7 @@ def _detect(data: bytes) -> None:
 
 
 def _carried(data: bytes) -> None:
-    _decodes(data, lambda: Carried(Detector()))
+    _decodes(data, lambda: InnerProtocols(Detector()))
 
 
 def _hpack(data: bytes) -> None:

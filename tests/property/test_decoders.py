@@ -8,11 +8,11 @@ from hpack import Encoder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector, guess_sender, starts_message
 from sslsniff.decoders.http1 import head, known_heads
-from sslsniff.decoders.http1.connection import Http1
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PING, PREFACE, SETTINGS
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.messages import (
@@ -157,7 +157,7 @@ def test_a_head_that_comes_again_is_read_as_the_first_time(
 @settings(deadline=None)
 @given(before=noise, gap=st.integers(1, 1 << 40))
 def test_http1_is_in_step_again_after_a_gap(before: bytes, gap: int) -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     run(
         decoder, [(C, b"GET / HTTP/1.1\r\n\r\n"), (S, b"HTTP/1.1 200\r\nContent-Length: 3\r\n\r\n")]
     )
@@ -165,7 +165,7 @@ def test_http1_is_in_step_again_after_a_gap(before: bytes, gap: int) -> None:
     messages = run(decoder, [(S, 4 + gap), (S, RESPONSE), (C, 4 + gap), (C, REQUEST)])
     assert any(isinstance(m, ResponseHead) and m.status == 299 for m in messages)
     assert any(isinstance(m, RequestHead) and m.target == "/found" for m in messages)
-    late = Http1()
+    late = Http1Decoder()
     run(late, [(C, before), (C, 1 << 50)])
     if late.switch is None:
         messages = run(late, [(C, REQUEST)])
@@ -175,7 +175,7 @@ def test_http1_is_in_step_again_after_a_gap(before: bytes, gap: int) -> None:
 @settings(deadline=None)
 @given(before=noise, gap=st.integers(1 << 24, 1 << 40), after=st.binary(max_size=100))
 def test_http2_is_in_step_again_after_a_gap(before: bytes, gap: int, after: bytes) -> None:
-    decoder = Http2()
+    decoder = Http2Decoder()
     run(decoder, [(S, before), (S, gap), (S, after)])
     # DATA frames whose headers chain prove their place, whatever is in front of them.
     head = frame(HEADERS, 4, 77, b"\x88")

@@ -45,6 +45,20 @@ def test_a_folder_says_what_it_is_for(folder: Path) -> None:
     assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
 
 
+def test_no_two_modules_or_classes_share_a_name() -> None:
+    """Whether they are private or not: a name should lead a reader to one place."""
+    places: dict[str, set[str]] = {}
+    for path in (*PACKAGE.rglob("*.py"), *(ROOT / "decoders").rglob("*.py")):
+        if path.stem.startswith("__") or path.is_relative_to(PACKAGE / "decoders"):
+            continue
+        places.setdefault(path.stem, set()).add(str(path))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), set()).add(str(path))
+    shared = {name: sorted(paths) for name, paths in places.items() if len(paths) > 1}
+    assert shared == {}
+
+
 def imported(folder: Path) -> set[str]:
     """Return the folders of the package that the modules of one import, at any depth."""
     found = set()

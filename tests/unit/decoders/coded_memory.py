@@ -12,7 +12,7 @@ import brotli
 import zstandard
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
     BodyData,
     Headers,
@@ -48,7 +48,7 @@ def main(coding: str, count: int) -> int:
         ("content-type", "text/event-stream"),
         ("content-encoding", coding),
     ]
-    decoder = Carried(Detector("h2"))
+    decoder = InnerProtocols(Detector("h2"))
     before = most = _resident_bytes()
     decoder._read([ResponseHead(at, "HTTP/2", 200, "", Headers(fields)) for at in range(count)])
     for start in range(0, len(body) - _PIECE, _PIECE):  # none ends

@@ -11,11 +11,11 @@ import brotli
 import pytest
 import zstandard
 
-from sslsniff.decoders.base import Decoder
 from sslsniff.decoders.content import codings
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1.connection import Http1
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PREFACE, SETTINGS
 from sslsniff.decoders.messages import (
     Aborted,
@@ -49,31 +49,39 @@ def streams(count: int, flags: int) -> bytes:
 
 # What is sent, and how many runs of it are told to be undecoded. A request is read after it.
 ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
-    "HPACK bomb": (Http2, HELLO + continued(ASK + BIG + b"\xbe" * 200_000), 0),
+    "HPACK bomb": (Http2Decoder, HELLO + continued(ASK + BIG + b"\xbe" * 200_000), 0),
     "CONTINUATION flood": (
-        Http2,
+        Http2Decoder,
         HELLO + frame(HEADERS, 1, 1, ASK) + frame(CONTINUATION, 0, 1, bytes(PIECE)) * 1000,
         1,
     ),
     "empty CONTINUATION frames": (
-        Http2,
+        Http2Decoder,
         HELLO + frame(HEADERS, 1, 1, ASK) + frame(CONTINUATION, 0, 1) * 200_000,
         1,
     ),
-    "100,000 streams that end": (Http2, HELLO + streams(100_000, 5), 0),
-    "100,000 streams that do not": (Http2, HELLO + streams(100_000, 4), 0),
+    "100,000 streams that end": (Http2Decoder, HELLO + streams(100_000, 5), 0),
+    "100,000 streams that do not": (Http2Decoder, HELLO + streams(100_000, 4), 0),
     "header list of 10 MB": (
-        Http2,
+        Http2Decoder,
         HELLO + continued(ASK + (b"\0\x01x\x64" + b"a" * 100) * 96_000),
         1,
     ),
-    "field of 10 MB": (Http1, b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000_000 + b"\r\n\r\n", 1),
-    "a million short fields": (Http1, b"GET / HTTP/1.1\r\n" + b"X:\n" * 1_000_000 + b"\n", 1),
-    "fields of 10 MB": (Http1, b"GET / HTTP/1.1\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 1),
-    "trailers of 10 MB": (Http1, POST + b"0\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 1),
-    "chunk of 2^63 bytes": (Http1, POST + b"8000000000000000\r\nabc\r\n0\r\n\r\n", 1),
+    "field of 10 MB": (Http1Decoder, b"GET / HTTP/1.1\r\nX: " + b"a" * 10_000_000 + b"\r\n\r\n", 1),
+    "a million short fields": (
+        Http1Decoder,
+        b"GET / HTTP/1.1\r\n" + b"X:\n" * 1_000_000 + b"\n",
+        1,
+    ),
+    "fields of 10 MB": (
+        Http1Decoder,
+        b"GET / HTTP/1.1\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n",
+        1,
+    ),
+    "trailers of 10 MB": (Http1Decoder, POST + b"0\r\n" + b"X: aaaaaaa\r\n" * 800_000 + b"\r\n", 1),
+    "chunk of 2^63 bytes": (Http1Decoder, POST + b"8000000000000000\r\nabc\r\n0\r\n\r\n", 1),
     "Content-Length of 2^70": (
-        Http1,
+        Http1Decoder,
         b"POST / HTTP/1.1\r\nContent-Length: 1180591620717411303424\r\n\r\nabc\r\n",
         1,
     ),
@@ -81,8 +89,8 @@ ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
     "a protocol that none is": (Detector, bytes(range(256)) * 10_000, 157),
 }
 BEHIND = {
-    Http1: b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
-    Http2: frame(HEADERS, 5, 999_999, b"\x82\x87\x41\x01a\x04\x07/behind"),
+    Http1Decoder: b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
+    Http2Decoder: frame(HEADERS, 5, 999_999, b"\x82\x87\x41\x01a\x04\x07/behind"),
     Detector: b"\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
 }
 
@@ -146,7 +154,7 @@ def test_a_decompression_bomb_is_cut(coding: str) -> None:
 
 
 def test_responses_alone_are_bounded() -> None:
-    decoder = Http2()
+    decoder = Http2Decoder()
     list(passed(decoder, S, frame(SETTINGS, 0, 0)))
     wire = b"".join(frame(HEADERS, 4, 2 * n + 1, b"\x88") for n in range(20_000))
     wire += b"".join(frame(DATA, 0, 2 * n + 1, b"x") for n in range(20_000))

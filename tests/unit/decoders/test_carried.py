@@ -8,7 +8,7 @@ import pytest
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http2.frames import DATA
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -27,8 +27,8 @@ from sslsniff.decoders.messages import (
 from tests.unit.decoders.wires import END, C, S, Step, frame, run
 
 
-def carried(alpn: str | None = None) -> Carried:
-    return Carried(Detector(alpn))
+def carried(alpn: str | None = None) -> InnerProtocols:
+    return InnerProtocols(Detector(alpn))
 
 
 def flowed(messages: list[Message]) -> list[Message]:

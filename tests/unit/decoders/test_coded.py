@@ -15,7 +15,7 @@ import zstandard
 
 from sslsniff.decoders.content.coded_body import WINDOWS_BYTES
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,
@@ -55,7 +55,7 @@ CODERS: dict[str, Callable[[], Flushed]] = {
 }
 
 
-def stream(coding: str) -> Carried:
+def stream(coding: str) -> InnerProtocols:
     """Return a decoder at the beginning of a stream of events."""
     decoder = carried()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {coding}\r\n"
@@ -130,7 +130,7 @@ def response(at: int, coding: str) -> ResponseHead:
 
 @pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("gzip", 256)])
 def test_windows_share_one_room(coding: str, most: int) -> None:
-    decoder = Carried(Detector("h2"))
+    decoder = InnerProtocols(Detector("h2"))
     heads: list[Message] = [response(at, coding) for at in range(most + 1)]
     decoder._read(heads)
     assert 0 <= decoder._windows.left < WINDOWS_BYTES // most

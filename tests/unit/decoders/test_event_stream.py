@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.decoders.inner.event_stream import EventStreamReader
-from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, Room
+from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import Message, ServerSentEvent
 from tests.unit.decoders.wires import S, read_body
 

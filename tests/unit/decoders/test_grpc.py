@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.content.output_limit import RATIO
 from sslsniff.decoders.inner.grpc import (
     GrpcReader,
     MediaType,
@@ -20,7 +20,7 @@ from sslsniff.decoders.inner.grpc import (
     split_path,
     status,
 )
-from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES, START_BYTES, Room
+from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, START_BYTES, Room
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,

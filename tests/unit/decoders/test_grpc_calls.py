@@ -12,7 +12,7 @@ import pytest
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner import grpc as decoding
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import GrpcMessage, MessageEnd, RequestHead, ResponseHead, Side
 from tests.unit.decoders.wires import C, S, Step, run
 
@@ -122,7 +122,7 @@ def test_calls_of_grpcio(calling: Any, size: int) -> None:
     with pytest.raises(grpc.RpcError):
         channel.unary_unary("/demo.Greeter/Missing")(b"?!")
 
-    messages = run(Carried(Detector()), end(), size)
+    messages = run(InnerProtocols(Detector()), end(), size)
     paths = {m.stream: m.target for m in messages if isinstance(m, RequestHead)}
     told = [m for m in messages if isinstance(m, GrpcMessage)]
     assert {message.error for message in told} == {None}
@@ -160,14 +160,14 @@ def test_calls_of_grpcio_when_joined(calling: Any) -> None:
     for each in sent:
         assert channel.unary_unary("/demo.Greeter/Unary")(each) == each * 2
     wire = end()
-    whole = Carried(Detector())
+    whole = InnerProtocols(Detector())
     starts = [
         at
         for at, (side, data) in enumerate(wire)
         if any(isinstance(each, RequestHead) for each in whole.feed(side, data))
     ]
     assert len(starts) == 10
-    messages = run(Carried(Detector()), wire[starts[1] :])
+    messages = run(InnerProtocols(Detector()), wire[starts[1] :])
     told = [m for m in messages if isinstance(m, GrpcMessage)]
     behind_proof = [data for each in sent[5:] for data in (each, each * 2)]
     if told[0].compressed:  # nor can grpc-encoding be known

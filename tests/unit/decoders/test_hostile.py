@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector, guess_sender, starts_message
-from sslsniff.decoders.http1.connection import Http1
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import GOAWAY, HEADERS, PING, SETTINGS
 from sslsniff.decoders.messages import Side
 from tests.unit.decoders.wires import END, C, S, frame, run
@@ -45,7 +45,7 @@ WIRES: dict[str, tuple[Side, bytes]] = {
 
 
 @pytest.mark.parametrize("name", WIRES)
-@pytest.mark.parametrize("make", [Http1, Http2, Detector])
+@pytest.mark.parametrize("make", [Http1Decoder, Http2Decoder, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 16384, 1])
 @pytest.mark.reliability("input", "bytes made to take long")
 def test_time_is_linear(name: str, make: Callable[[], Decoder], size: int) -> None:

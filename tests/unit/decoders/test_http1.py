@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -356,11 +356,11 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name: str, assert_decodes: AssertDecodes) -> None:
     wire, messages = CASES[name]
-    assert_decodes(wire, messages, Http1)
+    assert_decodes(wire, messages, Http1Decoder)
 
 
 def test_a_message_that_comes_at_once_is_told_at_once() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     assert decoder.feed(C, GET + b"PO") == [replace(request(1), whole=b"")]
     ended = replace(response(1, 200, "OK", ("Content-Length", "2")), whole=b"hi")
     assert decoder.feed(S, OK + b"HTTP/1.1 1") == [ended]
@@ -368,7 +368,7 @@ def test_a_message_that_comes_at_once_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("behind", [b"", b"h"])
 def test_a_message_whose_body_is_cut_is_told_in_pieces(behind: bytes) -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     decoder.feed(C, GET)
     head, *pieces = decoder.feed(S, OK[:-2] + behind)
     assert head == response(1, 200, "OK", ("Content-Length", "2"))
@@ -376,11 +376,11 @@ def test_a_message_whose_body_is_cut_is_told_in_pieces(behind: bytes) -> None:
 
 
 def test_a_response_that_may_have_no_body_is_told_in_pieces() -> None:
-    assert Http1().feed(S, OK) == ok(1)
+    assert Http1Decoder().feed(S, OK) == ok(1)
 
 
 def test_what_a_response_lets_the_client_send_stands_before_its_body() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     decoder.feed(C, b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n" + GET)
     head, *rest = ok(1)
     assert decoder.feed(S, OK) == [head, replace(request(2), whole=b""), *rest]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -117,4 +117,4 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
 @pytest.mark.parametrize("name", GAPS)
 def test_gaps(name: str, size: int) -> None:
     wire, messages = GAPS[name]
-    assert run(Http1(), wire, size) == merge(messages)
+    assert run(Http1Decoder(), wire, size) == merge(messages)

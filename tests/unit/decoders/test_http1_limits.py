@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -21,7 +21,7 @@ MOST_WAITING = 4096
 @pytest.mark.parametrize("size", [1 << 30, 5000])
 def test_a_head_over_the_limit_is_skipped(size: int) -> None:
     big = b"GET /big HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 1_200_000 + b"\r\n\r\n"
-    messages = run(Http1(), [(C, big + GET)], size)
+    messages = run(Http1Decoder(), [(C, big + GET)], size)
     assert isinstance(messages[0], Undecoded)
     assert messages[0].size == len(big)
     assert len(messages[0].data) == 4096
@@ -30,24 +30,24 @@ def test_a_head_over_the_limit_is_skipped(size: int) -> None:
 
 def test_a_head_of_too_many_lines_is_skipped() -> None:
     many = b"GET /many HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 8190 + b"\r\n"
-    (head, _) = run(Http1(), [(C, many)])
+    (head, _) = run(Http1Decoder(), [(C, many)])
     assert isinstance(head, RequestHead)
     assert len(head.headers) == 8191
     more = many[:-2] + b"a:\r\n\r\n"
-    lost, *rest = run(Http1(), [(C, more + GET)])
+    lost, *rest = run(Http1Decoder(), [(C, more + GET)])
     assert lost == Undecoded(C, more[:4096], len(more), "head over 1048576 bytes or 8192 lines")
     assert rest == get(1)
 
 
 def test_a_long_body_is_not_kept() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     run(decoder, [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")])
     data = bytes(100_000)
     assert decoder.feed(S, data) == [BodyData(1, S, data)]
 
 
 def test_junk_without_end_is_not_kept() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     for _ in range(50):
         assert decoder.feed(S, b"x" * 100_000) == []
     (lost,) = decoder.end(S)
@@ -60,14 +60,14 @@ def given_up(stream: int) -> Aborted:
 
 
 def test_requests_that_wait_beyond_the_limit_are_told() -> None:
-    messages = run(Http1(), [(C, GET * (MOST_WAITING + 2))])
+    messages = run(Http1Decoder(), [(C, GET * (MOST_WAITING + 2))])
     told = [message for message in messages if isinstance(message, Aborted)]
     assert told == [given_up(1), given_up(2)]
 
 
 def test_responses_to_requests_beyond_the_limit_are_not_those_to_others() -> None:
     count = MOST_WAITING + 2
-    decoder = Http1()
+    decoder = Http1Decoder()
     run(decoder, [(C, GET * count)])
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     messages = run(decoder, [(S, early + OK * count)])
@@ -78,7 +78,7 @@ def test_responses_to_requests_beyond_the_limit_are_not_those_to_others() -> Non
 
 
 def test_a_lost_response_among_more_than_the_limit_leaves_no_pair() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     run(decoder, [(C, GET * (MOST_WAITING + 1))])
     messages = run(decoder, [(S, 40), (S, OK), (C, GET), (S, OK)])
     answered = [each.stream for each in messages if isinstance(each, ResponseHead)]

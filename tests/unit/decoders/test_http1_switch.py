@@ -1,7 +1,7 @@
 """HTTP/1 that continues as something else."""
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1.connection import Http1
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http2.frames import DATA, HEADERS, SETTINGS
 from sslsniff.decoders.messages import (
     BodyData,
@@ -16,7 +16,7 @@ from tests.unit.decoders.wires import C, S, Step, frame, run
 
 
 def test_websocket_switch_hands_on_the_bytes_behind_it() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     ask = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     take = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\n\r\n\x81\x02hi"
     messages = run(decoder, [(C, ask + b"early"), (S, take)])
@@ -30,7 +30,7 @@ def test_websocket_switch_hands_on_the_bytes_behind_it() -> None:
 
 
 def test_connect_switches_to_a_tunnel() -> None:
-    decoder = Http1()
+    decoder = Http1Decoder()
     wire: list[Step] = [
         (C, b"CONNECT b:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01"),
         (S, b"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03"),

@@ -1,6 +1,6 @@
 import pytest
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -264,4 +264,4 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name: str, assert_decodes: AssertDecodes) -> None:
     wire, messages = CASES[name]
-    assert_decodes(START + wire, messages, Http2)
+    assert_decodes(START + wire, messages, Http2Decoder)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     ALTSVC,
     CONTINUATION,
@@ -116,7 +116,7 @@ FRAMES: dict[str, tuple[Side, bytes, list[Frame]]] = {
 def test_frames_say_what_they_say(name: str) -> None:
     side, data, shown = FRAMES[name]
     for size in (1 << 30, 1):
-        decoder = Http2(frames=True)
+        decoder = Http2Decoder(frames=True)
         run(decoder, START)
         messages = run(decoder, [(side, data)], size)
         assert [m for m in messages if isinstance(m, Frame)] == shown

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hpack import Encoder
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -126,7 +126,7 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
 def test_gaps(name: str) -> None:
     wire, messages = GAPS[name]
     for size in (1 << 30, 1, 7):
-        assert run(Http2(), START + wire, size) == messages
+        assert run(Http2Decoder(), START + wire, size) == messages
 
 
 def test_joined_in_the_middle() -> None:
@@ -135,7 +135,7 @@ def test_joined_in_the_middle() -> None:
         (C, frame(WINDOW_UPDATE, 0, 0, b"\0\0\x10\0") + ask(11)),
     ]
     for size in (1 << 30, 1):
-        assert run(Http2(), wire, size) == [
+        assert run(Http2Decoder(), wire, size) == [
             Undecoded(S, b"tail of DATA", 12, "not the start of a frame"),
             BodyData(7, S, b"y" * 300),
             MessageEnd(7, S),
@@ -150,7 +150,7 @@ def test_joined_in_the_middle() -> None:
 @pytest.mark.parametrize("lost", [None, 1, LONG, 3 * LONG])
 def test_step_is_found_among_long_frames(lost: int | None, size: int) -> None:
     """Joined in the middle, or after a gap on a connection whose largest frame is known."""
-    decoder = Http2()
+    decoder = Http2Decoder()
     if lost is not None:
         allow = frame(SETTINGS, 0, 0, b"\0\x05\0\x10\0\0")
         start = HELLO + ask(1, flags=4) + frame(DATA, 0, 1, b"a" * LONG)
@@ -167,7 +167,7 @@ def test_step_is_found_among_long_frames(lost: int | None, size: int) -> None:
 
 
 def test_long_frames_are_none_where_the_peer_does_not_allow_them() -> None:
-    decoder = Http2()
+    decoder = Http2Decoder()
     run(decoder, [*START, (C, ask(1, flags=4)), (C, 5)])
     long = frame(DATA, 0, 1, bytes(20_000))
     assert run(decoder, [(C, long * 3 + PINGS + ask(3))])[1:] == asked(3)
@@ -178,7 +178,7 @@ def test_nothing_is_wrong_behind_gaps(seed: int) -> None:
     """Fields of heads after gaps are right or unknown, and bodies are pieces of the true ones."""
     random = Random(seed)
     wire, true = h2_traffic(random)
-    decoder = Http2()
+    decoder = Http2Decoder()
     messages: list[Message] = []
     for side, data in wire:
         assert isinstance(data, bytes)
@@ -225,7 +225,7 @@ def test_unknown_table_entries_are_none() -> None:
         (C, frame(WINDOW_UPDATE, 0, 0, b"\0\0\x10\0")),
         *((C, frame(HEADERS, 5, 2 * n + 1, bytes(b))) for n, b in enumerate(blocks)),
     ]
-    heads = [m for m in run(Http2(), wire) if isinstance(m, RequestHead)]
+    heads = [m for m in run(Http2Decoder(), wire) if isinstance(m, RequestHead)]
     assert heads == [
         RequestHead(
             1, "HTTP/2", "GET", None, headers=Headers([(None, None), (None, "2"), ("x-new", "3")])
@@ -240,7 +240,7 @@ def test_trailers_and_heads_of_streams_whose_start_was_not_seen() -> None:
     head = frame(HEADERS, 5, 3, b"\xfe")  # may be a status
     named = frame(HEADERS, 5, 5, b"\x7f\x80\x01\x01v")  # none: their names are always known
     behind = frame(DATA, 0, 7, b"body") + frame(HEADERS, 5, 7, b"\xfe")
-    assert run(Http2(), [(S, update + trailers + head + named + behind)]) == [
+    assert run(Http2Decoder(), [(S, update + trailers + head + named + behind)]) == [
         MessageEnd(1, S, [("grpc-status", "0")]),
         ResponseHead(3, "HTTP/2", None, "", Headers([(None, None)])),
         MessageEnd(3, S),
@@ -254,4 +254,4 @@ def test_settings_behind_junk_are_not_the_connections_first() -> None:
     # So the peer's largest frame is not known; however the junk is cut.
     wire = b"junk" * 9 + frame(SETTINGS, 0, 0) * 4 + frame(0x77, 0, 0, bytes(20_000)) + answer(1)
     for size in (1 << 30, 1, 7):
-        assert answered(1) in run(Http2(), [(S, wire)], size)
+        assert answered(1) in run(Http2Decoder(), [(S, wire)], size)

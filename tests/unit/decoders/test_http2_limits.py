@@ -3,7 +3,7 @@
 import pytest
 from hpack import Encoder
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     HEADERS,
@@ -31,7 +31,7 @@ def test_a_larger_table_is_allowed_by_settings() -> None:
     fields = [(f"x-{n}", "v" * 100) for n in range(100)]
     for stream in (1, 3):
         wire.append((C, frame(HEADERS, 5, stream, bytes(encoder.encode(ASK + fields)))))
-    heads = [m for m in run(Http2(), wire) if isinstance(m, RequestHead)]
+    heads = [m for m in run(Http2Decoder(), wire) if isinstance(m, RequestHead)]
     assert [head.headers for head in heads] == [fields, fields]
 
 
@@ -42,7 +42,7 @@ def test_a_header_bomb_is_cut() -> None:
     wire = frame(HEADERS, 1, 1, pieces[0])
     wire += b"".join(frame(CONTINUATION, 0, 1, piece) for piece in pieces[1:])
     wire += frame(CONTINUATION, 4, 1)
-    head = run(Http2(), [*START, (C, wire)])[0]
+    head = run(Http2Decoder(), [*START, (C, wire)])[0]
     assert isinstance(head, RequestHead)
     assert len(head.headers) < 400
 
@@ -60,7 +60,7 @@ def test_the_table_is_right_behind_what_was_left_out() -> None:
     later = [*ASK, *added[::3], short, ("x-new", "c")]
     wire += frame(HEADERS, 5, 5, bytes(encoder.encode(later)))
     cut, last = [
-        each for each in run(Http2(), [*START, (C, wire)]) if isinstance(each, RequestHead)
+        each for each in run(Http2Decoder(), [*START, (C, wire)]) if isinstance(each, RequestHead)
     ][1:]
     assert cut.headers.omitted is not None
     assert cut.headers.omitted.fields + len(cut.headers) == 1 + 5000 + len(added)
@@ -81,14 +81,14 @@ def test_usual_header_lists_are_never_cut(table: int) -> None:
     fields = [*ASK, ("cookie", "c" * 2900), ("user-agent", "u" * 200), ("x-a", "a"), ("x-b", "b")]
     for stream in range(1, 20_001, 2):
         wire.append((C, frame(HEADERS, 5, stream, bytes(encoder.encode(fields)))))
-    heads = [each for each in run(Http2(), wire) if isinstance(each, RequestHead)]
+    heads = [each for each in run(Http2Decoder(), wire) if isinstance(each, RequestHead)]
     assert len(heads) == 10_000
     assert all(each.headers == fields[len(ASK) :] for each in heads)
 
 
 @pytest.mark.parametrize("end", [frame(CONTINUATION, 4, 1, b"end"), b""])
 def test_an_endless_block_is_given_up(end: bytes) -> None:
-    decoder = Http2()
+    decoder = Http2Decoder()
     wire = frame(HEADERS, 1, 1, bytes(16000)) + frame(CONTINUATION, 0, 1, bytes(16000)) * 20 + end
     messages = run(decoder, [*START, (C, wire + ask(3))])
     size = 21 * 16000 + (3 if end else 0)
@@ -101,14 +101,14 @@ def test_an_endless_block_is_given_up(end: bytes) -> None:
 
 def test_a_block_that_its_end_cuts_short_is_told() -> None:
     wire = frame(HEADERS, 1, 1, b"\x82")
-    assert run(Http2(), [*START, (C, wire), (C, END)]) == [
+    assert run(Http2Decoder(), [*START, (C, wire), (C, END)]) == [
         Undecoded(C, b"\x82", 1, "connection closed"),
         MessageEnd(1, C),
     ]
 
 
 def test_streams_are_bounded() -> None:
-    decoder = Http2()
+    decoder = Http2Decoder()
     run(decoder, START)
     for stream in range(1, 20001, 2):
         decoder.feed(C, ask(stream))
@@ -117,7 +117,7 @@ def test_streams_are_bounded() -> None:
 
 def test_a_stream_is_not_forgotten_for_many_that_were_reset() -> None:
     """As a watch that stays open for days, beside calls that time out."""
-    decoder = Http2()
+    decoder = Http2Decoder()
     run(decoder, [(C, PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 4, 1, b"\x82"))])
     cancel = b"\0\0\0\x08"
     for stream in range(3, 20_001, 2):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.messages import Frame, Http2Totals, Message, Side, Stall
@@ -35,8 +35,8 @@ def data(stream: int, size: int, flags: int = 0) -> bytes:
     )
 
 
-def watch(*wire: tuple[Side, bytes]) -> tuple[list[Message], Http2]:
-    decoder = Http2(frames=True)
+def watch(*wire: tuple[Side, bytes]) -> tuple[list[Message], Http2Decoder]:
+    decoder = Http2Decoder(frames=True)
     return [each for side, piece in wire for each in decoder.feed(side, piece)], decoder
 
 
@@ -148,7 +148,7 @@ def test_totals() -> None:
     assert watch(*wire)[1].totals() == [
         Http2Totals({C: 1, S: 0}, {C: 1, S: 0}, {C: 34, S: 0}, {C: 65535, S: 65525})
     ]
-    assert not Http2().totals()
+    assert not Http2Decoder().totals()
 
 
 @given(
@@ -167,7 +167,7 @@ def test_windows_are_those_that_h2_keeps(acts: list[tuple[str, Side, int, int]])
         side: h2.connection.H2Connection(h2.config.H2Configuration(client_side=side is C))
         for side in Side
     }
-    decoder = Http2(frames=True)
+    decoder = Http2Decoder(frames=True)
     told: dict[tuple[Side, int], int] = {}
 
     def exchange() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http2.frames import (
     ACK,
@@ -19,8 +19,8 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
-from sslsniff.decoders.inner.inner_protocols import Carried
-from sslsniff.decoders.inner.websocket import WebSocket
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+from sslsniff.decoders.inner.websocket import WebSocketDecoder
 from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.linear import assert_linear
 
@@ -181,7 +181,7 @@ def passes(make: Callable[[], Decoder], size: int) -> Callable[[list[Step]], obj
 @pytest.mark.parametrize("name", WIRES)
 @pytest.mark.reliability("input", "bytes made to take long")
 def test_time_is_linear(name: str, size: int) -> None:
-    make = WebSocket if name in WEBSOCKETS else lambda: Carried(Detector(frames=True))
+    make = WebSocketDecoder if name in WEBSOCKETS else lambda: InnerProtocols(Detector(frames=True))
     assert_linear(
         WIRES[name],
         passes(make, size),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.decoders.base import Decoder
+from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http1.connection import Http1
-from sslsniff.decoders.http2 import Http2
+from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -18,7 +18,7 @@ from sslsniff.decoders.http2.frames import (
     PREFACE,
     SETTINGS,
 )
-from sslsniff.decoders.inner.inner_protocols import Carried
+from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from tests.unit.decoders.wires import C, S, Step, frame, run
 
 DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"
@@ -43,7 +43,7 @@ WEBSOCKET_EVERYWHERE = b"\xff" + b"\x82\xfe\x0f\x82" * 20_000
 STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     "heads without end": (
         "HTTP/1",
-        Http1,
+        Http1Decoder,
         [
             (C, b"GET / HTTP/1.1\r\n\r\n" * 5000 + b"GET / HTTP/1.1\r\nX: " + b"a" * HEAD),
             (S, b"HTTP/1.1 200 OK\r\nX: " + b"a" * HEAD),
@@ -51,7 +51,7 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     ),
     "long words that wait for their responses": (
         "HTTP/1",
-        Http1,
+        Http1Decoder,
         [
             (C, b"%s /%d HTTP/1.1\r\nUpgrade: %s\r\n\r\n" % (b"A" * 9000, n, b"b" * 9000))
             for n in range(300)
@@ -59,16 +59,20 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     ),
     "trailers of short lines": (
         "HTTP/1",
-        Http1,
+        Http1Decoder,
         [
             (C, b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"ab\n" * 8000),
             (S, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"ab\n" * 8000),
         ],
     ),
-    "searching for a message": ("HTTP/1", Http1, [(side, b"\0" * 300 * KIB) for side in (C, S)]),
+    "searching for a message": (
+        "HTTP/1",
+        Http1Decoder,
+        [(side, b"\0" * 300 * KIB) for side in (C, S)],
+    ),
     "everything open": (
         "HTTP/2",
-        lambda: Http2(frames=True),
+        lambda: Http2Decoder(frames=True),
         [
             (C, PREFACE + ALLOW),
             (S, ALLOW),
@@ -80,12 +84,12 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     ),
     "searching for a frame": (
         "HTTP/2",
-        Http2,
+        Http2Decoder,
         [(side, what) for side in (C, S) for what in (ALLOW, 10, FRAMES_EVERYWHERE)],
     ),
     "searching for a long frame": (
         "HTTP/2",
-        Http2,
+        Http2Decoder,
         [(side, LONG_FRAMES_EVERYWHERE) for side in (C, S)],
     ),
     **{
@@ -100,7 +104,7 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     "losses alone": (UNKNOWN, Detector, [(C, 1)] * 30_000),
     "4096 WebSockets over HTTP/2": (
         "messages",
-        lambda: Carried(Detector("h2")),
+        lambda: InnerProtocols(Detector("h2")),
         [
             (C, PREFACE + ALLOW),
             (S, ALLOW),
@@ -118,7 +122,7 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
     ),
     "4096 gRPC calls": (
         "messages",
-        lambda: Carried(Detector("h2")),
+        lambda: InnerProtocols(Detector("h2")),
         [
             (C, PREFACE + ALLOW),
             (S, ALLOW),

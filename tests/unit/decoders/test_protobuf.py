@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.inner.protobuf import Field, parse
+from sslsniff.decoders.inner.protobuf import ProtobufField as Field
+from sslsniff.decoders.inner.protobuf import parse
 from tests.unit.protos import CLASSES
 
 Hello = CLASSES["Hello"]

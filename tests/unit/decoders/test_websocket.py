@@ -12,8 +12,8 @@ from wsproto.extensions import Extension, PerMessageDeflate
 from wsproto.frame_protocol import FrameProtocol
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.inner.held_messages import MESSAGE_BYTES
-from sslsniff.decoders.inner.websocket import NOT_A_FRAME, WebSocket
+from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES
+from sslsniff.decoders.inner.websocket import NOT_A_FRAME, WebSocketDecoder
 from sslsniff.decoders.messages import Headers, Message, Side, Undecoded, WebSocketMessage
 from tests.unit.decoders.wires import END, C, S, Step, run
 
@@ -23,16 +23,16 @@ DEFLATE = Headers([("Sec-WebSocket-Extensions", "permessage-deflate")])
 TAIL = b"\x00\x00\xff\xff"
 
 
-def plain() -> WebSocket:
-    return WebSocket(7, Headers())
+def plain() -> WebSocketDecoder:
+    return WebSocketDecoder(7, Headers())
 
 
-def compressed() -> WebSocket:
-    return WebSocket(7, DEFLATE)
+def compressed() -> WebSocketDecoder:
+    return WebSocketDecoder(7, DEFLATE)
 
 
-def joined() -> WebSocket:
-    return WebSocket()
+def joined() -> WebSocketDecoder:
+    return WebSocketDecoder()
 
 
 def ws_frame(first: int, payload: bytes, mask: bytes = b"") -> bytes:
@@ -229,10 +229,10 @@ def test_without_context_takeover() -> None:
     word = b"again and again"
     frame = ws_frame(0xC1, deflater()(word))
     wire: list[Step] = [(S, frame), (S, 3 * len(frame)), (S, frame * 3)]
-    assert run(WebSocket(7, headers), wire) == [text(word, compressed=True)] * 4
+    assert run(WebSocketDecoder(7, headers), wire) == [text(word, compressed=True)] * 4
 
 
-def held_bytes(make: Callable[[], WebSocket], wire: list[Step]) -> tuple[int, list[Message]]:
+def held_bytes(make: Callable[[], WebSocketDecoder], wire: list[Step]) -> tuple[int, list[Message]]:
     """Return the most memory that a decoder took, and what it told."""
     decoder = make()
     out: list[Message] = []
@@ -296,7 +296,7 @@ HOSTILE = {
 @pytest.mark.parametrize("make", [plain, joined, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 1000])
 def test_hostile_bytes_take_no_time(
-    name: str, make: Callable[[], WebSocket | Detector], size: int
+    name: str, make: Callable[[], WebSocketDecoder | Detector], size: int
 ) -> None:
     wire = b"\xff" + HOSTILE[name] * (120_000 // len(HOSTILE[name]))
     started = time.process_time()
@@ -370,7 +370,7 @@ wires = st.lists(
 @settings(deadline=None)
 @given(wire=wires, size=st.integers(1, 9))
 def test_any_chunking_gives_the_same_messages(
-    make: Callable[[], WebSocket], wire: list[Step], size: int
+    make: Callable[[], WebSocketDecoder], wire: list[Step], size: int
 ) -> None:
     ends: list[Step] = [(C, END), (S, END)]
     whole = run(make(), wire + ends)

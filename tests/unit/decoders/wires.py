@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
-from sslsniff.decoders.base import BodyReader, Decoder
-from sslsniff.decoders.inner.held_messages import Room
+from sslsniff.decoders.decoder import BodyReader, Decoder
+from sslsniff.decoders.inner.partial_messages import Room
 from sslsniff.decoders.messages import BodyData, Message, Side, Undecoded, in_pieces
 
 C, S = Side.CLIENT, Side.SERVER

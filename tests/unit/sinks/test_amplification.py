@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.content.codings import HARMLESS_BYTES
-from sslsniff.decoders.content.growth import RATIO
+from sslsniff.decoders.content.output_limit import RATIO
 from sslsniff.decoders.http2.hpack import MAX_LIST
-from sslsniff.decoders.inner.held_messages import START_BYTES
+from sslsniff.decoders.inner.partial_messages import START_BYTES
 from sslsniff.model import Chunk
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har.entry import entry

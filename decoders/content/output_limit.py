@@ -15,7 +15,7 @@ LINE_BYTES = 512
 """What each message counts in addition to its content: it is reported in a line of its own."""
 
 
-class Growth:
+class OutputLimit:
     """The allowance of a connection: ``left`` bytes may be reported, at first ``start_bytes``."""
 
     __slots__ = ("left",)

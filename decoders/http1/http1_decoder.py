@@ -1,10 +1,10 @@
 """HTTP/1.0 and HTTP/1.1 (RFC 9112): requests and responses of one connection, paired by order.
 
-A :class:`~sslsniff.decoders.http1.reader.Reader` a side does the framing; here is what needs
-both sides: which request a response answers, hence whether it has a body, and whether the
-connection continues as HTTP/1.
+Each side has a :class:`~sslsniff.decoders.http1.message_reader.MessageReader` for the framing. Here
+is what needs both sides: which request a response answers, hence whether it has a body, and whether
+the connection continues as HTTP/1.
 
-Behind a loss it cannot be known how many messages were in it. A client that does not pipeline sends
+After a loss it cannot be known how many messages were in it. A client that does not pipeline sends
 its next request when it has the response to the last, so at most one request waits, and pairs are
 certain again at once. Where more wait, none of them is paired: no pair is better than a wrong one.
 
@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sslsniff.decoders.base import CLOSED, Switch
+from sslsniff.decoders.decoder import CLOSED, Switch
+from sslsniff.decoders.http1.framing import Framing, Pairing, ReadState
 from sslsniff.decoders.http1.head import Fields, StatusHead
 from sslsniff.decoders.http1.known_heads import parse_request, parse_response
-from sslsniff.decoders.http1.plan import Pairing, Plan, State
-from sslsniff.decoders.http1.reader import BYTES_LOST, Reader
+from sslsniff.decoders.http1.message_reader import BYTES_LOST, MessageReader
 from sslsniff.decoders.messages import (
     Aborted,
     Message,
@@ -39,15 +39,15 @@ _IN_DOUBT = "may answer another request: messages were lost between pipelined on
 
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
-_HEAD, _WAIT = State.HEAD, State.WAIT
+_HEAD, _WAIT = ReadState.HEAD, ReadState.WAIT
 
-_NO_BODY = Plan(_HEAD, 0)
-_GOES_ON = Plan(_HEAD)
-_SWITCHES = Plan(_HEAD, 0, switch=True)
+_NO_BODY = Framing(_HEAD, 0)
+_GOES_ON = Framing(_HEAD)
+_SWITCHES = Framing(_HEAD, 0, switch=True)
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingRequest:
     """A request that was not answered; ``sure`` that no other may be between it and the last.
 
     ``method`` is empty if nothing depends on it. ``ahead`` responses, to older requests that were
@@ -61,7 +61,7 @@ class _Waiting:
     ahead: int = 0
 
 
-class Http1:
+class Http1Decoder:
     """Decodes one HTTP/1 connection, from its start or from its middle.
 
     When the connection leaves HTTP/1, ``switch`` says for what, and the bytes after that
@@ -76,15 +76,15 @@ class Http1:
         self, switched: Callable[[Switch, list[Message]], None] = lambda switch, out: None
     ) -> None:
         self.switch: Switch | None = None
-        self._tell = switched
-        self._requests = Reader(
+        self._on_switch = switched
+        self._requests = MessageReader(
             _CLIENT, Pairing(self._request, self._switch_asked, self._requests_missing)
         )
-        self._responses = Reader(
+        self._responses = MessageReader(
             _SERVER, Pairing(self._response, self._switched, self._responses_missing)
         )
         self._streams = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_WaitingRequest] = deque()
         self._requests_lost = self._responses_lost = False
         self._doubtful = False  # pairs may be wrong: a client that pipelines, and responses lost
         self._next: Switch | None = None  # while what is pending is not known
@@ -122,14 +122,14 @@ class Http1:
             self._waiting.clear()
         return out
 
-    def reader(self, side: Side) -> Reader:
+    def reader(self, side: Side) -> MessageReader:
         """Return the reader of a side, which says what its next bytes are."""
         return self._requests if side is _CLIENT else self._responses
 
     # What the readers ask.
 
-    def _switch_asked(self, stream: int) -> State:
-        """Hold what a client sends after its wish to switch, until the response decides."""
+    def _switch_asked(self, stream: int) -> ReadState:
+        """Hold what a client sends after a request to switch, until the response decides."""
         # Where responses are lost, that one may be lost, too.
         if self._responses_lost:
             return _HEAD
@@ -137,8 +137,8 @@ class Http1:
         waits = any(waiting.stream == stream for waiting in reversed(self._waiting))
         return _WAIT if waits else _HEAD
 
-    def _switched(self, _stream: int) -> State:
-        return State.SWITCHED
+    def _switched(self, _stream: int) -> ReadState:
+        return ReadState.SWITCHED
 
     def _requests_missing(self, out: list[Message]) -> None:
         """Remember that messages may be missing, so that later ones are not paired wrongly."""
@@ -149,7 +149,7 @@ class Http1:
         self._responses_lost = True
         self._decided(out)
 
-    def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Plan] | None:
+    def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Framing] | None:
         """Report a head and decide about its body (RFC 9112 section 6.3)."""
         parsed = parse_request(raw)
         if parsed is None:
@@ -167,29 +167,29 @@ class Http1:
         else:
             stream = self._streams = self._streams + 1
         message.stream = stream
-        waiting = _Waiting(stream, method if method in _TELLING else "", upgrade)
+        waiting = _WaitingRequest(stream, method if method in _TELLING else "", upgrade)
         if self._requests_lost:
             waiting.sure = not self._waiting
             self._requests_lost = False
         self._waiting.append(waiting)
         out.append(message)
-        plan = fields.request_plan
-        if plan is None:
-            plan = fields.request_plan = _request_plan(fields)
-        if method == "CONNECT" and not plan.fault:
+        framing = fields.request_framing
+        if framing is None:
+            framing = fields.request_framing = _request_framing(fields)
+        if method == "CONNECT" and not framing.fault:
             # A body after it has no meaning (RFC 9110 section 9.3.6).
-            plan = replace(plan, switch=True) if fields.chunked else _SWITCHES
-        return message, plan
+            framing = replace(framing, switch=True) if fields.chunked else _SWITCHES
+        return message, framing
 
-    def _response(self, raw: bytes, out: list[Message]) -> tuple[ResponseHead, Plan] | None:
+    def _response(self, raw: bytes, out: list[Message]) -> tuple[ResponseHead, Framing] | None:
         """Report a head and decide about its body, see ``_request``."""
         head = parse_response(raw)
         if head is None:
             return None
-        plan = head.plan
-        if plan is None:
-            plan = head.plan = _response_plan(head)
-        is_final = plan is not _GOES_ON
+        framing = head.framing
+        if framing is None:
+            framing = head.framing = _response_framing(head)
+        is_final = framing is not _GOES_ON
         waiting, doubt = self._waiting[0] if self._waiting else None, False
         if waiting is None or waiting.ahead or not waiting.sure or self._responses_lost:
             waiting, doubt = self._perhaps_answered(waiting, is_final, out)
@@ -203,22 +203,22 @@ class Http1:
         )
         out.append(message)
         if not is_final:
-            return message, plan
-        if plan is _SWITCHES:
+            return message, framing
+        if framing is _SWITCHES:
             return message, self._switching(waiting, head.fields.upgrade or waiting.upgrade, head)
         if waiting.method == "CONNECT" and 200 <= head.status < 300:
             return message, self._switching(waiting, "connect", head)
         if self._requests.state is _WAIT:
             self._decided(out)
         if waiting.method == "HEAD":
-            plan = _NO_BODY
-        if doubt and plan is not _NO_BODY and not plan.fault:
-            plan = replace(plan, doubt=True)
-        return message, plan
+            framing = _NO_BODY
+        if doubt and framing is not _NO_BODY and not framing.fault:
+            framing = replace(framing, doubt=True)
+        return message, framing
 
     def _perhaps_answered(
-        self, waiting: _Waiting | None, is_final: bool, out: list[Message]
-    ) -> tuple[_Waiting, bool]:
+        self, waiting: _WaitingRequest | None, is_final: bool, out: list[Message]
+    ) -> tuple[_WaitingRequest, bool]:
         """Return what a response answers where messages may be missing, and whether that is new.
 
         Then its request was before the capture began, or lost, or was given up.
@@ -237,13 +237,13 @@ class Http1:
         if waiting is not None:
             waiting.ahead -= 1
         self._streams += 1
-        waiting = _Waiting(self._streams)
+        waiting = _WaitingRequest(self._streams)
         if not is_final:
             self._waiting.appendleft(waiting)
         return waiting, True
 
     def _give_up_oldest(self, out: list[Message]) -> None:
-        """Make room for a request; the response to the oldest is still to be told from others."""
+        """Make room for a request; the response to the oldest is not taken for that to another."""
         oldest = self._waiting.popleft()
         self._waiting[0].ahead += oldest.ahead + 1
         error = f"over {_MAX_WAITING} exchanges open"
@@ -254,15 +254,15 @@ class Http1:
             out.append(Aborted(waiting.stream, _SERVER, f"undecodable: {BYTES_LOST}"))
         self._waiting.clear()
 
-    def _switching(self, waiting: _Waiting, token: str | None, head: StatusHead) -> Plan:
+    def _switching(self, waiting: _WaitingRequest, token: str | None, head: StatusHead) -> Framing:
         self._next = Switch(token or "", waiting.stream, head.fields.headers)
         if token == "h2c" and waiting.stream == 1:
             # The response follows as HTTP/2 on stream 1 (RFC 7540 section 3.2).
-            return Plan(State.SWITCHED)
+            return Framing(ReadState.SWITCHED)
         return _SWITCHES
 
     def _decided(self, out: list[Message]) -> None:
-        """Read on what the client sent after a wish to switch that came to nothing."""
+        """Read on what the client sent after a request to switch that came to nothing."""
         requests = self._requests
         if requests.state is _WAIT and self._switch_asked(requests.stream) is _HEAD:
             requests.resume(out)
@@ -271,22 +271,22 @@ class Http1:
         switch.pending[_CLIENT] = self._requests.switch()
         switch.pending[_SERVER] = self._responses.switch()
         self.switch = switch
-        self._tell(switch, out)
+        self._on_switch(switch, out)
 
 
-def _request_plan(fields: Fields) -> Plan:
+def _request_framing(fields: Fields) -> Framing:
     """Return how a request continues by its fields alone (RFC 9112 section 6.3)."""
     switch = fields.upgrade is not None
     if fields.chunked:
-        return Plan(State.CHUNK_SIZE, switch=switch)
+        return Framing(ReadState.CHUNK_SIZE, switch=switch)
     # Rule 4.3: the end of a request whose last coding is another cannot be known.
     fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
     if fault:
-        return Plan(State.UNTIL_CLOSE, fault=fault)
-    return Plan(State.FIXED if fields.length else _HEAD, fields.length or 0, switch=switch)
+        return Framing(ReadState.UNTIL_CLOSE, fault=fault)
+    return Framing(ReadState.FIXED if fields.length else _HEAD, fields.length or 0, switch=switch)
 
 
-def _response_plan(head: StatusHead) -> Plan:
+def _response_framing(head: StatusHead) -> Framing:
     """Return how a response continues by its head alone (RFC 9112 section 6.3)."""
     status, fields = head.status, head.fields
     if status == 101:
@@ -296,9 +296,9 @@ def _response_plan(head: StatusHead) -> Plan:
     if status in (204, 304):
         return _NO_BODY
     if fields.chunked:
-        return Plan(State.CHUNK_SIZE)
+        return Framing(ReadState.CHUNK_SIZE)
     if fields.fault and not fields.coded:
-        return Plan(State.UNTIL_CLOSE, fault=fields.fault)
+        return Framing(ReadState.UNTIL_CLOSE, fault=fields.fault)
     if fields.length is None or fields.coded:
-        return Plan(State.UNTIL_CLOSE)
-    return Plan(State.FIXED, fields.length) if fields.length else _NO_BODY
+        return Framing(ReadState.UNTIL_CLOSE)
+    return Framing(ReadState.FIXED, fields.length) if fields.length else _NO_BODY

@@ -6,7 +6,7 @@ KEPT_BYTES = 4096
 """What is kept of a run; the rest is counted."""
 
 
-class LostRun:
+class UndecodedRun:
     """Collects a run; memory: ``KEPT_BYTES``."""
 
     __slots__ = ("_kept", "_side", "_size", "reason")
@@ -22,22 +22,22 @@ class LostRun:
         """What is kept of the run."""
         return len(self._kept)
 
-    def add(self, data: bytes | bytearray, start: int, stop: int) -> None:
-        """Add ``data[start:stop]`` to the run."""
+    def append(self, data: bytes | bytearray, start: int, stop: int) -> None:
+        """Append ``data[start:stop]`` to the run."""
         if stop > start:
             room = KEPT_BYTES - len(self._kept)
             if room > 0:
                 self._kept += data[start : min(stop, start + room)]
             self._size += stop - start
 
-    def flush(self, out: list[Message]) -> None:
-        """End the run; an empty one is not reported."""
+    def report(self, out: list[Message]) -> None:
+        """End the run and report it, unless it is empty."""
         if self._size:
             out.append(Undecoded(self._side, bytes(self._kept), self._size, self.reason))
             self._kept.clear()
             self._size = 0
 
-    def drop(self) -> None:
-        """End the run, and report nothing."""
+    def discard(self) -> None:
+        """End the run; report nothing."""
         self._kept.clear()
         self._size = 0

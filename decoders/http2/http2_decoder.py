@@ -10,13 +10,12 @@ HPACK tables (64 KiB each by RFC 7541's count), two times ``_MAX_STREAMS`` small
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2 import frames
-from sslsniff.decoders.http2.block import HeaderBlock
-from sslsniff.decoders.http2.direction import STREAM_BYTES, Direction
+from sslsniff.decoders.http2.direction_state import STREAM_BYTES, DirectionState, HeaderBlock
+from sslsniff.decoders.http2.frame_reader import BYTES_LOST, FrameReader
 from sslsniff.decoders.http2.frame_view import FrameView
 from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
-from sslsniff.decoders.http2.reader import BYTES_LOST, FrameReader
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -43,7 +42,7 @@ _INTERRUPTED = "header block interrupted"
 _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 
 
-class Http2:
+class Http2Decoder:
     """Decodes one HTTP/2 connection, from its start or from its middle.
 
     ``frames`` adds a ``Frame`` for each frame after the messages that it gave, ``Stall`` where
@@ -62,8 +61,8 @@ class Http2:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
             if self._view:
                 self._view.forget()  # the client's first settings were a header of HTTP/1
-        self._client = Direction(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
-        self._server = Direction(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
+        self._client = DirectionState(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
+        self._server = DirectionState(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
@@ -171,7 +170,7 @@ class Http2:
             self._view.forget()
             self._view.frame(side, kind, flags, stream, length, {"error": "not decoded"}, out)
 
-    def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
+    def frames_lost(self, side: Side, missing: int, out: list[Message]) -> None:
         """Note lost frames: header blocks may be among them, so HPACK's state is lost.
 
         Whose bodies the bytes belonged to cannot be known, unless one stream alone was open.
@@ -246,7 +245,7 @@ class Http2:
             fault = "CONTINUATION frame without its HEADERS"
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
             return None
-        block.add(payload)
+        block.append(payload)
         if not flags & frames.END_HEADERS:
             return None
         if block.is_given_up:
@@ -264,7 +263,7 @@ class Http2:
         if block is not None:
             direction.hpack.forget()
             block.give_up(reason)
-            block.lost.flush(out)
+            block.lost.report(out)
             if block.flags & frames.END_STREAM and not block.promised:
                 self._end_message(block.stream, side, [], out)
 
@@ -349,7 +348,7 @@ class Http2:
         for number in [n for n in self._streams if n > last and n & 1 == theirs]:
             self._abort(number, side, error, out)
 
-    def _of(self, side: Side) -> Direction:
+    def _of(self, side: Side) -> DirectionState:
         return self._client if side is _CLIENT else self._server
 
     def _state(self, stream: int) -> int:
@@ -390,10 +389,10 @@ class Http2:
 
 
 _ACTS: dict[int, Callable[..., list[Header] | None]] = {
-    frames.HEADERS: Http2._on_headers,
-    frames.RST_STREAM: Http2._on_reset,
-    frames.SETTINGS: Http2._on_settings,
-    frames.PUSH_PROMISE: Http2._on_promise,
-    frames.GOAWAY: Http2._on_goaway,
-    frames.CONTINUATION: Http2._on_continuation,
+    frames.HEADERS: Http2Decoder._on_headers,
+    frames.RST_STREAM: Http2Decoder._on_reset,
+    frames.SETTINGS: Http2Decoder._on_settings,
+    frames.PUSH_PROMISE: Http2Decoder._on_promise,
+    frames.GOAWAY: Http2Decoder._on_goaway,
+    frames.CONTINUATION: Http2Decoder._on_continuation,
 }

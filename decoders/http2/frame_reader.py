@@ -9,7 +9,7 @@ Memory: one frame other than DATA (``MAX_PAYLOAD``), or what ``FrameSync`` holds
 from enum import Enum, auto
 from typing import Protocol
 
-from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.frames import (
     DATA,
     DEFAULT_MAX_FRAME,
@@ -22,8 +22,8 @@ from sslsniff.decoders.http2.frames import (
     unpack_header,
 )
 from sslsniff.decoders.http2.sync import LONGEST, FrameSync
-from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.undecoded_run import UndecodedRun
 
 MAX_PAYLOAD = 256 * 1024
 """The largest frame other than DATA that is read; a larger one is skipped."""
@@ -46,7 +46,7 @@ class Mode(Enum):
     SKIP = auto()
 
 
-class FrameSink(Protocol):
+class FrameHandler(Protocol):
     """Who takes the frames of a reader."""
 
     def frame(
@@ -67,7 +67,7 @@ class FrameSink(Protocol):
     ) -> None:
         """Note that a frame could not be read; the next one will be."""
 
-    def step_lost(self, side: Side, missing: int, out: list[Message]) -> None:
+    def frames_lost(self, side: Side, missing: int, out: list[Message]) -> None:
         """Note that frames were lost; about ``missing`` bytes of them."""
 
     def joined(self, side: Side) -> None:
@@ -80,6 +80,7 @@ class FrameReader:
     __slots__ = (
         "_faults",
         "_flags",
+        "_handler",
         "_kind",
         "_left",
         "_length",
@@ -89,19 +90,18 @@ class FrameReader:
         "_partial",
         "_payload",
         "_side",
-        "_sink",
         "_stream",
         "_sync",
         "max_frame",
     )
 
-    def __init__(self, side: Side, sink: FrameSink) -> None:
+    def __init__(self, side: Side, sink: FrameHandler) -> None:
         self.max_frame = DEFAULT_MAX_FRAME
         self._side = side
-        self._sink = sink
+        self._handler = sink
         self._mode = Mode.SYNC
         self._sync: FrameSync | None = FrameSync(LONGEST)
-        self._lost = LostRun(side, NOT_A_FRAME)
+        self._lost = UndecodedRun(side, NOT_A_FRAME)
         self._partial = bytearray()
         self._payload = bytearray()
         self._kind = self._flags = self._stream = self._length = 0
@@ -116,19 +116,19 @@ class FrameReader:
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; what is complete goes to the sink."""
         if len(data) > _PIECE:
-            # Keeps the work small where hostile bytes lose step again and again.
+            # Keeps the work small where hostile bytes are out of sync again and again.
             for start in range(0, len(data), _PIECE):
                 self.feed(data[start : start + _PIECE], out)
             return
         rest: bytes | None = data
         while rest:
             if self._sync is not None:
-                rest = self._find_step(rest, out)
+                rest = self._find_start(rest, out)
             if rest:
                 rest = self._read(rest, out)
 
     def _read(self, data: bytes, out: list[Message]) -> bytes | None:
-        """Read frames; return the bytes that are left if step is lost."""
+        """Read frames; return the bytes that are left where the next frame must be found."""
         pos, size = 0, len(data)
         while pos < size:
             mode = self._mode
@@ -154,7 +154,7 @@ class FrameReader:
                     pos += length
                     continue
                 if length > self.max_frame:
-                    self._fall_out(NOT_A_FRAME, 0, out)
+                    self._resynchronise(NOT_A_FRAME, 0, out)
                     header = kind.to_bytes(4, "big") + bytes((self._flags,))
                     rest: bytes = header + stream.to_bytes(4, "big") + data[pos:]
                     return rest
@@ -166,13 +166,13 @@ class FrameReader:
                     payload = data[pos : pos + length]
                     pos += length
                     self._mode = Mode.HEADER
-                    self._sink.frame(
+                    self._handler.frame(
                         self._side, self._kind, self._flags, self._stream, payload, out
                     )
             elif mode is Mode.BODY:
                 stop = min(size, pos + self._left)
                 self._left -= stop - pos
-                self._sink.data(self._side, self._stream, data[pos:stop], 0, out)
+                self._handler.data(self._side, self._stream, data[pos:stop], 0, out)
                 pos = stop
                 if not self._left:
                     self._body_done(out)
@@ -189,7 +189,7 @@ class FrameReader:
             else:  # SKIP
                 stop = min(size, pos + self._left)
                 self._left -= stop - pos
-                self._lost.add(data, pos, stop)
+                self._lost.append(data, pos, stop)
                 pos = stop
                 if not self._left:
                     self._skip_done(out)
@@ -202,11 +202,11 @@ class FrameReader:
             return False
         if kind == HEADERS:
             payload = data[pos : pos + length]
-            self._sink.frame(self._side, kind, flags, stream, payload, out)
+            self._handler.frame(self._side, kind, flags, stream, payload, out)
         elif kind == DATA and not flags & PADDED:
             if length:
-                self._sink.data(self._side, stream, data[pos : pos + length], 0, out)
-            self._sink.data_end(self._side, flags, stream, length, out)
+                self._handler.data(self._side, stream, data[pos : pos + length], 0, out)
+            self._handler.data_end(self._side, flags, stream, length, out)
         else:
             return False
         self._faults = 0
@@ -220,18 +220,18 @@ class FrameReader:
             mode = self._mode
         if mode is Mode.BODY:
             inside = min(missing, self._left)
-            self._sink.data(self._side, self._stream, b"", inside, out)
+            self._handler.data(self._side, self._stream, b"", inside, out)
             self._left -= inside
             missing -= inside
             if not self._left:
                 self._body_done(out)
         elif mode is Mode.PAYLOAD:
             self._lost.reason = BYTES_LOST
-            self._lost.add(self._payload, 0, len(self._payload))
+            self._lost.append(self._payload, 0, len(self._payload))
             self._payload.clear()
             self._mode = Mode.SKIP
             kind, flags, stream = self._kind, self._flags, self._stream
-            self._sink.frame_lost(self._side, kind, flags, stream, self._length, out)
+            self._handler.frame_lost(self._side, kind, flags, stream, self._length, out)
         if missing and self._mode is Mode.SKIP:
             inside = min(missing, self._left)
             self._left -= inside
@@ -239,34 +239,34 @@ class FrameReader:
             if not self._left:
                 self._skip_done(out)
         if missing:
-            self._fall_out(BYTES_LOST, missing, out)
+            self._resynchronise(BYTES_LOST, missing, out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
         """Take the end of the direction; a frame cut short cannot be read."""
         if self._sync is None:
             self._lost.reason = reason
         self._lose_held()
-        self._lost.flush(out)
+        self._lost.report(out)
 
     def expect_start(self) -> None:
         """Take the next byte as a frame's first, without a search."""
         self._sync = None
         self._mode = Mode.HEADER
 
-    def _find_step(self, data: bytes, out: list[Message]) -> bytes | None:
+    def _find_start(self, data: bytes, out: list[Message]) -> bytes | None:
         sync = self._sync
         assert sync is not None
         found = sync.feed(data)
         if found is None:
             count = sync.droppable()
             if count:
-                self._lost.add(sync.held, 0, count)
+                self._lost.append(sync.held, 0, count)
                 sync.drop(count)
             return None
         start, _ = found
         held = bytes(sync.held)
-        self._lost.add(held, 0, start)
-        self._lost.flush(out)
+        self._lost.append(held, 0, start)
+        self._lost.report(out)
         self.expect_start()
         self._faults = 0
         if held.startswith(PREFACE, start):
@@ -276,7 +276,7 @@ class FrameReader:
         if not (first_settings and self._side is Side.SERVER):
             # The peer's SETTINGS_MAX_FRAME_SIZE is not known.
             self.max_frame = max(self.max_frame, LONGEST)
-            self._sink.joined(self._side)
+            self._handler.joined(self._side)
         return held[start:]
 
     def _begin(self, length: int, out: list[Message]) -> None:
@@ -292,14 +292,14 @@ class FrameReader:
                 fault = NOT_A_FRAME
             self._skip_frame(fault, out)
             if self._faults >= _MAX_FAULTS:
-                self._fall_out(NOT_A_FRAME, 0, out)
+                self._resynchronise(NOT_A_FRAME, 0, out)
             return
         self._faults = 0
         if kind != DATA:
             self._mode = Mode.PAYLOAD
             if not length:
                 self._mode = Mode.HEADER
-                self._sink.frame(self._side, kind, flags, stream, b"", out)
+                self._handler.frame(self._side, kind, flags, stream, b"", out)
         elif flags & PADDED:
             self._pad = 0
             self._mode = Mode.PAD_LENGTH
@@ -313,12 +313,14 @@ class FrameReader:
 
     def _skip_frame(self, fault: str, out: list[Message]) -> None:
         """Skip what is left of a frame that is wrong; its length is taken to be right."""
-        self._lost.flush(out)
+        self._lost.report(out)
         self._lost.reason = fault
         header = (self._length << 8 | self._kind).to_bytes(4, "big") + bytes((self._flags,))
-        self._lost.add(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
+        self._lost.append(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
         self._mode = Mode.SKIP
-        self._sink.frame_lost(self._side, self._kind, self._flags, self._stream, self._length, out)
+        self._handler.frame_lost(
+            self._side, self._kind, self._flags, self._stream, self._length, out
+        )
         if not self._left:
             self._skip_done(out)
 
@@ -335,7 +337,7 @@ class FrameReader:
 
     def _body_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
-        self._sink.data_end(self._side, self._flags, self._stream, self._length, out)
+        self._handler.data_end(self._side, self._flags, self._stream, self._length, out)
         if self._pad:
             self._left, self._pad = self._pad, 0
             self._mode = Mode.SKIP
@@ -345,27 +347,27 @@ class FrameReader:
         payload = bytes(self._payload)
         self._payload.clear()
         self._mode = Mode.HEADER
-        self._sink.frame(self._side, self._kind, self._flags, self._stream, payload, out)
+        self._handler.frame(self._side, self._kind, self._flags, self._stream, payload, out)
 
     def _skip_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
         if self._lost.reason:
-            self._lost.flush(out)
+            self._lost.report(out)
         else:
-            self._lost.drop()
+            self._lost.discard()
 
     def _lose_held(self) -> None:
         for held in (self._partial, self._payload, self._sync.held if self._sync else bytearray()):
-            self._lost.add(held, 0, len(held))
+            self._lost.append(held, 0, len(held))
             held.clear()
 
-    def _fall_out(self, reason: str, missing: int, out: list[Message]) -> None:
-        """Lose step: what is held cannot be read, and the next frame must be found."""
+    def _resynchronise(self, reason: str, missing: int, out: list[Message]) -> None:
+        """Give up what is held, and search for the next frame."""
         if self._sync is None:
             self._lost.reason = reason
         self._lose_held()
-        self._lost.flush(out)
+        self._lost.report(out)
         self._lost.reason = reason
-        self._sink.step_lost(self._side, missing, out)
+        self._handler.frames_lost(self._side, missing, out)
         self._mode = Mode.SYNC
         self._sync = FrameSync(self.max_frame)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from sslsniff.decoders.content.growth import Growth
+from sslsniff.decoders.content.output_limit import OutputLimit
 
 MESSAGE_BYTES = 4 << 20
 """What is kept of one message; gRPC's receivers take no more by default."""
 ROOM_BYTES = 16 << 20
 """What the unfinished messages of one connection may take."""
 START_BYTES = 1 << 20
-"""What decompressing may give on a connection whatever comes, see ``growth``."""
+"""What decompressing may give on a connection whatever comes, see ``OutputLimit``."""
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Room:
     """
 
     left: int = ROOM_BYTES
-    growth: Growth = field(default_factory=lambda: Growth(START_BYTES))
+    output_limit: OutputLimit = field(default_factory=lambda: OutputLimit(START_BYTES))
     filled_bytes: int = 0
     size_bytes: int = field(init=False)
 
@@ -52,7 +52,7 @@ class Reserved:
 
 
 @dataclass(slots=True)
-class Held:
+class PartialMessage:
     """A message that is coming: its first bytes, up to a loss, and the size of all."""
 
     room: Room

@@ -3,7 +3,7 @@
 The reader knows framing only. What a head means for its body depends on the other
 direction (RFC 9112 section 6.3), so a :class:`Pairing` decides that.
 
-Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``) and a :class:`LostRun`.
+Memory: at most one head or trailer section (``MAX_HEAD``, ``MAX_LINES``), an :class:`UndecodedRun`.
 """
 
 import re
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sslsniff.decoders.base import CLOSED
+from sslsniff.decoders.decoder import CLOSED
+from sslsniff.decoders.http1.framing import Framing, Pairing, ReadState
 from sslsniff.decoders.http1.head import (
     MAX_HEAD,
     MAX_LINES,
@@ -22,8 +23,6 @@ from sslsniff.decoders.http1.head import (
     scan_rest,
 )
 from sslsniff.decoders.http1.known_heads import parse_fields
-from sslsniff.decoders.http1.plan import Pairing, Plan, State
-from sslsniff.decoders.lost import LostRun
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -32,6 +31,7 @@ from sslsniff.decoders.messages import (
     MessageEnd,
     Side,
 )
+from sslsniff.decoders.undecoded_run import UndecodedRun
 
 _MAX_LINE = 16 * 1024
 _LINE_BYTES = 60  # memory of a line beside its characters
@@ -42,8 +42,8 @@ _STATUS_START = b"HTTP/1."
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
 # Looking up a member of an enum takes time.
-_HEAD, _WAIT, _CHUNK_DATA = State.HEAD, State.WAIT, State.CHUNK_DATA
-_NO_PLAN = Plan(State.HEAD)
+_HEAD, _WAIT, _CHUNK_DATA = ReadState.HEAD, ReadState.WAIT, ReadState.CHUNK_DATA
+_NO_FRAMING = Framing(ReadState.HEAD)
 
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
@@ -51,24 +51,24 @@ _LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
 
 
 @dataclass(slots=True)
-class Reader:
+class MessageReader:
     """Reads what ``side`` sends. ``held`` are bytes that are not enough to continue."""
 
     side: Side
     pairing: Pairing
-    state: State = State.HEAD
+    state: ReadState = ReadState.HEAD
     held: bytearray = field(default_factory=bytearray)
     stream: int = 0
-    plan: Plan = _NO_PLAN
+    framing: Framing = _NO_FRAMING
     _left: int = 0
     _searched: int = 0
     _line_seen: bool = False
     _trailers: list[bytes] = field(default_factory=list)
     _trailer_bytes: int = 0
-    _lost: LostRun = field(init=False)
+    _lost: UndecodedRun = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lost = LostRun(self.side, NOT_A_MESSAGE)
+        self._lost = UndecodedRun(self.side, NOT_A_MESSAGE)
 
     @property
     def in_message(self) -> bool:
@@ -113,8 +113,8 @@ class Reader:
         self._end_message(reason, out)
         self._clear_trailers()
         self._lose_held(reason)
-        self._lost.flush(out)
-        self.state = State.HEAD
+        self._lost.report(out)
+        self.state = ReadState.HEAD
 
     def _end_message(self, reason: str, out: list[Message]) -> None:
         end = _STATES[self.state].end
@@ -123,17 +123,17 @@ class Reader:
 
     def resume(self, out: list[Message]) -> None:
         """Read on as HTTP/1: the other side did not take up the switch."""
-        if self.state is State.WAIT:
-            self._go_on(State.HEAD, out)
+        if self.state is ReadState.WAIT:
+            self._go_on(ReadState.HEAD, out)
 
     def switch(self) -> bytes:
         """Stop reading for good; return the bytes that belong to the next protocol."""
-        self.state = State.SWITCHED
+        self.state = ReadState.SWITCHED
         rest = bytes(self.held)
         self.held.clear()
         return rest
 
-    def _go_on(self, state: State, out: list[Message]) -> None:
+    def _go_on(self, state: ReadState, out: list[Message]) -> None:
         """Read what is held, now that it is known what it belongs to."""
         self.state = state
         held = bytes(self.held)
@@ -175,22 +175,22 @@ class Reader:
         begun = self.pairing.begin(data[pos:stop], out)
         if begun is None:
             return self._refuse(data, pos, out)
-        message, plan = begun
-        length = plan.length
-        if length is not None and not plan.doubt:
+        message, framing = begun
+        length = framing.length
+        if length is not None and not framing.doubt:
             stop = after + length
             # A head may let the other side read on: the messages of that come before the body.
             if stop <= len(data) and out[-1] is message:
                 message.whole = data[after:stop]
-                if plan.switch:
+                if framing.switch:
                     self.stream = message.stream
                     self.state = self.pairing.switch(self.stream)
                 return stop
-        self.stream, self.plan = message.stream, plan
-        self.state = State.DOUBT if plan.doubt else plan.state
+        self.stream, self.framing = message.stream, framing
+        self.state = ReadState.DOUBT if framing.doubt else framing.state
         self._left = length or 0
-        if plan.fault:
-            self._fall_out(plan.fault, out)
+        if framing.fault:
+            self._resynchronise(framing.fault, out)
         elif length == 0:
             self._message_done(out)
         return after
@@ -210,14 +210,14 @@ class Reader:
         eol = data.find(b"\n", pos)
         good = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
         after = eol + 1 if good else pos + 1
-        self._fall_out(f"head over {_LIMITS}" if good else NOT_A_MESSAGE, out)
-        self._lost.add(data, pos, after)
+        self._resynchronise(f"head over {_LIMITS}" if good else NOT_A_MESSAGE, out)
+        self._lost.append(data, pos, after)
         return after
 
     def _read_doubt(self, data: bytes, pos: int, out: list[Message]) -> int:
         start = data[pos : pos + len(_STATUS_START)]
         if not _STATUS_START.startswith(start):
-            self.state = self.plan.state
+            self.state = self.framing.state
             return pos
         if len(start) < len(_STATUS_START):
             return self._hold(data, pos)
@@ -241,10 +241,10 @@ class Reader:
         if found is None or found.end() - pos > _MAX_LINE:
             if data.find(b"\n", pos, pos + _MAX_LINE) < 0 and len(data) - pos <= _MAX_LINE:
                 return self._hold(data, pos)
-            self._fall_out("invalid chunk size", out)
+            self._resynchronise("invalid chunk size", out)
             return pos
         self._left = int(found[1], 16)
-        self.state = State.CHUNK_DATA if self._left else State.TRAILERS
+        self.state = ReadState.CHUNK_DATA if self._left else ReadState.TRAILERS
         return found.end()
 
     def _read_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -255,9 +255,9 @@ class Reader:
         elif data[pos : pos + 2] == b"\r\n":
             after = pos + 2
         else:
-            self._fall_out("chunk longer than its size", out)
+            self._resynchronise("chunk longer than its size", out)
             return pos
-        self.state = State.CHUNK_SIZE
+        self.state = ReadState.CHUNK_SIZE
         return after
 
     def _read_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -266,7 +266,7 @@ class Reader:
         if eol < 0 and len(data) - pos <= room:
             return self._hold(data, pos)
         if eol < 0 or eol - pos > room or len(self._trailers) > MAX_LINES:
-            self._fall_out(f"trailers over {_LIMITS}", out)
+            self._resynchronise(f"trailers over {_LIMITS}", out)
             return pos
         line = data[pos:eol].removesuffix(b"\r")
         if line:
@@ -283,12 +283,12 @@ class Reader:
     def _read_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
         found = find_start(self.side, data, pos)
         if found:
-            self._lost.add(data, pos, found[0])
-            self._lost.flush(out)
-            self.state = State.HEAD
+            self._lost.append(data, pos, found[0])
+            self._lost.report(out)
+            self.state = ReadState.HEAD
             return found[0]
         keep = scan_rest(data, pos)
-        self._lost.add(data, pos, keep)
+        self._lost.append(data, pos, keep)
         return self._hold(data, keep)
 
     def _read_nothing(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -301,17 +301,17 @@ class Reader:
         if not self._left:
             self._body_piece_done(out)
         if missing > inside:
-            self._fall_out(BYTES_LOST, out)
+            self._resynchronise(BYTES_LOST, out)
 
     def _gap_until_close(self, missing: int, out: list[Message]) -> None:
         out.append(BodyData(self.stream, self.side, b"", missing))
 
     def _gap_in_doubt(self, missing: int, out: list[Message]) -> None:
-        self._go_on(self.plan.state, out)
+        self._go_on(self.framing.state, out)
         self.gap(missing, out)
 
-    def _gap_elsewhere(self, missing: int, out: list[Message]) -> None:
-        self._fall_out(BYTES_LOST, out)
+    def _lose_sync(self, missing: int, out: list[Message]) -> None:
+        self._resynchronise(BYTES_LOST, out)
 
     def _abort(self, reason: str, out: list[Message]) -> None:
         out.append(Aborted(self.stream, self.side, reason))
@@ -323,13 +323,13 @@ class Reader:
             self._abort(reason, out)
 
     def _end_undecided(self, reason: str, out: list[Message]) -> None:
-        self._go_on(self.plan.state if self.state is State.DOUBT else _HEAD, out)
+        self._go_on(self.framing.state if self.state is ReadState.DOUBT else _HEAD, out)
         if self.state is not _WAIT:  # again: what follows a second such request is not read
             self._end_message(reason, out)
 
     def _body_piece_done(self, out: list[Message]) -> None:
         if self.state is _CHUNK_DATA:
-            self.state = State.CHUNK_END
+            self.state = ReadState.CHUNK_END
         else:
             self._message_done(out)
 
@@ -339,30 +339,30 @@ class Reader:
             trailers = parse_fields(self._trailers)
             self._clear_trailers()
         out.append(MessageEnd(self.stream, self.side, trailers))
-        self.state = self.pairing.switch(self.stream) if self.plan.switch else _HEAD
+        self.state = self.pairing.switch(self.stream) if self.framing.switch else _HEAD
 
     def _clear_trailers(self) -> None:
         self._trailers = []
         self._trailer_bytes = 0
 
-    def _fall_out(self, reason: str, out: list[Message]) -> None:
-        """Lose step: the message at hand is over, what is held cannot be read."""
+    def _resynchronise(self, reason: str, out: list[Message]) -> None:
+        """Give up the message at hand and what is held; search for the next start."""
         if self.in_message:
             self._abort(f"undecodable: {reason}", out)
         self._clear_trailers()
         self._lose_held(reason)
         if reason == BYTES_LOST:
-            self._lost.flush(out)
+            self._lost.report(out)
         self._lost.reason = reason
-        self.state = State.SCAN
+        self.state = ReadState.SCAN
         self.pairing.lost(out)
 
     def _lose_held(self, reason: str) -> None:
         self._line_seen = False
         if self.held:
-            if self.state is not State.SCAN:
+            if self.state is not ReadState.SCAN:
                 self._lost.reason = reason
-            self._lost.add(self.held, 0, len(self.held))
+            self._lost.append(self.held, 0, len(self.held))
             self.held.clear()
 
 
@@ -375,26 +375,26 @@ class _StateRow(NamedTuple):
     to be done. ``in_message``: a message has begun and not ended.
     """
 
-    read: Callable[[Reader, bytes, int, list[Message]], int]
-    gap: Callable[[Reader, int, list[Message]], None] | None
-    end: Callable[[Reader, str, list[Message]], None] | None
+    read: Callable[[MessageReader, bytes, int, list[Message]], int]
+    gap: Callable[[MessageReader, int, list[Message]], None] | None
+    end: Callable[[MessageReader, str, list[Message]], None] | None
     in_message: bool
     enough: int = 0
 
 
-_R = Reader
+_R = MessageReader
 _STATES = {
-    State.HEAD: _StateRow(_R._read_head, _R._gap_elsewhere, None, False, MAX_HEAD + 2),
-    State.FIXED: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
-    State.DOUBT: _StateRow(_R._read_doubt, _R._gap_in_doubt, _R._end_undecided, True),
-    State.CHUNK_SIZE: _StateRow(_R._read_chunk_size, _R._gap_elsewhere, _R._abort, True, _MAX_LINE),
-    State.CHUNK_DATA: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
-    State.CHUNK_END: _StateRow(_R._read_chunk_end, _R._gap_elsewhere, _R._abort, True, 1),
-    State.TRAILERS: _StateRow(_R._read_trailers, _R._gap_elsewhere, _R._abort, True, MAX_HEAD),
-    State.UNTIL_CLOSE: _StateRow(_R._read_until_close, _R._gap_until_close, _R._close, True),
-    State.WAIT: _StateRow(_R._read_nothing, _R._gap_elsewhere, _R._end_undecided, False, MAX_HEAD),
-    State.SCAN: _StateRow(_R._read_scan, _R._gap_elsewhere, None, False, 2 * SCAN_WINDOW),
-    State.SWITCHED: _StateRow(_R._read_nothing, None, None, False),
+    ReadState.HEAD: _StateRow(_R._read_head, _R._lose_sync, None, False, MAX_HEAD + 2),
+    ReadState.FIXED: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
+    ReadState.DOUBT: _StateRow(_R._read_doubt, _R._gap_in_doubt, _R._end_undecided, True),
+    ReadState.CHUNK_SIZE: _StateRow(_R._read_chunk_size, _R._lose_sync, _R._abort, True, _MAX_LINE),
+    ReadState.CHUNK_DATA: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
+    ReadState.CHUNK_END: _StateRow(_R._read_chunk_end, _R._lose_sync, _R._abort, True, 1),
+    ReadState.TRAILERS: _StateRow(_R._read_trailers, _R._lose_sync, _R._abort, True, MAX_HEAD),
+    ReadState.UNTIL_CLOSE: _StateRow(_R._read_until_close, _R._gap_until_close, _R._close, True),
+    ReadState.WAIT: _StateRow(_R._read_nothing, _R._lose_sync, _R._end_undecided, False, MAX_HEAD),
+    ReadState.SCAN: _StateRow(_R._read_scan, _R._lose_sync, None, False, 2 * SCAN_WINDOW),
+    ReadState.SWITCHED: _StateRow(_R._read_nothing, None, None, False),
 }
 
 _READ = {state: row.read for state, row in _STATES.items()}  # one look-up for each piece of data

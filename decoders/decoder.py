@@ -35,7 +35,7 @@ class Decoder(Protocol):
 
 
 class BodyReader(Protocol):
-    """Reads the body of one half of an exchange as it comes."""
+    """Reads the body of a request or a response as it comes."""
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Read on; messages that are complete go to ``out``."""
@@ -43,7 +43,7 @@ class BodyReader(Protocol):
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip bytes of the body that were lost."""
 
-    def lose_step(self, out: list[Message]) -> None:
+    def lose_sync(self, out: list[Message]) -> None:
         """Note that bytes of the body may be missing, it is not known how many."""
 
     def end(self, out: list[Message]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sslsniff.decoders.messages import Message, RequestHead, ResponseHead
 
 
-class State(Enum):
+class ReadState(Enum):
     """What the next byte of a direction belongs to."""
 
     __hash__ = object.__hash__  # Enum's own is a call of Python for each look-up
@@ -16,7 +16,7 @@ class State(Enum):
     HEAD = auto()
     FIXED = auto()
     DOUBT = auto()
-    """Behind a response's head whose request was not seen, perhaps a HEAD: a body, or the next
+    """After a response's head whose request was not seen, perhaps a HEAD: a body, or the next
     response."""
     CHUNK_SIZE = auto()
     CHUNK_DATA = auto()
@@ -24,14 +24,14 @@ class State(Enum):
     TRAILERS = auto()
     UNTIL_CLOSE = auto()
     WAIT = auto()
-    """Behind a request to switch protocols: whose bytes these are, the response tells."""
+    """After a request to switch protocols: the response decides whose bytes these are."""
     SCAN = auto()
-    """Out of step: looking for the next start of a message."""
+    """Out of sync: searching for the next start of a message."""
     SWITCHED = auto()
 
 
 @dataclass(slots=True, frozen=True)
-class Plan:
+class Framing:
     """How a message continues after its head; ``length`` is that of its body, None if unknown.
 
     ``state`` HEAD means that it has no body: with length 0 it ends here, without a length another
@@ -39,7 +39,7 @@ class Plan:
     no body if another response follows at once.
     """
 
-    state: State
+    state: ReadState
     length: int | None = None
     fault: str | None = None
     switch: bool = False
@@ -49,12 +49,12 @@ class Plan:
 class Pairing(NamedTuple):
     """What the reader of a side asks about the connection as a whole."""
 
-    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Plan] | None]
+    begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Framing] | None]
     """Report a head, given but for its last line feed and the empty line after.
 
-    Return the message of the head, and the plan of its body; None if it is no head.
+    Return the message of the head, and the framing of its body; None if it is no head.
     """
-    switch: Callable[[int], State]
+    switch: Callable[[int], ReadState]
     """Decide what follows a message of a stream with which HTTP/1 may end."""
     lost: Callable[[list[Message]], None]
     """Note that messages may have been lost."""
