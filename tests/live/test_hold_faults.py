@@ -98,15 +98,9 @@ def test_a_thread_that_waits_goes_on(
 def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path) -> None:
     """A line says so; a library that is loaded later is probed a little later."""
     errors, command = tmp_path / "errors.txt", late("wait", "pause")
-    arguments: list[str | Path] = [
-        SSLSNIFF,
-        "--json",
-        "-o",
-        tmp_path / "captured.jsonl",
-        "--",
-        *command,
-    ]
-    with errors.open("w") as stderr, started(SSLSNIFF, *arguments, stderr=stderr) as sniffer:
+    output = tmp_path / "captured.jsonl"
+    arguments: list[str | Path] = [SSLSNIFF, "--json", "-o", output, "--", *command]
+    with errors.open("w") as stderr, started(*arguments, stderr=stderr) as sniffer:
         assert next_line(sniffer) == "ready"
         os.kill(procfs.tracer(child(sniffer.pid, "late_client")), signal.SIGKILL)
         line = (
@@ -120,7 +114,7 @@ def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path
         say(sniffer, "go")
         assert next_line(sniffer) == "200"
         assert sniffer.wait(PATIENCE_S) == 0
-    assert (tmp_path / "captured.jsonl").read_text().count('{"type":"exchange"') == 1
+    assert output.read_text().count('{"type":"exchange"') == 1
 
 
 def test_a_thread_waits_for_some_time_only(late: Late, tmp_path: Path) -> None:
