@@ -195,12 +195,10 @@ def test_a_few_capabilities_are_enough(
     names = [*NEEDED, *[ADMIN] * privileges.perf_needs_admin()]
     names += ["CAP_SYS_RESOURCE"] * release.counts_maps_as_locked()
     with late_python_client(server, certificate, own_library) as client:
+        # On an emulated machine decoding begins later than the usual 2 s after SIGTERM.
+        options = ["--pid", str(client.pid), "--json", "-o", str(output), "--end-within", "60"]
         process = subprocess.Popen(
-            # On an emulated machine decoding begins later than the usual 2 s after SIGTERM.
-            [
-                *(*limited(names), SSLSNIFF, "--pid", str(client.pid)),
-                *("--json", "-o", output, "--end-within", "60"),
-            ],
+            [*limited(names), SSLSNIFF, *options],
             stderr=subprocess.PIPE,
             text=True,
         )
