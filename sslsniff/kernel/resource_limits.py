@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-GRACE_S = 5
+GRACE_S = 2
 """Seconds of CPU between the first ``OverTimeError`` and the end of the process."""
 
 
