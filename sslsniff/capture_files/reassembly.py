@@ -9,7 +9,13 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from sslsniff.capture_files.segments import End, Segment
+from sslsniff.capture_files.segments import (
+    End,
+    Segment,
+    distance,
+    is_before,
+    nearest_position,
+)
 
 EARLY_BYTES = 256 << 10
 EARLY_BYTES_IN_ALL = 64 << 20
@@ -18,8 +24,6 @@ MOST_WAITING = 16
 _EARLY_SEGMENTS = 1024
 _BELIEVED_BYTES = 16 << 20
 
-_HALF = 1 << 31
-_WORD = 0xFFFFFFFF
 
 Tag = TypeVar("Tag")
 
@@ -44,11 +48,6 @@ class Early:
         return self.bytes > EARLY_BYTES_IN_ALL
 
 
-def is_before(sequence: int, other: int) -> bool:
-    """Say whether a sequence number is before another, as RFC 9293 section 3.4 compares."""
-    return 0 < ((other - sequence) & _WORD) < _HALF
-
-
 class Reassembler(Generic[Tag]):
     """Puts the segments of one direction in order; repeated bytes are dropped.
 
@@ -69,7 +68,7 @@ class Reassembler(Generic[Tag]):
         """Take a segment of ``size`` bytes, of which ``data`` was captured."""
         if self._next is None:
             self._next = sequence
-        at = self._position(sequence, self._next)
+        at = nearest_position(sequence, self._next)
         if at + size <= self._next:
             return []
         pieces: list[Piece[Tag]] = []
@@ -86,7 +85,7 @@ class Reassembler(Generic[Tag]):
         """Note that a FIN is at ``sequence``: nothing follows it."""
         if self._next is None:
             self._next = sequence
-        self._end = self._position(sequence, self._next)
+        self._end = nearest_position(sequence, self._next)
 
     @property
     def is_finished(self) -> bool:
@@ -101,7 +100,7 @@ class Reassembler(Generic[Tag]):
         """
         if self._next is None:
             return 0
-        missing = (acknowledged - self._next) & _WORD
+        missing = distance(self._next, acknowledged)
         if not 0 < missing <= _BELIEVED_BYTES:
             return 0
         if self._end is not None:
@@ -128,11 +127,6 @@ class Reassembler(Generic[Tag]):
             self._jump(pieces)
         self._report_lost(tag, pieces)
         return pieces
-
-    @staticmethod
-    def _position(sequence: int, near: int) -> int:
-        """Return the position of which ``sequence`` is the lower 32 bits, the one next ``near``."""
-        return near + ((sequence - near + _HALF) & _WORD) - _HALF
 
     def _pass(self, at: int, data: bytes, size: int, tag: Tag, pieces: list[Piece[Tag]]) -> None:
         assert self._next is not None

@@ -7,7 +7,7 @@ from sslsniff.capture_files import null_tls, segments
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
 from sslsniff.capture_files.reassembly import Early, Ordering, Piece, Reassembler
-from sslsniff.capture_files.segments import Segment
+from sslsniff.capture_files.segments import Segment, advance
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
@@ -239,7 +239,7 @@ class TcpConnection:
                 yield from self._piece(other, piece)
         sequence = segment.sequence
         if segment.flags & SYN:
-            sequence = (sequence + 1) & 0xFFFFFFFF
+            sequence = advance(sequence, 1)
             half.reassembler.feed(sequence, b"", 0, tag)
         if segment.size:
             for piece in half.reassembler.feed(sequence, segment.payload, segment.size, tag):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import dpkt
 
-from sslsniff.capture_files.packets import ACK, LINK_RAW, RST
+from sslsniff.capture_files.packets import ACK, LINK_RAW, RST, WORD
 
+_HALF = 1 << 31
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
 
 End = tuple[bytes, int]
@@ -32,18 +33,41 @@ class Segment(NamedTuple):
     size: int
 
 
+# Sequence numbers are of 32 bits, and wrap around (RFC 9293 section 3.4).
+
+
+def advance(sequence: int, count: int) -> int:
+    """Return the sequence number ``count`` after another."""
+    return (sequence + count) & WORD
+
+
+def distance(sequence: int, other: int) -> int:
+    """Return how many numbers ``other`` is after ``sequence``, from 0 to 2^32 - 1."""
+    return (other - sequence) & WORD
+
+
+def is_before(sequence: int, other: int) -> bool:
+    """Say whether a sequence number is before another: less than half of all are between them."""
+    return 0 < distance(sequence, other) < _HALF
+
+
+def nearest_position(sequence: int, near: int) -> int:
+    """Return the position of which ``sequence`` is the lower 32 bits, the one next ``near``."""
+    return near + ((sequence - near + _HALF) & WORD) - _HALF
+
+
 def _ip(data: bytes) -> Any:
     return (dpkt.ip6.IP6 if data[0] >> 4 == 6 else dpkt.ip.IP)(data)
 
 
-def _behind_family(data: bytes) -> Any:
+def _after_family(data: bytes) -> Any:
     # The numbers of IPv6 differ between systems, in byte order too; IP's version tells as much.
     return _ip(data[4:])
 
 
 _LINKS: dict[int, Callable[[bytes], Any]] = {
-    dpkt.pcap.DLT_NULL: _behind_family,
-    108: _behind_family,  # LOOP
+    dpkt.pcap.DLT_NULL: _after_family,
+    108: _after_family,  # LOOP
     12: _ip,  # RAW as some systems number it
     14: _ip,
     LINK_RAW: _ip,
