@@ -13,7 +13,7 @@ from bench.sniffer import Running
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
-from tests.workload.load import Load, Passed, Receiver, told
+from tests.workload.load import EndOfLoad, Load, Receiver, parse_end
 from tests.workload.processes import PROGRAMS, held
 
 _PROGRAM = PROGRAMS / "c/load.c"
@@ -94,13 +94,13 @@ def _one(
     yield Row(f"{what}: resident memory", most_mb, "MB", 80, "the most of it")
 
 
-def _send(sender: "subprocess.Popen[str]", receiver: Receiver) -> tuple[float, Passed]:
+def _send(sender: "subprocess.Popen[str]", receiver: Receiver) -> tuple[float, EndOfLoad]:
     """Let the sender go; return how long it takes until the receiver, never watched, has all."""
     started = time.perf_counter()
     out, _ = sender.communicate("go\n")
     got = receiver.next()
     took = time.perf_counter() - started
-    sent = told(out)
+    sent = parse_end(out)
     if got.sha256 != sent.sha256:
         raise RuntimeError("what was received is not what was sent")
     return took, sent

@@ -20,7 +20,7 @@ from tests.chunks_only import ChunksOnly
 from tests.live import checks
 from tests.live.checks import Record, Sniff
 from tests.live.sniffer import SSLSNIFF, Captured, Sniffer
-from tests.workload.load import Load, Passed, Receiver, told
+from tests.workload.load import EndOfLoad, Load, Receiver, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, say, started
 from tests.workload.servers import Certificate, Server
@@ -96,7 +96,7 @@ def test_every_byte(
     )
     assert sniffer.stderr is not None
     sniffer.stderr.readline()
-    sent = told(sender.communicate("go\n", 4 * PATIENCE_S)[0])
+    sent = parse_end(sender.communicate("go\n", 4 * PATIENCE_S)[0])
     got = receiver.next()
     if end == "receiver":  # else it ends with the sender, and a signal may come too late for it
         sniffer.send_signal(signal.SIGINT)
@@ -120,7 +120,7 @@ def test_every_byte(
     record_property("lost_bytes", lost[1])
 
 
-def assert_accounted(captured: Captured, sent: Passed) -> tuple[int, dict[str, int]]:
+def assert_accounted(captured: Captured, sent: EndOfLoad) -> tuple[int, dict[str, int]]:
     """What was captured and what was reported lost are all that was sent, each at its place.
 
     Returns the bytes captured, and those lost by cause.
@@ -151,11 +151,11 @@ def assert_accounted(captured: Captured, sent: Passed) -> tuple[int, dict[str, i
 
 def under(
     load: Load, receiver: Receiver, folder: Path, size: int, *options: str
-) -> tuple[Captured, Passed]:
+) -> tuple[Captured, EndOfLoad]:
     """Send ``size`` bytes with one call."""
     command = load.sender(receiver.port, size, (1, size))
     ran = checks.run_under(folder, *command, options=("--chunks", *options))
-    sent = told(ran.stdout.decode())
+    sent = parse_end(ran.stdout.decode())
     assert receiver.next().sha256 == sent.sha256
     return ran.captured, sent
 
@@ -186,15 +186,15 @@ def test_a_call_of_more_than_4_gib(load: Load, receiver: Receiver, tmp_path: Pat
     assert captured.summary["lost_bytes"] == size - CALL_LIMIT
 
 
-def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) -> list[Passed]:
+def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) -> list[EndOfLoad]:
     """Let one after the other of ``markers`` send until one is shown; return what they sent.
 
     The ring is read in order: when that one is shown, all before it was read.
     """
-    sent: list[Passed] = []
+    sent: list[EndOfLoad] = []
     deadline = time.monotonic() + PATIENCE_S
     for number, marker in enumerate(markers, start=1):
-        sent.append(told(marker.communicate("go\n", PATIENCE_S)[0]))
+        sent.append(parse_end(marker.communicate("go\n", PATIENCE_S)[0]))
         next_at = min(deadline, time.monotonic() + PATIENCE_S / len(markers))
         while time.monotonic() < next_at:
             if f'"pid":{sent[-1].pid},' in sniffer.output.read_text("utf-8"):
@@ -227,10 +227,12 @@ def test_stopped_reader(
         pids = [part for each in senders for part in ("--pid", str(each.pid))]
         with sniff("--chunks", "--ring-size", "4M", *pids) as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)
-            sent = [told(each.communicate("go\n", 4 * PATIENCE_S)[0]) for each in (long, *short)]
+            sent = [
+                parse_end(each.communicate("go\n", 4 * PATIENCE_S)[0]) for each in (long, *short)
+            ]
             sniffer.process.send_signal(signal.SIGCONT)
             sent += until_caught_up(sniffer, markers)
-            sent.append(told(after.communicate("go\n", PATIENCE_S)[0]))
+            sent.append(parse_end(after.communicate("go\n", PATIENCE_S)[0]))
             captured = sniffer.wait()
 
     assert captured.code == 0
@@ -266,7 +268,7 @@ def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> 
     ) as sniffer:
         assert sniffer.stderr is not None
         sniffer.stderr.readline()
-        sent = told(sender.communicate("go\n", PATIENCE_S)[0])
+        sent = parse_end(sender.communicate("go\n", PATIENCE_S)[0])
         lines, errors = sniffer.communicate(timeout=4 * PATIENCE_S)
 
     captured = Captured([json.loads(line) for line in lines.splitlines()], errors, 0)

@@ -19,7 +19,7 @@ from tests.live.sniffer import LOADER, READY, SSLSNIFF
 from tests.live.test_bars import assert_accounted
 from tests.live.test_hostile_files import mapping
 from tests.workload.clients import ask, python_client
-from tests.workload.load import Load, told
+from tests.workload.load import Load, parse_end
 from tests.workload.processes import (
     PATIENCE_S,
     PROGRAMS,
@@ -143,7 +143,7 @@ def test_what_waits_is_counted_to_the_byte(
         sender = held(load.sender(receiver.port, 1, (MANY_CALLS, 50)))
         with sniff("--chunks", "--pid", str(sender.pid), "--end-within", "5") as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)
-            sent = told(sender.communicate("go\n", 4 * PATIENCE_S)[0])
+            sent = parse_end(sender.communicate("go\n", 4 * PATIENCE_S)[0])
             sniffer.process.send_signal(signal.SIGCONT)
             assert end(sniffer.process) < 5
             captured = sniffer.wait()

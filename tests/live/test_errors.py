@@ -20,7 +20,7 @@ from tests.live import checks
 from tests.live.checks import connections, run_under
 from tests.live.refusals import NO_PROCESS, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
-from tests.workload.load import Load, told
+from tests.workload.load import Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import PROGRAMS, run, started
 from tests.workload.servers import Certificate
@@ -75,7 +75,7 @@ def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) ->
             tmp_path, *static.sender(receiver.port, 1, (100, 1000)), options=("--chunks",)
         )
     data = b"".join(checks.content(each["data"]) for each in ran.captured.of("chunk"))
-    assert sha256(data) == told(ran.stdout.decode()).sha256
+    assert sha256(data) == parse_end(ran.stdout.decode()).sha256
     assert connections(ran.captured, library="openssl", comm="static", tls_version="TLS 1.3") == 1
 
     run("strip", static.program)

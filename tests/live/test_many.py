@@ -10,7 +10,7 @@ import pytest
 from tests.live.checks import Record, Sniff, assert_whole, connections, content
 from tests.live.kernel_objects import entries, wait_until
 from tests.live.sniffer import Sniffer
-from tests.workload.load import Load, told
+from tests.workload.load import Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import (
     PATIENCE_S,
@@ -58,7 +58,7 @@ def test_short_processes(
             say(shell, "go")
             sent = []
             for line in iter(shell.stdout.readline, "\n"):
-                sent.append(told(line))
+                sent.append(parse_end(line))
                 assert receiver.next().sha256 == sent[-1].sha256
             sniffer.until(PROCESSES, "chunk")
             assert files(sniffer) <= open_files

@@ -12,7 +12,7 @@ from tests.live.checks import assert_passed, seen
 from tests.live.refusals import NO_PROCESS, ROOT, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF, Captured
 from tests.workload.curl import Request, curl, gets, results
-from tests.workload.load import Load, told
+from tests.workload.load import Load, parse_end
 from tests.workload.mounts import apart
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.servers import Certificate, Server
@@ -122,7 +122,7 @@ def test_disk_full_in_a_burst(
             timeout=2 * PATIENCE_S,
         )
         assert_told(done, f"cannot write .*{file.name}: No space left on device")
-        assert told(done.stdout).sha256 == receiver.next().sha256
+        assert parse_end(done.stdout).sha256 == receiver.next().sha256
     read = sniff("read", kept, "--chunks")
     assert (read.returncode, read.stderr) == (0, "")
     chunks = [each for each in map(json.loads, read.stdout.splitlines()) if each["type"] == "chunk"]

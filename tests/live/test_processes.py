@@ -22,8 +22,7 @@ from tests.live.checks import Sniff, assert_passed, assert_whole, connections
 from tests.live.memory import wait_probed
 from tests.workload.clients import ask, late_python_client, load_library, python_client
 from tests.workload.curl import curl, gets, results
-from tests.workload.load import Load
-from tests.workload.load import told as told_line
+from tests.workload.load import Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import (
     PATIENCE_S,
@@ -103,7 +102,7 @@ def test_equal_pointers(
                 started(*command, env={**os.environ, **loading(own_library)})
             )
             assert waiter.stdout is not None
-            told.append(told_line(waiter.stdout.readline()))
+            told.append(parse_end(waiter.stdout.readline()))
         captured = sniffer.stop()
 
     assert told[0].object_address == told[1].object_address
@@ -173,7 +172,7 @@ def test_pid_shows_no_other(
         with sniff("--chunks", "--pid", str(senders[0].pid)) as sniffer:
             for sender in senders:
                 say(sender, "go")
-            told = [told_line(sender.communicate()[0]) for sender in senders]
+            told = [parse_end(sender.communicate()[0]) for sender in senders]
             captured = sniffer.wait()
 
     assert told[0].bytes == told[1].bytes == 2_100_000
@@ -301,7 +300,7 @@ def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) ->
         with sniff("--pid", str(waiter.pid)) as sniffer:
             say(waiter, "go")
             assert waiter.stdout is not None
-            told = told_line(waiter.stdout.readline())
+            told = parse_end(waiter.stdout.readline())
             waiter.kill()
             captured = sniffer.wait()
         waiter.communicate()

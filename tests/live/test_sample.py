@@ -3,7 +3,7 @@
 from tests.live import checks
 from tests.live.checks import Sniff
 from tests.live.sniffer import Captured
-from tests.workload.load import Load, Passed
+from tests.workload.load import EndOfLoad, Load
 from tests.workload.passed import sha256
 from tests.workload.processes import run
 from tests.workload.servers import Certificate
@@ -11,7 +11,7 @@ from tests.workload.servers import Certificate
 SENDERS = 120
 
 
-def assert_whole(captured: Captured, passed: Passed) -> None:
+def assert_whole(captured: Captured, passed: EndOfLoad) -> None:
     """Every byte of the connection is there, at its place."""
     chunks = [
         each

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Passed(NamedTuple):
-    """What one end of a connection told; ``port`` is the client's."""
+class EndOfLoad(NamedTuple):
+    """What one end of a connection printed when it was over; ``port`` is the client's."""
 
     pid: int
     object_address: str
@@ -18,9 +18,9 @@ class Passed(NamedTuple):
     sha256: str
 
 
-def told(line: str) -> Passed:
+def parse_end(line: str) -> EndOfLoad:
     pid, address, port, size, sha256 = line.split()
-    return Passed(int(pid), address, int(port), int(size), sha256)
+    return EndOfLoad(int(pid), address, int(port), int(size), sha256)
 
 
 @dataclass
@@ -34,10 +34,10 @@ class Receiver:
     def pid(self) -> int:
         return self.process.pid
 
-    def next(self) -> Passed:
-        """Return what it tells of the next connection that ended."""
+    def next(self) -> EndOfLoad:
+        """Return what it printed of the next connection that ended."""
         assert self.process.stdout is not None
-        return told(self.process.stdout.readline())
+        return parse_end(self.process.stdout.readline())
 
 
 @dataclass(frozen=True)
