@@ -21,14 +21,14 @@ HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
 ``bpf/event.h`` up to the number of bytes captured."""
 
 PLAINTEXT_AT = HEAD_OF_DATA.size + 8
-"""Where the plaintext begins: two words that only user space needs come before it."""
+"""Where the plaintext begins: ``call_bytes`` and ``call_position`` come before it."""
 
 
 class RecordConsumer(Protocol):
     """Consumes whole records of a direction, and those of others like it, in one call."""
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Consume records from ``records.position`` on, and move it behind them; perhaps none.
+        """Consume records from ``records.position`` on, and move it past them; perhaps none.
 
         The first one is this direction's, whose records come under ``key``: from now on it is
         known, until ``forget``. ``records.data`` stays valid until ``flush``.
@@ -57,7 +57,7 @@ class Consumer(Protocol):
         """What consumes whole records in its place, as many at once as it can; None: nothing."""
 
     def feed(self, time_ns: int, tid: int, data: memoryview) -> None:
-        """Feed the bytes at ``position``, which moves behind them; valid during the call."""
+        """Feed the bytes at ``position``, which moves past them; valid during the call."""
 
 
 class FastPath:

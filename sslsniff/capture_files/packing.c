@@ -299,7 +299,7 @@ void batch_forget(struct batch *batch, struct endpoint *endpoint)
 	endpoint->key = 0;
 }
 
-/* Write what is behind the first `skipped` bytes; return how many were written, or a negative errno. */
+/* Write what comes after the first `skipped` bytes; return how many were written, or a negative errno. */
 long batch_write(const struct batch *batch, int fd, __u64 skipped)
 {
 	struct iovec rest[MOST_PIECES];

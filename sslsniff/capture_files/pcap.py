@@ -110,15 +110,15 @@ class PacketWriter:
         raise NotImplementedError
 
     def template(
-        self, origin: Origin, start: bytes, behind: bytes, *, zeros: int = 0, comment: str = ""
+        self, origin: Origin, start: bytes, after: bytes, *, zeros: int = 0, comment: str = ""
     ) -> Template:
         """Return the template of packets that end in data, if any, and so many ``zeros``.
 
-        ``start`` and ``behind`` are what is before and after the sequence numbers, ``comment``
+        ``start`` and ``after`` are what is before and after the sequence numbers, ``comment``
         is said where the format can tell it.
         """
         before, tail = self._surround(origin, comment)
-        head = before + bytes(_TIME_AND_LENGTHS_BYTES) + start + bytes(NUMBERS_BYTES) + behind
+        head = before + bytes(_TIME_AND_LENGTHS_BYTES) + start + bytes(NUMBERS_BYTES) + after
         tid = origin.process[1] if origin.process else 0
         return Template(head, tail, len(before), zeros, tid)
 

@@ -212,20 +212,20 @@ class SyntheticConnection:
 
     def template(self, end: _DirectionWriter, tid: int, comment: str = "") -> Template:
         """Return the template of packets with a thread's plaintext."""
-        behind, zeros = DATA_END, 0
+        after, zeros = DATA_END, 0
         if self._record_bytes:
-            behind, zeros = behind + null_tls.record_header(0), null_tls.MAC_BYTES
+            after, zeros = after + null_tls.record_header(0), null_tls.MAC_BYTES
         start = end.start
         return self._writer.template(
-            self._origin(end, tid), start, behind, zeros=zeros, comment=comment
+            self._origin(end, tid), start, after, zeros=zeros, comment=comment
         )
 
     def control_template(
         self, end: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
     ) -> Template:
         """Return the template of a packet without data."""
-        start, behind = end.start, header_end(flags)
-        return self._writer.template(self._origin(end, tid), start, behind, comment=comment)
+        start, after = end.start, header_end(flags)
+        return self._writer.template(self._origin(end, tid), start, after, comment=comment)
 
     def find_message_start(
         self, end: _DirectionWriter, time_ns: int, data: bytes | memoryview

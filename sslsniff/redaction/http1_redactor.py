@@ -76,7 +76,7 @@ class Http1Redactor:
     def feed(self, side: Side, data: bytes, at: int) -> int:
         """Feed the next bytes of ``side``, at ``at`` on its buffer; return how many were read.
 
-        What is left behind a switch of protocols belongs to the next one.
+        What follows a switch of protocols belongs to the next one.
         """
         one = self._sides[side]
         pos = 0

@@ -114,7 +114,7 @@ def expression(text: str) -> str:
         raise argparse.ArgumentTypeError(f"the command {text} stands first")
     raise argparse.ArgumentTypeError(
         f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
-        f" '~u {text}'; a program to start stands behind --"
+        f" '~u {text}'; a program to start comes after --"
     )
 
 
