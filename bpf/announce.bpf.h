@@ -40,8 +40,10 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		return;
 	if (layout->server >= 0)
 		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
+	else if (layout->client >= 0)
+		event->role = (u8)read_u32(object + layout->client) ? ROLE_CLIENT : ROLE_SERVER;
 	if (layout->version >= 0)
-		event->tls_version = read_u32(object + layout->version);
+		event->tls_version = (u16)read_u32(object + layout->version);
 	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
 		u64 base = layout->alpn_base >= 0 ? read_pointer(object + layout->alpn_base) : object;
 		u32 size = read_u32(base + layout->alpn_length);
@@ -63,8 +65,13 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		u64 base = read_pointer(object + layout->sni_base);
 		sni = base ? read_pointer(base + layout->sni_inner) : 0;
 	}
-	if (sni)
+	if (sni && layout->sni_length >= 0) {
+		u32 size = read_u32(object + layout->sni_length);
+		if (size < SNI_BYTES)
+			bpf_probe_read_user(event->sni, size & (SNI_BYTES - 1), (const void *)sni);
+	} else if (sni) {
 		bpf_probe_read_user_str(event->sni, SNI_BYTES, (const void *)sni);
+	}
 }
 
 /* Announce the addresses of the connection's socket, until the ring buffer had room for that. */

@@ -8,6 +8,8 @@
 #define SSLSNIFF_BCC_H
 
 #include <uapi/linux/ptrace.h>
+#include <linux/fdtable.h>
+#include <linux/net.h>
 #include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>

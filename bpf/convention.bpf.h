@@ -86,6 +86,27 @@ static __always_inline int holds(u32 condition, u64 flags)
 	return (all >> (condition >> 1 & 7) & 1) != (condition & 1);
 }
 
+/* A value that a convention says the place of: a register, or the stack so many words above its pointer. */
+#define PLACE_ON_STACK 1024
+#define PLACE_BITS 11
+static __always_inline u64 take_value(const struct pt_regs *ctx, u64 *convention)
+{
+	u32 place = take_bits(convention, PLACE_BITS);
+	u64 value = 0;
+	if (!(place & PLACE_ON_STACK))
+		return register_value(ctx, place);
+	bpf_probe_read_user(&value, sizeof(value),
+			    (const void *)(PT_REGS_SP(ctx) + 8 * (place & (PLACE_ON_STACK - 1))));
+	return value;
+}
+
+/* Whether the probe counts here: a convention may begin with the condition of a jump, under which it does. */
+static __always_inline int counts_here(const struct pt_regs *ctx, u64 *convention)
+{
+	u32 condition = take_bits(convention, 5);
+	return !(condition & GIVEN) || holds(condition & (GIVEN - 1), PT_REGS_FLAGS(ctx));
+}
+
 /* How a call ended. */
 struct outcome {
 	u64 stack; /* the stack pointer at its entry */
@@ -98,11 +119,10 @@ static __always_inline int get_outcome(struct pt_regs *ctx, struct outcome *outc
 	u64 rest = convention(ctx);
 	outcome->stack = entry_stack(ctx, &rest);
 	outcome->value = 0;
-	u32 condition = take_bits(&rest, 5);
+	if (!counts_here(ctx, &rest))
+		return 0;
 	u32 place = take_bits(&rest, 2);
 	u32 number = take_bits(&rest, 4);
-	if (condition & GIVEN && !holds(condition & (GIVEN - 1), PT_REGS_FLAGS(ctx)))
-		return 0;
 	if (place == RESULT_USUAL)
 		outcome->value = PT_REGS_RC(ctx);
 	else if (place == RESULT_IN_REGISTER)

@@ -124,18 +124,7 @@ int hold_mapping(struct bpf_raw_tracepoint_args *ctx)
 	const struct config *config = get_config();
 	if (!config || !is_held(config, task))
 		return 0;
-	struct files_struct *files = 0;
-	struct fdtable *table = 0;
-	struct file **entries = 0;
-	struct file *file = 0;
-	u32 entry = registers.r8, most = 0;
-	bpf_probe_read_kernel(&files, sizeof(files), &task->files);
-	bpf_probe_read_kernel(&table, sizeof(table), &files->fdt);
-	bpf_probe_read_kernel(&most, sizeof(most), &table->max_fds);
-	bpf_probe_read_kernel(&entries, sizeof(entries), &table->fd);
-	if (entry < most)
-		bpf_probe_read_kernel(&file, sizeof(file), entries + entry);
-	hold(config, task, file);
+	hold(config, task, get_file(task, registers.r8));
 	return 0;
 }
 

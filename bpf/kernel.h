@@ -115,6 +115,7 @@ struct super_block {
 
 /* The time of change has had three forms: since 6.11 this one, before it the next two. */
 struct inode {
+	u16 i_mode;
 	u64 i_ino;
 	struct super_block *i_sb;
 	u64 i_ctime_sec;
@@ -137,6 +138,11 @@ struct inode___before_6_6 {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	void *private_data;
+};
+
+struct socket {
+	struct sock *sk;
 };
 
 struct fdtable {

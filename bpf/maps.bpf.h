@@ -42,6 +42,10 @@ struct layout {
 	s32 sni_base; /* a pointer to where `sni_inner` is; read where `sni` is null */
 	s32 sni_inner;
 	s32 shutdown;
+	s32 client;	 /* a byte that is not 0 where the traced process is the client; -1: `server` says so */
+	s32 sni_length;	 /* -1: it ends with a zero byte */
+	s32 handshakes;	 /* how many were completed, 64 bits */
+	s32 socket_type; /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
 	s32 is_typed;	 /* 1: the object begins with a type, and what is said here holds for type 0 */
 	u32 tls_version; /* of all connections of this library's part; 0: its objects tell */
 };
@@ -85,7 +89,7 @@ struct connection {
 	u8 half;     /* enum half */
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
-	u8 pad;
+	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
 	u32 layout; /* index of its library's, once announced */
 	u32 pad2;
 };

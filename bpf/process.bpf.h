@@ -161,6 +161,23 @@ static __always_inline struct thread *get_thread(void)
 	return thread;
 }
 
+/* The file that a task has open as `descriptor`; 0: none. */
+static __always_inline struct file *get_file(const struct task_struct *task, u32 descriptor)
+{
+	struct files_struct *files = 0;
+	struct fdtable *table = 0;
+	struct file **entries = 0;
+	struct file *file = 0;
+	u32 most = 0;
+	bpf_probe_read_kernel(&files, sizeof(files), &task->files);
+	bpf_probe_read_kernel(&table, sizeof(table), &files->fdt);
+	bpf_probe_read_kernel(&most, sizeof(most), &table->max_fds);
+	bpf_probe_read_kernel(&entries, sizeof(entries), &table->fd);
+	if (descriptor < most)
+		bpf_probe_read_kernel(&file, sizeof(file), entries + descriptor);
+	return file;
+}
+
 /* A thread is gone, and its calls with it. */
 static __always_inline void forget_thread(u64 id)
 {

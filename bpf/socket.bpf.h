@@ -48,7 +48,7 @@ static __always_inline u8 carry(u64 socket, const struct connection_key *key, u8
 static __always_inline void bind(const struct thread *thread, const struct connection_key *key,
 				 struct connection *connection, u64 socket, enum evidence evidence)
 {
-	if (connection->socket && evidence == EVIDENCE_WEAK)
+	if (connection->is_fixed || (connection->socket && evidence == EVIDENCE_WEAK))
 		return;
 	u8 was_sure = connection->is_sure || !connection->half;
 	connection->is_sure = evidence > EVIDENCE_WEAK;

@@ -28,6 +28,7 @@
 #include "socket.bpf.h"
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
+#include "go.bpf.h"
 #include "rustls.bpf.h"
 #ifndef SSLSNIFF_BCC
 #include "hold.bpf.h"

@@ -18,7 +18,7 @@ LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIQQQ")
-_LAYOUT = struct.Struct("<I14iI")
+_LAYOUT = struct.Struct("<I18iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBxI4x")
@@ -56,7 +56,8 @@ def _only(values: Iterable[T]) -> T | None:
 
 
 def _offsets(layout: SslLayout | RustlsLayout) -> list[int]:
-    return [_UNKNOWN if offset is None else offset for offset in layout]
+    """Return a layout as signed numbers of 32 bits."""
+    return [_UNKNOWN if each is None else each - (each >> 31 << 32) for each in layout]
 
 
 class Tables:

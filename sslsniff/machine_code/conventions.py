@@ -4,6 +4,7 @@ A program gets it as part of its attach cookie, which kernels have since 5.15. 0
 calling convention: arguments and result in its registers, the stack pointer that of the entry.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 BITS = 54
@@ -18,6 +19,8 @@ _REGISTERS = (
 )
 _GIVEN = 16
 _DEPTH_BITS = 12
+_PLACE_BITS = 11
+_ON_STACK_BIT = 1 << 10
 _USUAL, _IN_REGISTER, _ON_STACK, _NOWHERE = range(4)
 
 
@@ -68,11 +71,30 @@ def pack_leave(depth: int, condition: int | None, result: str | int | None) -> i
         kind, slot = _ON_STACK, _whole(-result, _INT_BYTES)
     return _packed(
         (pack_depth(depth), _DEPTH_BITS),
-        (0 if condition is None else _GIVEN + condition, 5),
+        (_condition(condition), 5),
         (kind, 2),
         (register, 4),
         (slot, 12),
     )
+
+
+def pack_values(condition: int | None, places: Sequence[str | int]) -> int:
+    """Pack a jump's condition, as x86 numbers it, and where values are (``take_value``).
+
+    A place is a register, or the offset in bytes from the stack pointer.
+    """
+    fields = [(_condition(condition), 5)]
+    for place in places:
+        if isinstance(place, str):
+            fields.append((_REGISTERS.index(place), _PLACE_BITS))
+        else:
+            words = _field(_whole(place, _WORD_BYTES), _PLACE_BITS - 1)
+            fields.append((_ON_STACK_BIT | words, _PLACE_BITS))
+    return _packed(*fields)
+
+
+def _condition(condition: int | None) -> int:
+    return 0 if condition is None else _GIVEN + condition
 
 
 def _optional(register: str | None) -> int:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 from heapq import heappop, heappush
 
-from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import (
     INT_BYTES,
+    SYSTEM_V,
     WORD_BYTES,
     Argument,
+    CallingConvention,
     Failure,
     Low,
     Number,
@@ -26,10 +27,11 @@ _EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14
 
 
 class Flow:
-    """The flow of data in a function."""
+    """The flow of data in a function, which follows a calling convention."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, convention: CallingConvention = SYSTEM_V) -> None:
         self.code = code
+        self.convention = convention
 
     @cached_property
     def states(self) -> dict[int, State]:
@@ -41,16 +43,14 @@ class Flow:
         code = self.code
         if code.address not in code.operations:
             return {}
-        registers: dict[str, Values] = {each: frozenset({Argument(each)}) for each in ARGUMENTS}
-        registers["rsp"] = frozenset({Stack(0)})
-        known = {code.address: State(registers, {})}
+        known = {code.address: self._at_entry()}
         waiting = [code.address]
         while waiting:
             address = heappop(waiting)
             if address in avoided:
                 continue
             operation = code.operations[address]
-            after = _after(operation, known[address])
+            after = _after(operation, known[address], self.convention)
             for following in self.ways[address]:
                 state = _chosen(operation, after, following)
                 joined = known[following].join(state) if following in known else state
@@ -59,6 +59,17 @@ class Flow:
                     if following not in waiting:
                         heappush(waiting, following)
         return known
+
+    def _at_entry(self) -> State:
+        registers: dict[str, Values] = {"rsp": frozenset({Stack(0)})}
+        slots: dict[int, tuple[int, Values]] = {}
+        for place in self.convention.arguments:
+            value: Values = frozenset({Argument(place)})
+            if isinstance(place, str):
+                registers[place] = value
+            else:
+                slots[place] = (WORD_BYTES, value)
+        return State(registers, slots, has_own_arguments=self.convention.has_own_arguments)
 
     @cached_property
     def ways(self) -> dict[int, tuple[int, ...]]:
@@ -101,7 +112,7 @@ class Flow:
         return found
 
 
-def _after(operation: Operation, before: State) -> State:
+def _after(operation: Operation, before: State, convention: CallingConvention) -> State:
     """Return what is known when an operation is done."""
     state = before.copy()
     result = Result(operation.address)
@@ -121,6 +132,8 @@ def _after(operation: Operation, before: State) -> State:
         state.set("rsp", before.registers.get("rsp"))
         state.compared = None
         state.call()
+        for register in state.registers.keys() - convention.kept:
+            state.set(register, None)
         state.set("rax", frozenset({result}))
     elif operation.kind in (OperationKind.PUSH, OperationKind.POP, OperationKind.LEAVE):
         _use_stack(operation, before, state)

@@ -4,7 +4,9 @@ What is not proved is unknown, never guessed.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.operations import Comparison, MemoryOperand, Operand, Register
 
 WORD_BYTES = 8
@@ -14,11 +16,32 @@ MOST_ALTERNATIVES = 16
 _EVERYTHING = -(1 << 31)  # lower than any offset in a function's own stack
 
 
+class CallingConvention(NamedTuple):
+    """Where a function finds its arguments, and where its caller finds the result.
+
+    Both are a register, or an offset from the stack pointer of the entry.
+    """
+
+    arguments: tuple[str | int, ...]
+    result: str | int
+    kept: frozenset[str]
+    """Registers that a call does not change."""
+    has_own_arguments: bool = False
+    """An address of a local variable never leads to an argument on the stack: Go has no pointer
+    arithmetic."""
+
+
+SYSTEM_V = CallingConvention(
+    ARGUMENTS, "rax", frozenset({"rbx", "rsp", "rbp", "r12", "r13", "r14", "r15"})
+)
+"""That of C (System V ABI, AMD64 supplement, section 3.2.1)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a register held at the entry."""
+    """What was at the entry in a register, or on the stack at that offset."""
 
-    register: str
+    place: str | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +102,11 @@ class State:
 
     ``registers`` and ``slots`` (by offset from the entry's stack pointer, with the size) are the
     values known. ``escaped`` is the lowest offset of which others have had the address; None: none.
-    ``compared`` is the comparison that the flags are of.
+    ``compared`` is the comparison that the flags are of. ``has_own_arguments`` is that of the
+    calling convention.
     """
 
-    __slots__ = ("compared", "escaped", "registers", "slots")
+    __slots__ = ("compared", "escaped", "has_own_arguments", "registers", "slots")
 
     def __init__(
         self,
@@ -90,15 +114,24 @@ class State:
         slots: dict[int, tuple[int, Values]],
         escaped: int | None = None,
         compared: Comparison | None = None,
+        *,
+        has_own_arguments: bool = False,
     ) -> None:
         self.registers = registers
         self.slots = slots
         self.escaped = escaped
         self.compared = compared
+        self.has_own_arguments = has_own_arguments
 
     def copy(self) -> "State":
         """Return another one that knows the same."""
-        return State(self.registers.copy(), self.slots.copy(), self.escaped, self.compared)
+        return State(
+            self.registers.copy(),
+            self.slots.copy(),
+            self.escaped,
+            self.compared,
+            has_own_arguments=self.has_own_arguments,
+        )
 
     def is_as(self, other: "State") -> bool:
         """Say whether both know the same."""
@@ -182,12 +215,28 @@ class State:
 
     def _note_addresses(self, values: Values) -> None:
         for each in values:
-            if isinstance(each, Stack) and (self.escaped is None or each.offset < self.escaped):
-                self.escaped = each.offset
+            if isinstance(each, Stack):
+                self.note_address(each.offset)
+
+    def note_address(self, offset: int) -> None:
+        """Note that others may have the address of what is on the stack from ``offset`` on."""
+        if self.has_own_arguments and offset >= 0:
+            offset = _EVERYTHING
+        if self.escaped is None or offset < self.escaped:
+            self.escaped = offset
 
     def note_unknown_address(self) -> None:
         """Note that others may have the address of anything on the stack."""
         self.escaped = _EVERYTHING
+
+    def is_exposed(self, offset: int) -> bool:
+        """Say whether others may write to the stack at ``offset``."""
+        return self.escaped is not None and self._reaches(self.escaped, offset)
+
+    def _reaches(self, address: int, offset: int) -> bool:
+        """Say whether who has an ``address`` on the stack may write to ``offset``."""
+        is_apart = self.has_own_arguments and _EVERYTHING < address < 0 <= offset
+        return offset >= address and not is_apart
 
     def forget_escaped(self) -> None:
         """Note that somebody wrote where they had the address of."""
@@ -196,7 +245,7 @@ class State:
 
     def _forget_from(self, offset: int) -> None:
         for each, (size, _) in list(self.slots.items()):
-            if each + size > offset:
+            if self._reaches(offset, each + size - 1):
                 del self.slots[each]
 
     def call(self) -> None:
@@ -235,6 +284,7 @@ class State:
             {at: each for at, each in slots.items() if len(each[1]) <= MOST_ALTERNATIVES},
             min(escapes, default=None),
             self.compared if self.compared == other.compared else None,
+            has_own_arguments=self.has_own_arguments,
         )
 
 

@@ -4,7 +4,7 @@ An instruction that is not one of the few kinds below is an ``OTHER``: of it onl
 registers and which memory it changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -112,6 +112,7 @@ _ONLY_READS = frozenset(
 )
 """Instructions that do not change their first operand if it is memory."""
 
+_ONLY_COMPARES = frozenset({"cmp", "test"})
 _ZEROED_BY_ITSELF = frozenset({"xor", "sub"})
 _WIDENED = frozenset({"movsxd", "movsx", "movzx"})
 _LONG_BRANCH = 0x0F
@@ -123,9 +124,12 @@ _ANYWHERE = 1 << 40
 
 
 class Code:
-    """A function's operations by address, and which of the functions it calls do not return."""
+    """A function's operations by address, and which of the functions it calls do not return.
 
-    def __init__(self, code: bytes, address: int) -> None:
+    ``fatal`` are some of these.
+    """
+
+    def __init__(self, code: bytes, address: int, fatal: Iterable[int] = ()) -> None:
         self.address = address
         self.operations: dict[int, Operation] = {}
         self.is_whole = bool(code)
@@ -138,7 +142,7 @@ class Code:
             self.operations[start] = shape.at(start)
             self.is_whole &= mnemonic not in _INTO_THE_KERNEL
         self.is_whole &= at == len(code)
-        self._fatal = set(_fatal_calls(shapes, self.operations))
+        self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
         """Yield where an operation leads within the function."""
@@ -364,7 +368,7 @@ def _stores(instruction: capstone.CsInsn) -> Iterator[MemoryOperand]:
 
 def _computed_with(instruction: capstone.CsInsn, kind: OperationKind) -> Iterator[str]:
     """Yield the registers whose values may be a part of what an instruction leaves."""
-    if kind not in (
+    if instruction.mnemonic in _ONLY_COMPARES or kind not in (
         OperationKind.ADDRESS,
         OperationKind.CHOOSE,
         OperationKind.ADD,

@@ -8,6 +8,7 @@ from sslsniff.machine_code.known_values import (
     FRAME_POINTERS,
     INT_BYTES,
     WORD_BYTES,
+    CallingConvention,
     Number,
     Stack,
     State,
@@ -24,7 +25,6 @@ Origin = str | int | Number | None
 """What will be the result: what a register holds, or the stack at an offset from the entry's stack
 pointer, or a number; None: something else."""
 
-_RESULT: frozenset[Origin] = frozenset({"rax"})
 _UNKNOWN: frozenset[Origin] = frozenset({None})
 
 
@@ -54,19 +54,27 @@ def _origins_at(
     address: int, flow: Flow, found: Mapping[int, frozenset[Origin]]
 ) -> frozenset[Origin]:
     operation = flow.code.operations[address]
+    convention = flow.convention
     if operation.kind is OperationKind.RETURN:
-        return _RESULT
+        return frozenset({convention.result})
     after = frozenset[Origin]().union(*(found[each] for each in flow.ways[address]))
     if flow.code.leaves(operation):
         after |= _UNKNOWN
     state = flow.states[address]
-    return frozenset(each for origin in after for each in _before(origin, operation, state))
+    return frozenset(
+        each for origin in after for each in _before(origin, operation, state, convention)
+    )
 
 
-def _before(origin: Origin, operation: Operation, state: State) -> Iterator[Origin]:
+def _before(
+    origin: Origin, operation: Operation, state: State, convention: CallingConvention
+) -> Iterator[Origin]:
     """Yield of what an operation makes an origin: itself, where it does not change that."""
     if isinstance(origin, str):
-        yield from _register_before(origin, operation, state)
+        if operation.kind is OperationKind.CALL and origin not in convention.kept:
+            yield None
+        else:
+            yield from _register_before(origin, operation, state)
     elif isinstance(origin, int):
         yield _slot_before(origin, operation, state)
     else:
@@ -93,7 +101,8 @@ def _register_before(register: str, operation: Operation, state: State) -> Itera
 def _slot_before(slot: int, operation: Operation, state: State) -> Origin:
     if operation.kind is OperationKind.CALL:
         is_own = state.depth is not None and slot >= -state.depth
-        return slot if is_own and (state.escaped is None or slot < state.escaped) else None
+        is_kept = is_own and not state.is_exposed(slot)
+        return slot if is_kept else None
     if operation.kind is OperationKind.PUSH:
         pointer = state.one("rsp")
         if not isinstance(pointer, Stack):
@@ -104,7 +113,7 @@ def _slot_before(slot: int, operation: Operation, state: State) -> Origin:
         place = state.place(memory)
         if place == slot and operation.kind is OperationKind.MOVE and _is_int(memory):
             return _origin(operation.source, state)
-        if place is None and (memory.base in FRAME_POINTERS or state.escaped is not None):
+        if place is None and (memory.base in FRAME_POINTERS or state.is_exposed(slot)):
             return None
         if (
             place is not None

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import fitting
+from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
@@ -67,10 +68,13 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         else:
             parts.append(part)
             left_out += lesser
+    go_parts, go_unprobed = fit_go(elf, style)
+    parts += go_parts
     is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
     remedy = "" if is_named else WITH_SYMBOLS
     rows = (
         *(each._replace(remedy=remedy) for each in unprobed),
+        *go_unprobed,
         *recognise(elf, texts, has_family=plan is not None),
     )
     if not parts:

@@ -22,7 +22,7 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import rustls_fitting
 from sslsniff.probing.attachments import Attachment, Refusal
-from sslsniff.probing.plans import PLANS
+from sslsniff.probing.plans import PLANS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, Unprobed
 from sslsniff.probing.ssl_layout import SslLayout
@@ -34,7 +34,7 @@ _ROOT_FOLDER = Path("/var/cache/sslsniff")
 _USER = os.geteuid()
 _MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
-_LARGEST_FIELD = 1 << 31
+_LARGEST_FIELD = 1 << 32
 _MOST_TEXT_LETTERS = 4096
 
 
@@ -254,7 +254,8 @@ def _parse_part(entry: dict[str, Any], size: int) -> ProbedLibrary:
     if not probes:
         raise ValueError
     if library != rustls_fitting.LIBRARY:
-        return ProbedLibrary(library, tuple(probes), _parse_layout(entry["layout"]))
+        version, layout = _text_or_none(entry["version"]), _parse_layout(entry["layout"])
+        return ProbedLibrary(library, tuple(probes), layout, version)
     major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
     return rustls_fitting.make_part(
@@ -266,6 +267,8 @@ def _programs(library: str) -> set[str | None]:
     """Return the BPF programs that a library's probes can be of."""
     if library == rustls_fitting.LIBRARY:
         return {each for method in METHODS.values() for each in (method.enter, method.leave)}
+    if library == go_tls.LIBRARY:
+        return {row.program for row in (*go_tls.REQUIRED, *go_tls.HANDSHAKES)}
     plan = {each.library: each for each in PLANS}[library]
     rows = [row for group in plan.required for each in group for row in each]
     return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
-from sslsniff.probing import go_programs
-from sslsniff.probing.plans.unprobed import FAMILY, GO, KINDS, UnprobedLibrary
+from sslsniff.probing.plans.unprobed import FAMILY, KINDS, UnprobedLibrary
 from sslsniff.probing.probe_set import Unprobed
 from sslsniff.probing.rustls.versions import MENTION
 
@@ -40,14 +39,11 @@ def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[U
     """
     strings = elf.section_region(".rodata")
     kinds = KINDS if has_family else (*KINDS, *FAMILY)
-    rows = [
+    return [
         _row(kind, _version(kind, strings))
         for kind in kinds
         if _exports(elf, kind) or _has_texts(strings, texts, kind)
     ]
-    if go_programs.has_crypto_tls(elf):
-        rows.append(_row(GO, go_programs.release(elf)))
-    return rows
 
 
 def _exports(elf: Elf, kind: UnprobedLibrary) -> bool:

@@ -25,6 +25,10 @@ class SslLayout(NamedTuple):
     None where that is the object itself. ``sni`` is the place of the server's name; where null
     is there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
     session that was resumed. ``shutdown`` is that of the flags of ``SSL_get_shutdown``.
+
+    Of Go's objects: ``client`` is the place of a byte that is not 0 where the traced process is the
+    client, ``sni_length`` of the length of the server's name, ``handshakes`` of the number of
+    completed ones. ``socket_type`` is no offset but the hash of ``*net.TCPConn``.
     """
 
     server: int | None = None
@@ -40,6 +44,10 @@ class SslLayout(NamedTuple):
     sni_base: int | None = None
     sni_inner: int | None = None
     shutdown: int | None = None
+    client: int | None = None
+    sni_length: int | None = None
+    handshakes: int | None = None
+    socket_type: int | None = None
     is_typed: int | None = None
 
 

@@ -121,7 +121,7 @@ GO = UnprobedLibrary(
     name="Go (crypto/tls)",
     remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",
 )
-"""Known by what Go's linker adds to a program: ``sslsniff.probing.go_programs``."""
+"""Known by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
 
 NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)}
 """How people call a library."""

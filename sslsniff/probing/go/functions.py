@@ -1,0 +1,152 @@
+"""The functions of a Go program, by the table that its tracebacks use: stripped ones have it, too.
+
+Its form is that of Go 1.16 and later (src/debug/gosym/pclntab.go, src/runtime/symtab.go).
+"""
+
+import struct
+from array import array
+from functools import cached_property
+from typing import NamedTuple
+
+from sslsniff.elf.mapped_file import Region
+from sslsniff.elf.symbols import Function
+from sslsniff.errors import ElfError
+from sslsniff.probing.go.memory import WORD_BYTES, Memory
+
+SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
+
+_MAGIC = struct.Struct("<I")
+_WORDS_AT = 8
+_LONGEST_NAME_BYTES = 512
+_MOST_FUNCTIONS = 1 << 22
+# Of the module's data (runtime.moduledata): a pointer to the header, six slices, a pointer.
+_LOWEST_PC_AT = (1 + 6 * 3 + 1) * WORD_BYTES
+
+
+class _Form(NamedTuple):
+    """A form of the table.
+
+    ``words`` are those of the header up to the table's start. An entry is two numbers of
+    ``number_bytes``: where a function begins, and where its description is, which begins with a
+    number as large, then the offset of its name. ``is_relative``: functions begin so far after the
+    program's text.
+    """
+
+    words: int
+    number_bytes: int
+    is_relative: bool
+
+
+_FORMS = {
+    0xFFFFFFFA: _Form(7, 8, is_relative=False),  # 1.16
+    0xFFFFFFF0: _Form(8, 4, is_relative=True),  # 1.18
+    0xFFFFFFF1: _Form(8, 4, is_relative=True),  # 1.20
+}
+
+
+class GoFunctions:
+    """The functions of the program in ``memory``. Raises ``ElfError`` if their table is damaged."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        elf = memory.elf
+        section = next((each for each in SECTIONS if elf.section_address(each) is not None), None)
+        if section is None:
+            raise _damaged(elf.path)
+        self._address = elf.section_address(section) or 0
+        self._table = elf.section_region(section)
+        form = _FORMS.get(_MAGIC.unpack(self._read(0, _MAGIC.size))[0])
+        if form is None:
+            raise ElfError(
+                f"{elf.path} has a table of Go functions in a form that is not known",
+                "update sslsniff",
+            )
+        self._form = form
+        words = struct.unpack(f"<{form.words}Q", self._read(_WORDS_AT, form.words * WORD_BYTES))
+        self._count, self._names_at, self._files_at = words[0], words[-5], words[-4]
+        self._entries_at = words[-1]
+        if self._count > _MOST_FUNCTIONS or self._names_at > self._files_at:
+            raise _damaged(elf.path)
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name``; None where there is none."""
+        names = self._part(self._names_at, self._files_at)
+        for place in names.places(b"\0" + name.encode() + b"\0"):
+            index = self._index_of_name(place + 1)
+            if index is not None:
+                start = self._start(index)
+                return Function(start, self._start(index + 1) - start)
+        return None
+
+    def name_at(self, address: int) -> str | None:
+        """Return the name of the function that begins at ``address``; None where none does."""
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            if self._start(middle) < address:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self._count or self._start(low) != address:
+            return None
+        name_at = self._number(self._entries_at + self._descriptions[low] + self._form.number_bytes)
+        start = self._names_at + name_at
+        name = self._read(start, min(_LONGEST_NAME_BYTES, self._table.size - start))
+        return name.partition(b"\0")[0].decode("utf-8", "replace")
+
+    @cached_property
+    def _numbers(self) -> "array[int]":
+        """The entries: where each function begins, and where its description is."""
+        size = self._form.number_bytes
+        numbers = array("Q" if size == WORD_BYTES else "I")
+        numbers.frombytes(self._read(self._entries_at, (2 * self._count + 1) * size))
+        return numbers
+
+    @cached_property
+    def _descriptions(self) -> "array[int]":
+        return self._numbers[1::2]
+
+    @cached_property
+    def _text(self) -> int:
+        """Where the program's text begins.
+
+        The header says so up to Go 1.25, the module's data always: what it has as lowest place is
+        the first function.
+        """
+        for slot in self._memory.pointers_to(self._address):
+            lowest = self._memory.word(slot + _LOWEST_PC_AT)
+            highest = self._memory.word(slot + _LOWEST_PC_AT + WORD_BYTES)
+            if highest - lowest == self._numbers[-1] - self._numbers[0]:
+                return lowest - self._numbers[0]
+        raise _damaged(self._memory.elf.path)
+
+    def _start(self, index: int) -> int:
+        if self._form.is_relative:
+            return self._text + self._numbers[2 * index]
+        entry_bytes = 2 * self._form.number_bytes
+        return self._memory.word(self._address + self._entries_at + index * entry_bytes)
+
+    def _index_of_name(self, name_at: int) -> int | None:
+        """Return the index of the function whose name is at an offset of the names."""
+        descriptions = self._part(self._entries_at, self._table.size)
+        for place in descriptions.places(_MAGIC.pack(name_at)):
+            try:
+                return self._descriptions.index(place - self._form.number_bytes)
+            except (ValueError, OverflowError):
+                continue
+        return None
+
+    def _number(self, at: int) -> int:
+        return int(_MAGIC.unpack(self._read(at, _MAGIC.size))[0])
+
+    def _part(self, start: int, end: int) -> Region:
+        return Region(end - start, lambda at, size: self._read(start + at, size))
+
+    def _read(self, at: int, size: int) -> bytes:
+        if at < 0 or at + size > self._table.size:
+            raise _damaged(self._memory.elf.path)
+        return self._table.read(at, size)
+
+
+def _damaged(path: str) -> ElfError:
+    return ElfError(f"{path} has no whole table of its Go functions", "build it again")

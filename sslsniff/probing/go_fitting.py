@@ -1,0 +1,114 @@
+"""The probes for Go's crypto/tls in a program."""
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.errors import ElfError
+from sslsniff.machine_code import conventions
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing.go.functions import GoFunctions
+from sslsniff.probing.go.memory import WORD_BYTES, Memory
+from sslsniff.probing.go.places import GoPlace, after_copy, at_entry
+from sslsniff.probing.go.programs import has_crypto_tls, release
+from sslsniff.probing.go.types import pointer_hash, struct_fields
+from sslsniff.probing.plans import go_tls
+from sslsniff.probing.plans.go_tls import GoRow
+from sslsniff.probing.plans.unprobed import GO
+from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.ssl_layout import SslLayout
+
+_PROLOGUE_BYTES = 32
+
+
+def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unprobed]]:
+    """Return the part of a file that is Go's crypto/tls, or why it has no probes.
+
+    Neither where the file has none of it. Raises ``ElfError`` if it is damaged.
+    """
+    if not has_crypto_tls(elf):
+        return [], []
+    version = release(elf)
+    try:
+        if style is ReturnStyle.PLAIN_INSTRUCTIONS:
+            raise UnfitError("its probes need attach cookies, which kernels have since 5.15")
+        fitting = _GoFitting(elf)
+        probes = [each for row in go_tls.REQUIRED for each in fitting.place(row)]
+        for row in go_tls.HANDSHAKES:
+            if fitting.has(row):
+                probes += fitting.place(row)
+        layout = fitting.layout()
+    except (UnfitError, ElfError) as error:
+        return [], [Unprobed(GO.library, GO.name, version, str(error), GO.remedy)]
+    return [ProbedLibrary(go_tls.LIBRARY, tuple(probes), layout, version)], []
+
+
+class _GoFitting:
+    """Finds places in one program."""
+
+    def __init__(self, elf: Elf) -> None:
+        self._elf = elf
+        self._memory = Memory(elf)
+        self._functions = GoFunctions(self._memory)
+
+    def has(self, row: GoRow) -> bool:
+        return self._functions.function(row.function) is not None
+
+    def place(self, row: GoRow) -> list[Probe]:
+        """Return a row's probes; raises ``UnfitError``."""
+        flow = self._flow(self._function(row.function))
+        arguments = [flow.convention.arguments[number] for number in row.arguments]
+        if row.with_result:
+            places = after_copy(flow, arguments, self._function(go_tls.COPY).address)
+        else:
+            kind = None if row.kind is None else flow.convention.arguments[row.kind]
+            found = at_entry(flow, arguments, kind)
+            places = [] if found is None else [found]
+        if not places:
+            raise UnfitError(f"{row.function} has no place for a probe")
+        return [self._probe(row.program, each) for each in places]
+
+    def _probe(self, program: str, place: GoPlace) -> Probe:
+        try:
+            how = conventions.pack_values(place.condition, place.values)
+        except ValueError as error:
+            raise UnfitError(f"{program}: {error}") from error
+        cost = Cost.EMULATED if place.is_emulated else Cost.STEPPED
+        return Probe(program, self._elf.offset(place.address), False, cost, how)
+
+    def _function(self, name: str) -> Function:
+        function = self._functions.function(name)
+        if function is None:
+            raise UnfitError(f"there is no {name}")
+        return function
+
+    def _flow(self, function: Function) -> Flow:
+        code = self._elf.code(function)
+        in_registers = any(each in code[:_PROLOGUE_BYTES] for each in go_tls.STACK_CHECKS)
+        operations = Code(code, function.address).operations.values()
+        called = {each.leads_to for each in operations if each.kind is OperationKind.CALL}
+        fatal = {each for each in called if each is not None and self._is_fatal(each)}
+        convention = go_tls.REGISTERS if in_registers else go_tls.STACK
+        return Flow(Code(code, function.address, fatal), convention)
+
+    def _is_fatal(self, address: int) -> bool:
+        name = self._functions.name_at(address)
+        return name is not None and name.startswith(go_tls.FATAL)
+
+    def layout(self) -> SslLayout:
+        """Return where a ``tls.Conn`` keeps what, as far as the program says."""
+        fields = struct_fields(self._memory, "conn", *go_tls.FIELDS)
+        if not fields:
+            return SslLayout()
+        known = {fields["conn"].type: "*net.Conn", fields["config"].type: "*tls.Config"}
+        name, protocol = fields["serverName"].offset, fields["clientProtocol"].offset
+        return SslLayout(
+            client=fields["isClient"].offset,
+            version=fields["vers"].offset,
+            alpn=protocol,
+            alpn_length=protocol + WORD_BYTES,
+            sni=name,
+            sni_length=name + WORD_BYTES,
+            handshakes=fields["handshakes"].offset,
+            socket_type=pointer_hash(self._memory, "*net.TCPConn", known),
+        )

@@ -1,0 +1,71 @@
+"""Go's crypto/tls, 1.16 and later: which functions are probed, and with what.
+
+``Read`` has its bytes in the caller's buffer before it returns; ``Write`` and nothing else hands
+``writeRecordLocked`` records of application data, and it all of them at once
+(src/crypto/tls/conn.go).
+"""
+
+from typing import NamedTuple
+
+from sslsniff.machine_code.known_values import CallingConvention
+
+LIBRARY = "go"
+
+_RECEIVER, _FIRST, _SECOND, _THIRD = range(4)
+_WORD_BYTES = 8
+
+
+class GoRow(NamedTuple):
+    """A function, its BPF program, and the arguments that the program gets.
+
+    By their numbers: the receiver, then each word of the others. Of ``kind`` the low byte is meant.
+    ``with_result``: the program gets the count that the function returns, when what was read is in
+    its buffer.
+    """
+
+    function: str
+    program: str
+    arguments: tuple[int, ...]
+    kind: int | None = None
+    with_result: bool = False
+
+
+REQUIRED = (
+    GoRow("crypto/tls.(*Conn).Read", "go_read", (_RECEIVER, _FIRST), with_result=True),
+    GoRow("crypto/tls.(*Conn).writeRecordLocked", "go_write", (_RECEIVER, _SECOND, _THIRD), _FIRST),
+    GoRow("crypto/tls.(*Conn).Close", "go_close", (_RECEIVER,)),
+)
+HANDSHAKES = (
+    GoRow("crypto/tls.(*Conn).clientHandshake", "go_handshake", (_RECEIVER,)),
+    GoRow("crypto/tls.(*Conn).serverHandshake", "go_handshake", (_RECEIVER,)),
+)
+"""Go's linker leaves out what a program never calls: a client has no ``serverHandshake``."""
+
+COPY = "runtime.memmove"
+FATAL = ("runtime.panic", "runtime.goPanic", "runtime.gopanic", "runtime.throw")
+"""Beginnings of the names of functions that do not return."""
+
+REGISTERS = CallingConvention(
+    ("rax", "rbx", "rcx", "rdi", "rsi", "r8", "r9", "r10", "r11"),
+    "rax",
+    frozenset({"rsp", "rbp"}),
+    has_own_arguments=True,
+)
+"""ABIInternal since Go 1.17 (src/cmd/compile/abi-internal.md)."""
+
+_READ_ARGUMENTS = 4
+
+STACK = CallingConvention(
+    tuple(_WORD_BYTES * number for number in range(1, 6)),
+    _WORD_BYTES * (1 + _READ_ARGUMENTS),
+    frozenset({"rsp"}),
+    has_own_arguments=True,
+)
+"""Before: arguments above the return address, then results; the result is that of ``Read``."""
+
+STACK_CHECKS = (b"\x49\x3b\x66\x10", b"\x4d\x3b\x66\x10")
+"""How functions with arguments in registers begin: ``cmp`` of ``rsp`` or ``r12`` with ``[r14 +
+16]``, the limit of the goroutine's stack."""
+
+FIELDS = ("isClient", "config", "vers", "handshakes", "serverName", "clientProtocol")
+"""Of ``tls.Conn``, which begins with its net.Conn, ``conn``."""
