@@ -33,10 +33,7 @@ def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unpr
         if style is ReturnStyle.PLAIN_INSTRUCTIONS:
             raise UnfitError("its probes need attach cookies, which kernels have since 5.15")
         fitting = _GoFitting(elf)
-        probes = [each for row in go_tls.REQUIRED for each in fitting.place(row)]
-        for row in go_tls.HANDSHAKES:
-            if fitting.has(row):
-                probes += fitting.place(row)
+        probes = [each for row in go_tls.ROWS for each in fitting.place(row)]
         layout = fitting.layout()
     except (UnfitError, ElfError) as error:
         return [], [Unprobed(GO.library, GO.name, version, str(error), GO.remedy)]
@@ -51,15 +48,16 @@ class _GoFitting:
         self._memory = Memory(elf)
         self._functions = GoFunctions(self._memory)
 
-    def has(self, row: GoRow) -> bool:
-        return self._functions.function(row.function) is not None
-
     def place(self, row: GoRow) -> list[Probe]:
-        """Return a row's probes; raises ``UnfitError``."""
-        flow = self._flow(self._function(row.function))
+        """Return a row's probes, none where there is no such function; raises ``UnfitError``."""
+        function = self._functions.function(row.function)
+        if function is None:
+            return []
+        flow = self._flow(function)
         arguments = [flow.convention.arguments[number] for number in row.arguments]
         if row.with_result:
-            places = after_copy(flow, arguments, self._function(go_tls.COPY).address)
+            copy = self._functions.function(go_tls.COPY)
+            places = after_copy(flow, arguments, copy.address) if copy else []
         else:
             kind = None if row.kind is None else flow.convention.arguments[row.kind]
             found = at_entry(flow, arguments, kind)
@@ -75,12 +73,6 @@ class _GoFitting:
             raise UnfitError(f"{program}: {error}") from error
         cost = Cost.EMULATED if place.is_emulated else Cost.STEPPED
         return Probe(program, self._elf.offset(place.address), False, cost, how)
-
-    def _function(self, name: str) -> Function:
-        function = self._functions.function(name)
-        if function is None:
-            raise UnfitError(f"there is no {name}")
-        return function
 
     def _flow(self, function: Function) -> Flow:
         code = self._elf.code(function)

@@ -268,7 +268,7 @@ def _programs(library: str) -> set[str | None]:
     if library == rustls_fitting.LIBRARY:
         return {each for method in METHODS.values() for each in (method.enter, method.leave)}
     if library == go_tls.LIBRARY:
-        return {row.program for row in (*go_tls.REQUIRED, *go_tls.HANDSHAKES)}
+        return {row.program for row in go_tls.ROWS}
     plan = {each.library: each for each in PLANS}[library]
     rows = [row for group in plan.required for each in group for row in each]
     return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}

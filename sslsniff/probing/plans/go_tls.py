@@ -30,16 +30,14 @@ class GoRow(NamedTuple):
     with_result: bool = False
 
 
-REQUIRED = (
+ROWS = (
     GoRow("crypto/tls.(*Conn).Read", "go_read", (_RECEIVER, _FIRST), with_result=True),
     GoRow("crypto/tls.(*Conn).writeRecordLocked", "go_write", (_RECEIVER, _SECOND, _THIRD), _FIRST),
     GoRow("crypto/tls.(*Conn).Close", "go_close", (_RECEIVER,)),
-)
-HANDSHAKES = (
     GoRow("crypto/tls.(*Conn).clientHandshake", "go_handshake", (_RECEIVER,)),
     GoRow("crypto/tls.(*Conn).serverHandshake", "go_handshake", (_RECEIVER,)),
 )
-"""Go's linker leaves out what a program never calls: a client has no ``serverHandshake``."""
+"""A program has not all of them: Go's linker leaves out what is never called."""
 
 COPY = "runtime.memmove"
 FATAL = ("runtime.panic", "runtime.goPanic", "runtime.gopanic", "runtime.throw")
