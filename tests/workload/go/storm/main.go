@@ -72,6 +72,7 @@ func send(conn *tls.Conn, seed int64, end time.Time, all *sync.WaitGroup) {
 	random := rand.New(rand.NewSource(seed))
 	sum := sha256.New()
 	total := 0
+	check(conn.Handshake())
 	for time.Now().Before(end) {
 		data := make([]byte, 1+random.Intn(mostBytes)>>uint(random.Intn(12)))
 		random.Read(data)
