@@ -8,7 +8,7 @@ from bench.left import compare
 from bench.loads import own_folder
 from bench.rows import Row
 from tests.workload.rust.fixtures import Fixture
-from tests.workload.servers import rust_server
+from tests.workload.servers import built_server
 
 _SERVER = Fixture("server", "rustls-0-23-ring", "release")
 _REQUESTS = 50_000
@@ -18,7 +18,7 @@ def measure() -> Iterator[Row]:
     """Ask as fast as it goes for bodies of 1 KB."""
     with (
         own_folder() as (folder, certificate),
-        rust_server(_SERVER.path, certificate) as server,
+        built_server(_SERVER.path, certificate) as server,
     ):
         url = f"https://127.0.0.1:{server.port}/bytes/1024"
         for protocol in PROTOCOLS:

@@ -24,7 +24,7 @@ from bench.sniffer import Running
 from tests.workload.clients import python_client
 from tests.workload.processes import PROGRAMS, run, say, started
 from tests.workload.rust.fixtures import Fixture
-from tests.workload.servers import Certificate, python_server, rust_server
+from tests.workload.servers import Certificate, python_server, built_server
 
 PATH = Path(__file__).with_name("soak.json")
 _SAMPLES = 300
@@ -170,7 +170,7 @@ def _python(ending: ExitStack, certificate: Certificate) -> _Load:
 
 def _rust(ending: ExitStack, certificate: Certificate) -> _Load:
     """Run a server with rustls, and a new client again and again."""
-    server = ending.enter_context(rust_server(Fixture("server", *_RUST).path, certificate))
+    server = ending.enter_context(built_server(Fixture("server", *_RUST).path, certificate))
     client = Fixture("reqwest-client", *_RUST).path
     options = (str(server.port), certificate.certificate, *_RUST_CONNECTIONS)
     return _Load([server.pid], lambda: run(client, *options).count("\n"))

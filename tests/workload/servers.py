@@ -74,8 +74,8 @@ def python_server(certificate: Certificate, host: str = "127.0.0.1") -> Iterator
 
 
 @contextlib.contextmanager
-def rust_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
-    """Run a build of rust/server.
+def built_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
+    """Run a server of tests/workload that was built.
 
     At the end of the block it must still be there, and end as it is told to.
     """

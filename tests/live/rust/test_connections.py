@@ -20,14 +20,14 @@ from tests.live.checks import (
     content,
     run_under,
 )
-from tests.live.rust.running import assert_captured
+from tests.live.running import assert_captured
 from tests.live.test_http2_joined import assert_request, find_nonce
 from tests.workload.clients import ask
 from tests.workload.curl import Request, curl, results
 from tests.workload.passed import sha256, told
 from tests.workload.processes import PATIENCE_S, PROGRAMS, run, started
 from tests.workload.rust.fixtures import Fixture, fixtures
-from tests.workload.servers import Certificate, Server, rust_server
+from tests.workload.servers import Certificate, Server, built_server
 
 AFTER_EACH_OTHER = 200
 [SERVER] = [each for each in fixtures("server") if each[1:] == ("rustls-0-23-ring", "release")]
@@ -43,7 +43,7 @@ def each(*programs: str) -> pytest.MarkDecorator:
 
 @each("server")
 def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
-    with rust_server(fixture.path, certificate) as server:
+    with built_server(fixture.path, certificate) as server:
         command = (PROGRAMS / "python/python_client.py", "http.client", str(server.port))
         with started(sys.executable, *command, certificate.certificate) as client:
             ask(client, 5)
@@ -61,7 +61,7 @@ def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) 
 @each("server")
 def test_joined_http2(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     """The HPACK tables of before are unknown: what they tell is left out, none of it is wrong."""
-    with rust_server(fixture.path, certificate) as server:
+    with built_server(fixture.path, certificate) as server:
         command = (PROGRAMS / "python/h2_client.py", str(server.port), certificate.certificate)
         with started(sys.executable, *command) as client:
             ask(client, 5)
@@ -91,7 +91,7 @@ def test_one_after_the_other(
     """Each has its ciphers where those of one before it were."""
     asked = [Request(f"/bytes/{number}") for number in range(AFTER_EACH_OTHER)]
     with (
-        rust_server(fixture.path, certificate) as server,
+        built_server(fixture.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         command = curl(
@@ -123,7 +123,7 @@ def test_client_with_key_updates(
 @pytest.mark.parametrize("fixture", WITH_KEY_UPDATES, ids="-".join)
 def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with (
-        rust_server(SERVER.path, certificate) as server,
+        built_server(SERVER.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         client = (str(fixture.path), str(server.port), str(certificate.certificate), *FIFTY)
@@ -177,7 +177,7 @@ class Clients:
 
 def test_lost_ends(certificate: Certificate, sniff: Sniff) -> None:
     """The ring is full when connections end: each counts once, though it has two halves."""
-    with rust_server(SERVER.path, certificate) as server:
+    with built_server(SERVER.path, certificate) as server:
         clients = Clients(server, certificate, 30)
         long, marker, *short = clients.open
         with sniff("--pid", str(server.pid), "--ring-size", "4M", "--max-body", "0") as sniffer:

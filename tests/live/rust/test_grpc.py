@@ -5,12 +5,12 @@ import sys
 import pytest
 
 from tests.live.checks import Sniff, content
-from tests.live.rust.running import assert_captured
+from tests.live.running import assert_captured
 from tests.live.sniffer import Captured
 from tests.workload.passed import told
 from tests.workload.processes import PROGRAMS, run
 from tests.workload.rust.fixtures import Fixture, fixtures
-from tests.workload.servers import Certificate, Server, rust_server
+from tests.workload.servers import Certificate, Server, built_server
 
 MESSAGES = {"Unary": 1, "Streaming": 5}
 """How many grpc_client.py sends, by method."""
@@ -39,7 +39,7 @@ def bodies(captured: Captured, direction: str) -> dict[tuple[int, int, str], lis
 @SERVERS
 def test_calls(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with (
-        rust_server(fixture.path, certificate) as server,
+        built_server(fixture.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         passed = told(call(server, certificate, 10, 10, 10, 10, 10))
@@ -67,7 +67,7 @@ def test_calls(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None
 def test_frames(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     """Each message comes between the frames that have it, and those of its headers and trailers."""
     with (
-        rust_server(fixture.path, certificate) as server,
+        built_server(fixture.path, certificate) as server,
         sniff("--pid", str(server.pid), "--frames") as sniffer,
     ):
         call(server, certificate, 4)

@@ -9,7 +9,7 @@ from tests.live.checks import Sniff
 from tests.workload.passed import told
 from tests.workload.processes import run
 from tests.workload.rust.fixtures import ALL, Fixture, fixtures
-from tests.workload.servers import Certificate, Server, rust_server
+from tests.workload.servers import Certificate, Server, built_server
 
 SECONDS = 60 if ALL else 15
 CONNECTIONS = ("1:12", "1:12", "1:12", "2:20", "2:20")
@@ -37,7 +37,7 @@ def load(server: Server, certificate: Certificate) -> tuple[Counter[tuple[str, i
 
 @pytest.mark.parametrize("fixture", SERVERS, ids="-".join)
 def test_load(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
-    with rust_server(fixture.path, certificate) as server:
+    with built_server(fixture.path, certificate) as server:
         _, unprobed = load(server, certificate)
         with sniff("--pid", str(server.pid), "--max-body", "1000") as sniffer:
             answers, probed = load(server, certificate)

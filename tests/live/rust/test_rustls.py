@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Sniff, run_under
-from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
+from tests.live.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
 from tests.workload.passed import told
 from tests.workload.rust.fixtures import Fixture, fixtures
-from tests.workload.servers import Certificate, Server, rust_server
+from tests.workload.servers import Certificate, Server, built_server
 
 CLIENTS = fixtures("blocking", "reqwest-client")
 
@@ -24,7 +24,7 @@ def test_server(
     fixture: Fixture, tls_version: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
     with (
-        rust_server(fixture.path, certificate, TLS_VERSION=tls_version) as server,
+        built_server(fixture.path, certificate, TLS_VERSION=tls_version) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         passed = ask(server, certificate, tmp_path)
@@ -58,7 +58,7 @@ def test_without_probes(
     """What these tests assert does not hold where the probes are in another file."""
     other = shutil.copy(fixture.path, tmp_path / "server")
     with (
-        rust_server(fixture.path, certificate) as server,
+        built_server(fixture.path, certificate) as server,
         sniff("--pid", str(server.pid), "--lib", str(other)) as sniffer,
     ):
         passed = ask(server, certificate, tmp_path)

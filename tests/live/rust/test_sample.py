@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tests.live.checks import Sniff, connections, seen
-from tests.live.rust.running import ask
+from tests.live.running import ask
 from tests.workload.rust.fixtures import fixtures
-from tests.workload.servers import Certificate, rust_server
+from tests.workload.servers import Certificate, built_server
 
 [PROGRAM] = [
     each.path
@@ -18,7 +18,7 @@ ROUNDS = 8
 
 def test_halves_fall_alike(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
     with (
-        rust_server(PROGRAM, certificate) as server,
+        built_server(PROGRAM, certificate) as server,
         sniff("--sample", "1/3", "--pid", str(server.pid)) as sniffer,
     ):
         passed = [

@@ -16,7 +16,7 @@ import pytest
 from sslsniff.kernel import procfs
 from tests.live import sniffer
 from tests.live.checks import Sniff, assert_whole, content, run_under
-from tests.live.rust.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
+from tests.live.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
 from tests.workload.passed import told
 from tests.workload.processes import PATIENCE_S, PROGRAMS, held, say, started
 from tests.workload.python.server import pattern

@@ -1,4 +1,4 @@
-"""Starts the Rust programs, and the peers that know what passed."""
+"""Peers of the programs that were built, which know what passed."""
 
 import subprocess
 from collections.abc import Sequence

@@ -1,0 +1,69 @@
+"""Go programs, as server and as client: every request, each byte, both addresses."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.live.checks import Sniff, connections, run_under
+from tests.live.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
+from tests.workload.go.fixtures import Fixture, fixtures
+from tests.workload.passed import told
+from tests.workload.servers import Certificate, Server, built_server
+
+
+def each(*programs: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
+
+
+@TLS_VERSIONS
+@each("server")
+def test_server(
+    fixture: Fixture, tls_version: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    with (
+        built_server(fixture.path, certificate, TLS_VERSION=tls_version) as server,
+        sniff("--pid", str(server.pid)) as sniffer,
+    ):
+        passed = ask(server, certificate, tmp_path)
+        sniffer.until(50)
+        sniffer.until(2 * 5, "connection")
+        captured = sniffer.stop()
+    assert_captured(captured, passed, "server", "go", tls_version)
+    opened = [one for one in captured.of("connection") if one["event"] == "opened"]
+    assert sorted(one["alpn"] or "" for one in opened) == ["h2"] * 2 + ["http/1.1"] * 3
+    assert connections(captured, sni="localhost", joined=False) == 5
+
+
+@TLS_VERSIONS
+@each("client")
+def test_client(
+    fixture: Fixture,
+    tls_version: str,
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TLS_VERSION", tls_version)
+    trusted = str(certificate.certificate)
+    ran = run_under(tmp_path, fixture.path, str(server.port), trusted, *ALL_AT_ONCE)
+    passed = told(ran.stdout.decode())
+    assert_captured(ran.captured, passed, "client", "go", tls_version)
+    assert connections(ran.captured, sni="localhost", joined=False) == 5
+
+
+@each("server")
+def test_without_probes(
+    fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """What these tests assert does not hold where the probes are in another file."""
+    other = shutil.copy(fixture.path, tmp_path / "server")
+    with (
+        built_server(fixture.path, certificate) as server,
+        built_server(other, certificate) as watched,
+        sniff("--pid", str(watched.pid)) as sniffer,
+    ):
+        ask(server, certificate, tmp_path)
+        captured = sniffer.stop()
+    assert captured.exchanges == []
