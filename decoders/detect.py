@@ -270,7 +270,7 @@ class Detector:
         if reason != CLOSED:
             self._opaque = OpaqueDecoder(reason=reason)
         self._searches[side] = _ProtocolSearch(side)
-        return self.give_up() if len(self._ended) == len(Side) else []
+        return self.finish() if len(self._ended) == len(Side) else []
 
     def successor(self) -> "Detector":
         """Return what decodes the next bytes in its place, as after a loss."""
@@ -281,7 +281,7 @@ class Detector:
                 successor.gap(side, 1)
         return successor
 
-    def give_up(self) -> list[Message]:
+    def finish(self) -> list[Message]:
         """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
         if isinstance(self._decoder, Http2Decoder):
             return self._decoder.totals()

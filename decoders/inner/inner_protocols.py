@@ -107,9 +107,9 @@ class InnerProtocols:
         """Return what decodes the next bytes in its place, as after a loss."""
         return InnerProtocols(self._decoder.successor())
 
-    def give_up(self) -> list[Message]:
+    def finish(self) -> list[Message]:
         """See ``Detector``."""
-        return self._read(self._decoder.give_up())
+        return self._read(self._decoder.finish())
 
     def _read(self, messages: list[Message]) -> list[Message]:
         out: list[Message] = []

@@ -154,12 +154,12 @@ class JsonSink(Sink):
             }
             self._write("frame_totals", connection, time_ns, 0, said)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        said = message_object(passed.exchange, passed.message, self._schema)
+        said = message_object(inner.exchange, inner.message, self._schema)
         kind = said.pop("type")
-        said = {"direction": _direction(passed.connection, passed.message.side), **said}
-        self._write(kind, passed.connection, passed.time_ns, passed.tid, said)
+        said = {"direction": _direction(inner.connection, inner.message.side), **said}
+        self._write(kind, inner.connection, inner.time_ns, inner.tid, said)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
