@@ -12,7 +12,7 @@ from sslsniff.decoders.messages import (
     Http2Totals,
     Side,
     Undecoded,
-    asked_once,
+    cached_in_headers,
 )
 from sslsniff.escaping import escape_json
 from sslsniff.model import (
@@ -302,7 +302,7 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
     return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
 
 
-@asked_once
+@cached_in_headers
 def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
     """Return headers for a line, and whether they tell of a body with a content coding.
 

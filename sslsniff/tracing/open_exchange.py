@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sslsniff.decoders.messages import Header, Headers, Omitted, Side, asked_once
+from sslsniff.decoders.messages import Header, Headers, Omitted, Side, cached_in_headers
 from sslsniff.model import NO_BODY, Body, Exchange, Request, Response
 
 MOST_BODY_BYTES = 256 << 20
@@ -26,7 +26,7 @@ def _text_bytes(fields: Sequence[Header]) -> int:
     return sum([len(name or "") + len(value or "") for name, value in fields])
 
 
-@asked_once
+@cached_in_headers
 def head_bytes(headers: Headers) -> int:
     """Return ``list_bytes`` of a head; computed once for each ``Headers``."""
     return list_bytes(headers)
