@@ -76,7 +76,7 @@ class Process:
 
     @property
     def is_known(self) -> bool:
-        """Say whether the process is known; a capture file may not name it."""
+        """Whether the process is known; a capture file may not name it."""
         return self.pid != 0
 
 
@@ -301,7 +301,7 @@ class Exchange:
 
     @property
     def is_websocket(self) -> bool:
-        """Say whether it became a WebSocket (RFC 6455 section 4.2.2, RFC 8441 section 5)."""
+        """Whether it became a WebSocket (RFC 6455 section 4.2.2, RFC 8441 section 5)."""
         request, response = self.request, self.response
         if response is None or response.status is None:
             return False

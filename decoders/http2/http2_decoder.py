@@ -56,7 +56,7 @@ class Http2Decoder:
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
         self._view = FrameView() if frames else None
         self._streams: dict[int, int] = {}
-        self._closed: dict[int, None] = {}  # apart from open ones, so that these are never evicted
+        self._closed: dict[int, None] = {}  # apart: closed ones never evict open ones
         if upgraded:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
             if self._view:
@@ -107,9 +107,8 @@ class Http2Decoder:
         if not state & _CLOSED:
             direction = self._client if side is _CLIENT else self._server
             if not state & direction.head:
-                self._add_state(
-                    stream, direction.head
-                )  # the head was not seen, and does not follow
+                # The head was not seen, and cannot follow.
+                self._add_state(stream, direction.head)
             if direction.doubted:
                 direction.doubted.discard(stream)
             out.append(BodyData(stream, side, data, missing))

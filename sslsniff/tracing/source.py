@@ -24,7 +24,7 @@ class Source(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Say whether no more events can come."""
+        """Whether no more events can come."""
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
         """Wait for events, ``timeout_s`` at most, and yield those that are there."""
