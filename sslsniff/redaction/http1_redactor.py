@@ -125,7 +125,7 @@ class Http1Redactor:
         if state is ReadState.TRAILERS:
             one.settle(0)
             return
-        decided = max(0, len(one.waiting) - len(one.reader.held))
+        decided = max(0, len(one.waiting) - len(one.reader.buffer))
         if ReadState.SCAN in (before, state) or before is ReadState.WAIT:
             # Out of sync, or whose bytes these are is open: in the middle of anything.
             decided = len(one.waiting) if before is ReadState.WAIT else decided
@@ -167,6 +167,6 @@ def _slice(reader: MessageReader, data: bytes, pos: int) -> int:
     if reader.state is ReadState.DOUBT:
         return 1
     if reader.state in _BODY:
-        return reader.body_left if reader.state is not ReadState.UNTIL_CLOSE else len(data)
+        return reader.body_remaining if reader.state is not ReadState.UNTIL_CLOSE else len(data)
     line = data.find(b"\n", pos)
     return line + 1 - pos if line >= 0 else len(data)

@@ -81,7 +81,7 @@ class _Http2Side:
         """See ``pending_bytes.PendingReader``: blank an unfinished block, or frame."""
         held = self.buffer.holds.pop(self, None)
         if held is not None:
-            places = [(held, len(self.sync.held))] if self.sync else []
+            places = [(held, len(self.sync.buffer))] if self.sync else []
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
                 self.buffer.blank(at, at + size)
         self.end_block()
@@ -148,7 +148,7 @@ class Http2Redactor:
 
         While there is none, these are no bytes.
         """
-        start = at - len(sync.held)
+        start = at - len(sync.buffer)
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
         one.buffer.blank(start, start + count)
@@ -160,7 +160,7 @@ class Http2Redactor:
             return b"", start
         one.buffer.holds.pop(one, None)
         one.sync = None
-        held = bytes(sync.held[count:])
+        held = bytes(sync.buffer[count:])
         preface = len(PREFACE) if held.startswith(PREFACE) else 0
         return held[preface:], start + preface
 
