@@ -173,7 +173,7 @@ class PcapSink(Sink):
         started = self._started.pop(connection.id, None)
         if started is not None:
             started.end(time_ns)
-            self._address_pairs.release(*started.ends)
+            self._address_pairs.release(*started.addresses)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``: writes losses by cause into the file's statistics."""
@@ -203,15 +203,15 @@ class PcapSink(Sink):
         del self._waiting[connection.id]
         self._held_bytes -= waiting.bytes
         plays = waiting.plays()
-        client, server = self._real_ends(connection, plays)
-        ends = self._address_pairs.reserve(client, server)
+        client, server = self._real_addresses(connection, plays)
+        addresses = self._address_pairs.reserve(client, server)
         started = SyntheticConnection(
             connection,
             self._writer,
             self._interface(connection.process),
             plays=plays,
-            ends=ends,
-            client_port=None if ends[0] == client else client.port,
+            addresses=addresses,
+            client_port=None if addresses[0] == client else client.port,
             numbers=self._numbers,
             wraps=self._wraps,
         )
@@ -231,7 +231,7 @@ class PcapSink(Sink):
             )
         return interface
 
-    def _real_ends(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
+    def _real_addresses(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
         """Return the client's address and the server's."""
         local, remote = connection.local, connection.remote
         if local is None or remote is None:
