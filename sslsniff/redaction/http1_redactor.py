@@ -125,7 +125,7 @@ class Http1Redactor:
         if state is ReadState.TRAILERS:
             sender.release(0)
             return
-        decided = max(0, len(sender.waiting) - len(sender.reader.held))
+        decided = max(0, len(sender.waiting) - len(sender.reader.buffer))
         if ReadState.SCAN in (before, state) or before is ReadState.WAIT:
             # Out of sync, or not known to which message they belong: they may be in a secret.
             decided = len(sender.waiting) if before is ReadState.WAIT else decided
@@ -169,6 +169,6 @@ def _slice(reader: MessageReader, data: bytes, pos: int) -> int:
     if reader.state is ReadState.DOUBT:
         return 1
     if reader.state in _BODY:
-        return reader.body_left if reader.state is not ReadState.UNTIL_CLOSE else len(data)
+        return reader.body_remaining if reader.state is not ReadState.UNTIL_CLOSE else len(data)
     line = data.find(b"\n", pos)
     return line + 1 - pos if line >= 0 else len(data)

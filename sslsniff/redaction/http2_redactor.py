@@ -85,7 +85,7 @@ class _Http2Side:
         """See ``pending_bytes.PendingReader``: blanks an unfinished block, or frame."""
         start = self.buffer.undecided.pop(self, None)
         if start is not None:
-            places = [(start, len(self.sync.held))] if self.sync else []
+            places = [(start, len(self.sync.buffer))] if self.sync else []
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
                 self.buffer.blank(at, at + size)
         self.end_block()
@@ -153,7 +153,7 @@ class Http2Redactor:
 
         Return the bytes from the frame on, and their position: no bytes if none is found yet.
         """
-        start = at - len(sync.held)
+        start = at - len(sync.buffer)
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
         sender.buffer.blank(start, start + count)
@@ -165,7 +165,7 @@ class Http2Redactor:
             return b"", start
         sender.buffer.undecided.pop(sender, None)
         sender.sync = None
-        frame = bytes(sync.held[count:])
+        frame = bytes(sync.buffer[count:])
         preface = len(PREFACE) if frame.startswith(PREFACE) else 0
         return frame[preface:], start + preface
 

@@ -32,7 +32,7 @@ class Sink:
         """Take plaintext as captured, or a loss."""
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """Return what may have the next bytes by the fast path; None: they must come as chunks."""
+        """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
         return None
 
     def exchange(self, exchange: Exchange) -> None:
@@ -50,7 +50,7 @@ class Sink:
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """Take what the frames of an HTTP/2 connection came to, at its end or the capture's."""
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """Take a message of a protocol inside HTTP, as soon as it is whole."""
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:

@@ -114,11 +114,11 @@ class FilteredSink(Sink):
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``. It flows at once, so that its exchange must match as far as it is known."""
-        if passed.exchange is not None and self._chosen.matches(passed.exchange):
-            self._admit(passed.connection)
-            self._call(lambda sink: sink.message(passed))
+        if inner.exchange is not None and self._chosen.matches(inner.exchange):
+            self._admit(inner.connection)
+            self._call(lambda sink: sink.message(inner))
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""

@@ -12,7 +12,7 @@ from sslsniff.decoders.messages import (
     Http2Totals,
     Side,
     Undecoded,
-    asked_once,
+    cached_in_headers,
 )
 from sslsniff.escaping import escape_json
 from sslsniff.model import (
@@ -154,12 +154,12 @@ class JsonSink(Sink):
             }
             self._write("frame_totals", connection, time_ns, 0, said)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        said = message_object(passed.exchange, passed.message, self._schema)
+        said = message_object(inner.exchange, inner.message, self._schema)
         kind = said.pop("type")
-        said = {"direction": _direction(passed.connection, passed.message.side), **said}
-        self._write(kind, passed.connection, passed.time_ns, passed.tid, said)
+        said = {"direction": _direction(inner.connection, inner.message.side), **said}
+        self._write(kind, inner.connection, inner.time_ns, inner.tid, said)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
@@ -302,7 +302,7 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
     return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
 
 
-@asked_once
+@cached_in_headers
 def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
     """Return headers for a line, and whether they tell of a body with a content coding.
 

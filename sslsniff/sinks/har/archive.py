@@ -45,10 +45,10 @@ class HarSink(Sink):
         self._messages = SocketMessages()
         self._switched: dict[str, Exchange] = {}
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        if passed.exchange is not None:
-            self._messages.add(passed.exchange, passed.message, passed.time_ns)
+        if inner.exchange is not None:
+            self._messages.add(inner.exchange, inner.message, inner.time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

@@ -49,9 +49,9 @@ class FrameLines(Sink):
             )
             self._line(connection, side, 0, shown, time_ns)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        shown = message_line(passed, self._lines, self._schema)
+        shown = message_line(inner, self._lines, self._schema)
         self._stream.write(shown + "\n")
 
     def _line(

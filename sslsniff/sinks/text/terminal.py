@@ -49,14 +49,14 @@ class TerminalSink(Sink):
             if exchange.response is not None:
                 self._half(exchange.response, "<")
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
-        if is_keepalive(passed.message) and not self._verbosity:
+        if is_keepalive(inner.message) and not self._verbosity:
             return
-        self._write(message_line(passed, self._lines, self._schema))
+        self._write(message_line(inner, self._lines, self._schema))
         if self._verbosity >= 2:
-            mark = ">" if passed.message.side is Side.CLIENT else "<"
-            for line in content_lines(passed.exchange, passed.message, self._schema):
+            mark = ">" if inner.message.side is Side.CLIENT else "<"
+            for line in content_lines(inner.exchange, inner.message, self._schema):
                 self._write(f"  {mark} {line}")
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:

@@ -240,7 +240,7 @@ def test_the_filter_may_stand_before_and_behind_options(capture: Path) -> None:
     [
         (["lst"], "no command"),
         (["--pid", "1", "list"], "stands first"),
-        (["curl"], "after --"),
+        (["curl"], "comes after --"),
         (["/api/v1", "--pid", "1"], "no operator"),
     ],
 )
