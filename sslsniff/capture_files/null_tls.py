@@ -137,12 +137,12 @@ def _parse_hello(kind: int, body: bytes) -> Hello:
 
 
 def is_record(data: bytes) -> bool:
-    """Say whether ``data`` begins like a record of application data (RFC 8446 section 5.1)."""
+    """Return whether ``data`` begins like a record of application data (RFC 8446 section 5.1)."""
     return data[:2] == bytes([_APPLICATION_DATA, _VERSION >> 8])
 
 
 def is_null_record(data: bytes) -> bool:
-    """Say whether ``data`` begins with a whole record of ours, its handshake not captured."""
+    """Return whether ``data`` begins with a whole record of ours, its handshake not captured."""
     if len(data) < _HEADER_BYTES + MAC_BYTES:
         return False
     kind, version, size = _RECORD.unpack_from(data)

@@ -55,7 +55,7 @@ class PcapReader:
 
 
 def is_pcap(start: bytes) -> bool:
-    """Say whether a file that begins with these 4 bytes is classic pcap."""
+    """Return whether a file that begins with these 4 bytes is classic pcap."""
     return int.from_bytes(start, "big") in dpkt.pcap.MAGIC_TO_PKT_HDR
 
 

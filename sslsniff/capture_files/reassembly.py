@@ -44,7 +44,7 @@ class EarlyBytes:
 
     @property
     def is_full(self) -> bool:
-        """Say whether no more bytes may wait."""
+        """Whether no more bytes may wait."""
         return self.bytes > EARLY_BYTES_IN_ALL
 
 
@@ -89,7 +89,7 @@ class Reassembler(Generic[Tag]):
 
     @property
     def is_finished(self) -> bool:
-        """Say whether all bytes up to the FIN came, or count as lost."""
+        """Whether all bytes up to the FIN came, or count as lost."""
         return self._end is not None and self._next is not None and self._next >= self._end
 
     def lacks(self, acknowledged: int) -> int:
@@ -201,7 +201,7 @@ class Ordering(Generic[Tag]):
         self._waiting: list[tuple[Segment, Tag]] = []
 
     def is_next(self, segment: Segment) -> bool:
-        """Say whether ``segment`` is next and none waits: then ``order`` need not be called."""
+        """Return whether ``segment`` is next and none waits: then ``order`` need not be called."""
         return not self._waiting and not self._must_wait(segment)
 
     def order(self, segment: Segment, tag: Tag) -> Iterator[tuple[Segment, Tag]]:

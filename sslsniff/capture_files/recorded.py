@@ -93,7 +93,7 @@ class RecordedConnection:
 
     @property
     def is_open(self) -> bool:
-        """Say whether the connection had any event."""
+        """Whether the connection had any event."""
         return self._is_open
 
     def end(self, direction: Direction, time_ns: int) -> Iterator[Event]:
@@ -122,7 +122,7 @@ class _RecordedDirection:
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether its bytes are those of TLS, with a cipher that hides the plaintext."""
+        """Whether its bytes are those of TLS, with a cipher that hides the plaintext."""
         return self.is_tls and self._unwrapper is None
 
     def plaintext(self, data: bytes) -> list[bytes]:
@@ -199,16 +199,16 @@ class TcpConnection:
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether it is TLS, with a cipher that hides the plaintext."""
+        """Whether it is TLS, with a cipher that hides the plaintext."""
         return any(direction.is_encrypted for direction in self._directions.values())
 
     @property
     def both_sent_fin(self) -> bool:
-        """Say whether both sides sent a FIN; bytes before it may be missing still."""
+        """Whether both sides sent a FIN; bytes before it may be missing still."""
         return len(self._fins) == 2
 
     def is_another(self, segment: Segment) -> bool:
-        """Say whether ``segment``, a SYN, begins another connection of the same addresses."""
+        """Return whether ``segment``, a SYN, begins another connection of the same addresses."""
         if segment.flags & ACK:
             return False
         return self._joined or segment.sequence != self._initial

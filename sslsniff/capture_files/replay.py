@@ -76,7 +76,7 @@ class ReplaySource:
 
     @property
     def truncated(self) -> bool:
-        """Say whether the file was found to be cut off or damaged so far."""
+        """Whether the file was found to be cut off or damaged so far."""
         return self._reader.truncated or self._file.is_damaged
 
     def __iter__(self) -> Iterator[Event]:

@@ -47,7 +47,7 @@ def distance(sequence: int, other: int) -> int:
 
 
 def is_before(sequence: int, other: int) -> bool:
-    """Say whether a sequence number is before another, by less than half of all numbers."""
+    """Return whether a sequence number is before another, by less than half of all numbers."""
     return 0 < distance(sequence, other) < _HALF
 
 
@@ -81,7 +81,7 @@ _LINKS: dict[int, Callable[[bytes], Any]] = {
 
 
 def is_known_link(link_type: int) -> bool:
-    """Say whether ``parse`` can read packets of this link type."""
+    """Return whether ``parse`` can read packets of this link type."""
     return link_type in _LINKS
 
 

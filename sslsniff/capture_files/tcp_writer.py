@@ -323,7 +323,7 @@ class SyntheticConnection:
         self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
-        """Say whether dissection can begin with ``data``; note HTTP/2 where ALPN did not."""
+        """Return whether dissection can begin with ``data``; note HTTP/2 where ALPN did not."""
         if self._alpn == "h2" or not data:
             return bool(data)
         if self._connection.from_start and self._part <= 1:

@@ -77,11 +77,11 @@ class Asked:
         self.to_stop = True
 
     def is_drained(self) -> bool:
-        """Say whether there is no time left to decode what still waits."""
+        """Return whether there is no time left to decode what still waits."""
         return self._is_past(_DRAINED)
 
     def is_skipped(self) -> bool:
-        """Say whether there is no time left to count what still waits."""
+        """Return whether there is no time left to count what still waits."""
         return self._is_past(_SKIPPED)
 
     @contextlib.contextmanager
@@ -132,7 +132,7 @@ class Asked:
 
 
 def _writes(frame: FrameType | None) -> bool:
-    """Say whether what runs is called by what writes to outputs."""
+    """Return whether what runs is called by what writes to outputs."""
     while frame is not None:
         if frame.f_globals.get("__name__") in _WRITERS:
             return True
@@ -157,7 +157,7 @@ def _replace_by_nothing(file: int) -> None:
 
 
 def _is_output(file: int) -> bool:
-    """Say whether ``file`` is open to be written, and may wait for who reads it."""
+    """Return whether ``file`` is open to be written, and may wait for who reads it."""
     try:
         mode = os.fstat(file).st_mode
         flags = fcntl.fcntl(file, fcntl.F_GETFL)

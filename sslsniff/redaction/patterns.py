@@ -147,5 +147,5 @@ def _header_name() -> "regex.Pattern[bytes]":
 
 @functools.lru_cache(maxsize=1024)
 def is_secret_header(name: str) -> bool:
-    """Say whether the value of a header is a credential."""
+    """Return whether the value of a header is a credential."""
     return _header_name().fullmatch(name.lower().encode("latin-1", "replace")) is not None

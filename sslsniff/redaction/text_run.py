@@ -16,7 +16,7 @@ _SEARCHED_SHARE = 4
 
 
 def is_opaque(headers: Headers) -> bool:
-    """Say whether a message's body cannot be read as text, or may be so, by its headers.
+    """Return whether a message's body cannot be read as text, or may be so, by its headers.
 
     Bodies with a coding cannot, nor gRPC with one, nor WebSockets over HTTP/2 (RFC 8441), which are
     masked. A header whose name is not known may say so.
