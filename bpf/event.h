@@ -91,7 +91,7 @@ struct event_data {
 	__u32 call_position; /* of the first byte within the call */
 };
 
-/* The socket behind a connection, the traced process's end first. */
+/* The socket of a connection, the traced process's end first. */
 struct event_addresses {
 	struct event_header header;
 	__u16 family; /* AF_INET or AF_INET6 */
@@ -123,10 +123,10 @@ struct event_left_out {
 /* A side sent its close_notify: nothing follows in this direction. */
 struct event_ended {
 	struct event_header header;
-	__u64 position; /* behind the last byte */
+	__u64 position; /* after the last byte */
 };
 
-/* The connection ended; the positions tell what was lost behind the last event. */
+/* The connection ended; the positions tell what was lost after the last event. */
 struct event_closed {
 	struct event_header header;
 	__u64 positions[DIRECTIONS];

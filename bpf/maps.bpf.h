@@ -134,7 +134,7 @@ struct piece {
 	u64 connection;
 	u64 buffer; /* user memory; nothing is read where `size` is 0 */
 	u64 size;   /* bytes to copy */
-	u64 span;   /* bytes of the stream these and what is cut behind them stand for */
+	u64 span;   /* bytes of the stream these and what is cut after them stand for */
 	u64 position;
 	u32 call_bytes;
 	u32 call_position;
@@ -143,7 +143,7 @@ struct piece {
 	u8 pad[6];
 };
 
-/* What is still to emit of a record: `left` bytes of a list of slices behind the first `skipped`, or of the slice `only`
+/* What is still to emit of a record: `left` bytes of a list of slices after the first `skipped`, or of the slice `only`
  * where `list` is 0. */
 struct slice {
 	u64 address;

@@ -1,7 +1,7 @@
-"""Choose a decoder by the first bytes of a connection, and another when its protocol changes.
+"""Chooses a decoder by the first bytes of a connection, and another when its protocol changes.
 
-Three tables hold the knowledge: what ALPN names (RFC 7301), what a switch of protocols names
-(RFC 9110 section 7.8), and how a side's bytes prove a protocol.
+The protocol comes from ALPN (RFC 7301), from a switch of protocols (RFC 9110 section 7.8), or from
+the bytes of a side, which prove it.
 """
 
 import re
@@ -47,7 +47,7 @@ _ALPN: dict[str, str] = {
     "http/1.1": _HTTP1,
     "http/1.0": _HTTP1,
 }
-"""Protocols by ALPN; one that is not here says nothing, the bytes decide."""
+"""Protocols by ALPN; for any other value, the bytes decide."""
 
 _SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
     "h2c": lambda switch, frames: Http2Decoder(frames=frames, upgraded=True),
@@ -58,23 +58,23 @@ _SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
 _TUNNEL = "connect"
 _IN_TUNNEL = "inside a CONNECT tunnel"
 _MAX_TUNNELS = 8
-"""Tunnels in each other that are looked into; a chain of proxies is shorter."""
+"""Nested tunnels that are decoded; a chain of proxies is shorter."""
 
-# What a start line begins with: a method (RFC 9110 section 5.6.2), or a version.
+# The first word of a start line: a method (RFC 9110 section 5.6.2), or a version.
 _FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
 
 _BUFFER_BYTES = 64 * 1024
-"""What waits of both sides for a decision."""
+"""Memory of both sides' bytes until a protocol is proven."""
 _SEARCH_GROWTH = 256
-"""See ``Decoder.growth``: a byte alone is a piece, and may be a place where a protocol begins."""
+"""See ``Decoder.growth``: a single byte may be a piece and a possible start of a protocol."""
 _PIECE_BYTES = 128
-"""What a piece of it takes beside its bytes: sides may speak in turn, a byte each time."""
+"""Memory of a buffered piece beside its bytes: sides may take turns with single bytes."""
 
 
 def guess_sender(data: bytes) -> Side | None:
-    """Tell which side sent these first bytes; None if they do not say.
+    """Return the side that sent these bytes; None if they do not show it.
 
-    The bytes may begin anywhere: the first message in them counts.
+    The bytes may begin in the middle of a message: the first start of a message in them decides.
     """
     if PREFACE.startswith(data[: len(PREFACE)]) and len(data) >= len("PRI"):
         return Side.CLIENT
@@ -90,11 +90,11 @@ def guess_sender(data: bytes) -> Side | None:
         return _frames_sender(data, found[0])
     starts = [(find_start(side, data, 0), side) for side in Side]
     proven = [(start, side) for start, side in starts if start is not None]
-    return min(proven, key=lambda one: one[0])[1] if proven else frames_sender(data)
+    return min(proven, key=lambda found: found[0])[1] if proven else frames_sender(data)
 
 
 def starts_message(data: bytes) -> bool:
-    """Tell whether a message or an HTTP/2 frame begins with these bytes."""
+    """Return whether these bytes begin with a message or an HTTP/2 frame."""
     if data.startswith(PREFACE):
         return True
     if _FIRST_WORD.match(data):
@@ -109,7 +109,7 @@ def starts_message(data: bytes) -> bool:
 
 
 def _frames_sender(data: bytes, at: int) -> Side | None:
-    """Tell the sender by what only one side sends (RFC 9113 sections 5.1.1, 6.6 and 8.3)."""
+    """Return the sender by frames that only one side sends (RFC 9113 sections 6.6 and 8.3)."""
     first = True
     while (length := frame_length(data, at)) >= 0:
         kind, flags = data[at + 3], data[at + 4]
@@ -132,7 +132,7 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
 
 
 class _ProtocolSearch:
-    """Looks in one side's bytes for proof of a protocol.
+    """Searches one side's bytes for the proof of a protocol.
 
     Memory: two windows of 64 KiB, and six short WebSocket frames.
     """
@@ -141,29 +141,29 @@ class _ProtocolSearch:
         self._side = side
         self._lines = bytearray()
         self._sync = FrameSync()
-        # More than to find the next frame after a loss: these bytes may be of any protocol.
+        # More frames than after a loss: these bytes may be of any protocol.
         self._chain = ChainSync(chain_rule(side, enough=6, unit_bytes=4 << 10))
         self._seen = 0
-        self._start = True
+        self._is_first_line = True
 
     @property
     def held_bytes(self) -> int:
-        """The memory that it takes."""
+        """The memory that it uses."""
         return len(self._lines) + self._sync.held_bytes + self._chain.held_bytes
 
     def feed(self, data: bytes) -> str | None:
-        """Return the protocol whose proof ends first in all bytes so far."""
+        """Feed bytes; return the protocol whose proof ends first, None if there is no proof."""
         proofs: list[tuple[int, str]] = []
         line_end = self._line_proof(data)
         if line_end is not None:
             proofs.append((line_end, _HTTP1))
-        before = self._seen - len(self._sync.held)
+        before = self._seen - len(self._sync.buffer)
         found = self._sync.feed(data)
         if found:
             proofs.append((before + found[1], _HTTP2))
         else:
             self._sync.drop(self._sync.droppable())
-        before = self._seen - len(self._chain.held)
+        before = self._seen - len(self._chain.buffer)
         found = self._chain.feed(data)
         if found:
             proofs.append((before + found[1], _WEBSOCKET))
@@ -179,14 +179,14 @@ class _ProtocolSearch:
         if b"\n" not in data:
             if len(lines) > 2 * _BUFFER_BYTES:
                 del lines[: scan_rest(lines, 0)]
-                self._start = False
+                self._is_first_line = False
             return None
-        if self._start:
-            # Where a connection begins, one line is enough.
+        if self._is_first_line:
+            # One line is enough at the start of a connection.
             text = lines.lstrip(b"\r\n")
             end = text.find(b"\n")
             if end >= 0:
-                self._start = False
+                self._is_first_line = False
                 if parse_start_line(self._side, bytes(text[:end]).removesuffix(b"\r")):
                     return before + len(lines) - len(text) + end + 1
         found = find_start(self._side, lines, 0)
@@ -197,12 +197,12 @@ class _ProtocolSearch:
 
 
 class Detector:
-    """A decoder for a connection of which nothing, or only its ALPN, is known.
+    """A decoder for a connection with an unknown protocol, or of which only the ALPN is known.
 
-    It buffers until the bytes of either side prove a protocol, then a decoder of that
-    protocol gets all that was buffered and works on; when a connection switches, the next
-    decoder takes its place. What is beyond the buffer passes as undecoded, and the search
-    continues: a capture may join in the middle of a long body.
+    It buffers until the bytes of either side prove a protocol. Then it feeds all buffered bytes,
+    and later ones, to a decoder of that protocol. When the connection switches protocols, it
+    changes the decoder. Bytes beyond the buffer are undecoded, and the search continues: a capture
+    may join in the middle of a long body.
 
     Memory: ``_BUFFER_BYTES`` and two searches (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
@@ -210,36 +210,37 @@ class Detector:
 
     def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
-        """Feed the next bytes that a side sent: once a decoder is found, its own."""
+        """See ``Decoder``. Once there is a decoder, it is the decoder's method."""
         self.growth = _SEARCH_GROWTH
         """See ``Decoder``."""
         self._frames = frames
         self._decoder: Decoder | None = None
-        self._held: deque[tuple[Side, bytearray | int]] = deque()  # bytes, or how many were lost
-        self._size = 0
+        self._buffered: deque[tuple[Side, bytearray | int]] = deque()
+        """Bytes, or the size of a loss, by the side that sent them."""
+        self._buffered_bytes = 0
         self._ended: list[Side] = []
         self._opaque = OpaqueDecoder()
         self._searches: dict[Side, _ProtocolSearch] = {}
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
-            self._go_on(_DECODERS[known](frames, self._follow))
+            self._use(_DECODERS[known](frames, self._switch_decoder))
         else:
             self._searches = {side: _ProtocolSearch(side) for side in Side}
 
     @property
     def protocol(self) -> str:
-        """The protocol as far as known; ``unknown`` before any proof."""
+        """The protocol, ``unknown`` until it is proven."""
         return self._decoder.protocol if self._decoder is not None else self._opaque.protocol
 
     def _search(self, side: Side, data: bytes) -> list[Message]:
         if not data:
             return []
         proven = self._searches[side].feed(data)
-        self._hold(side, data)
-        return self._pass_on() if proven is None else self._decide(proven)
+        self._buffer(side, data)
+        return self._drop_oldest() if proven is None else self._start_decoder(proven)
 
-    def _go_on(self, decoder: Decoder) -> None:
+    def _use(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self.feed = decoder.feed
         self.growth = decoder.growth
@@ -250,30 +251,30 @@ class Detector:
             return self._decoder.gap(side, missing)
         if missing <= 0:
             return []
-        self._held.append((side, missing))
-        self._size += _PIECE_BYTES
+        self._buffered.append((side, missing))
+        self._buffered_bytes += _PIECE_BYTES
         self._searches[side] = _ProtocolSearch(side)
-        return self._pass_on()
+        return self._drop_oldest()
 
     @property
     def held_bytes(self) -> int:
         """See ``Decoder``."""
         if self._decoder is not None:
             return self._decoder.held_bytes
-        return self._size + sum(search.held_bytes for search in self._searches.values())
+        return self._buffered_bytes + sum(search.held_bytes for search in self._searches.values())
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
-        """End a side; if both have ended without proof the bytes are of no known protocol."""
+        """See ``Decoder``; if both sides ended without proof, the buffered bytes are undecoded."""
         if self._decoder is not None:
             return self._decoder.end(side, reason)
         self._ended.append(side)
         if reason != CLOSED:
             self._opaque = OpaqueDecoder(reason=reason)
         self._searches[side] = _ProtocolSearch(side)
-        return self.give_up() if len(self._ended) == len(Side) else []
+        return self.finish() if len(self._ended) == len(Side) else []
 
     def successor(self) -> "Detector":
-        """Return what decodes the next bytes in its place, as after a loss."""
+        """Return a new decoder for the next bytes, which starts as after a loss."""
         alpn = next((name for name, known in _ALPN.items() if known == self.protocol), None)
         successor = Detector(alpn, frames=self._frames)
         if alpn is not None:
@@ -281,49 +282,49 @@ class Detector:
                 successor.gap(side, 1)
         return successor
 
-    def give_up(self) -> list[Message]:
-        """Pass on as undecoded what is held: nothing more will come. Sums HTTP/2's frames up."""
+    def finish(self) -> list[Message]:
+        """Report buffered bytes as undecoded, or the totals of HTTP/2: no more bytes come."""
         if isinstance(self._decoder, Http2Decoder):
             return self._decoder.totals()
-        return self._pass_on(0)
+        return self._drop_oldest(0)
 
-    def _hold(self, side: Side, data: bytes) -> None:
-        self._size += len(data)
-        if self._held and self._held[-1][0] is side:
-            last = self._held[-1][1]
+    def _buffer(self, side: Side, data: bytes) -> None:
+        self._buffered_bytes += len(data)
+        if self._buffered and self._buffered[-1][0] is side:
+            last = self._buffered[-1][1]
             if isinstance(last, bytearray):
                 last += data
                 return
-        self._held.append((side, bytearray(data)))
-        self._size += _PIECE_BYTES
+        self._buffered.append((side, bytearray(data)))
+        self._buffered_bytes += _PIECE_BYTES
 
-    def _pass_on(self, most: int = _BUFFER_BYTES) -> list[Message]:
-        """Give up the oldest of what is held, until that takes ``most``."""
+    def _drop_oldest(self, most: int = _BUFFER_BYTES) -> list[Message]:
+        """Report the oldest buffered bytes as undecoded, until the buffer uses ``most`` bytes."""
         out: list[Message] = []
-        while self._size > most:
-            side, oldest = self._held[0]
+        while self._buffered_bytes > most:
+            side, oldest = self._buffered[0]
             if isinstance(oldest, int):
                 out += self._opaque.gap(side, oldest)
             else:
-                data = bytes(oldest[: self._size - most])
+                data = bytes(oldest[: self._buffered_bytes - most])
                 del oldest[: len(data)]
-                self._size -= len(data)
+                self._buffered_bytes -= len(data)
                 out += self._opaque.feed(side, data)
                 if oldest:
                     break
-            del self._held[0]
-            self._size -= _PIECE_BYTES
+            del self._buffered[0]
+            self._buffered_bytes -= _PIECE_BYTES
         return out
 
-    def _decide(self, proven: str) -> list[Message]:
-        self._go_on(_DECODERS[proven](self._frames, self._follow))
-        held, self._held = self._held, deque()
+    def _start_decoder(self, proven: str) -> list[Message]:
+        self._use(_DECODERS[proven](self._frames, self._switch_decoder))
+        buffered, self._buffered = self._buffered, deque()
         ended, self._ended = self._ended, []
-        self._size = 0
+        self._buffered_bytes = 0
         self._searches.clear()
         out: list[Message] = []
-        for side, piece in held:
-            # Through self, as the connection may switch within what was buffered.
+        for side, piece in buffered:
+            # By self, not by the decoder: the connection may switch within the buffered bytes.
             if isinstance(piece, int):
                 out += self.gap(side, piece)
             else:
@@ -332,11 +333,11 @@ class Detector:
             out += self.end(side)
         return out
 
-    def _follow(self, switch: Switch, out: list[Message]) -> None:
-        """Go on with the decoder that a switch asks for; what a tunnel holds, its bytes tell."""
+    def _switch_decoder(self, switch: Switch, out: list[Message]) -> None:
+        """Change to the decoder of a switch; search for the protocol inside a tunnel."""
         factory = _SWITCHES.get(switch.token)
         if factory is not None:
-            self._go_on(factory(switch, self._frames))
+            self._use(factory(switch, self._frames))
         elif switch.token == _TUNNEL and self._tunnels < _MAX_TUNNELS:
             self._tunnels += 1
             self._decoder = None
@@ -345,7 +346,7 @@ class Detector:
             self._opaque = OpaqueDecoder(reason=_IN_TUNNEL)
             self._searches = {side: _ProtocolSearch(side) for side in Side}
         else:
-            self._go_on(OpaqueDecoder(reason=f"upgraded to {switch.token or 'nothing named'}"))
+            self._use(OpaqueDecoder(reason=f"upgraded to {switch.token or 'nothing named'}"))
         for side, pending in switch.pending.items():
             if pending:
                 out += self.feed(side, pending)

@@ -1,6 +1,6 @@
-"""A dictionary of bounded size for parsed values: most of what passes on connections comes again.
+"""A dictionary of bounded size for parsed values: most values on connections are repeated.
 
-Only modules that remember for the whole process have one; what parses keeps no state.
+A memo belongs to a module, for the whole process. Parsers themselves have no state.
 """
 
 from typing import Generic, TypeVar
@@ -12,9 +12,8 @@ _Value = TypeVar("_Value")
 class Memo(dict[_Key, _Value], Generic[_Key, _Value]):
     """Values by what they were parsed from; at most ``most_entries``.
 
-    When it is full it forgets all, so that a look-up is that of a dict, and keeps no order: what is
-    frequent is back soon. Values are shared by all who look them up, so not to be changed. Who adds
-    an entry bounds its size.
+    When it is full, it is cleared: frequent values are soon back, and no look-up has to update an
+    order. Values are shared: do not change them. The caller of ``add`` bounds an entry's size.
     """
 
     __slots__ = ("_most_entries",)
@@ -23,7 +22,7 @@ class Memo(dict[_Key, _Value], Generic[_Key, _Value]):
         self._most_entries = most_entries
 
     def add(self, key: _Key, value: _Value) -> None:
-        """Remember ``value``."""
+        """Store ``value``; clear the memo first if it is full."""
         if len(self) >= self._most_entries:
             self.clear()
         self[key] = value

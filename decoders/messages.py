@@ -1,11 +1,11 @@
-"""What a decoder understood, as plain values.
+"""The messages that a decoder makes of the bytes of one connection, as plain values.
 
-A decoder turns the bytes of one connection into a list of these. Bodies come in
-pieces, in order; where all of a message came at once, it is its head alone, with the ``whole``
-body (``in_pieces``). ``stream`` is the HTTP/2 stream, or the running number of the
-exchange on an HTTP/1 connection (1, 2, 3, ...), so that every message of one
-exchange carries the same number. A request to continue as HTTP/2 is 1, as its stream will
-be (RFC 7540 section 3.2), if nothing else is under way.
+A message of HTTP is a head, pieces of its body in order, and an end. If all of it came at once, it
+is a head with the ``whole`` body (see ``in_pieces``).
+
+All messages of an exchange have the same ``stream``. For HTTP/2 it is the stream, for HTTP/1 the
+running number of the exchange on its connection (1, 2, 3, ...). A request to upgrade to HTTP/2 has
+1, the stream of its response (RFC 7540 section 3.2), if no other request is open.
 """
 
 import functools
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 
 class Side(Enum):
-    """An end of a connection."""
+    """A peer of a connection."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -25,7 +25,7 @@ class Side(Enum):
 
     @property
     def other(self) -> "Side":
-        """The opposite end."""
+        """The other peer."""
         return Side.SERVER if self is Side.CLIENT else Side.CLIENT
 
 
@@ -37,7 +37,7 @@ Header = tuple[str | None, str | None]
 class Omitted(NamedTuple):
     """Header fields that are not reported: how many, and the length of their names and values.
 
-    ``responses`` counts the informational ones that they are of, where it is all of them.
+    ``responses``: how many informational responses were omitted with all their fields.
     """
 
     fields: int
@@ -46,63 +46,64 @@ class Omitted(NamedTuple):
 
 
 class Headers(list[Header]):
-    """The headers of a head, in order; shared, so not to be changed.
+    """The headers of a head, in order. They are shared between messages: do not change them.
 
-    Names are looked up in lower case, whatever case they have. Answers are kept: ``asked_once``.
-    ``omitted`` is what would follow, where that is too much to tell.
+    Look names up in lower case; the headers' own case does not matter.
     """
 
     omitted: Omitted | None = None
+    """The fields after these that are not reported, as they are too many."""
     _by_name: dict[str | None, str | None] | None = None
 
     def first(self, name: str) -> str | None:
-        """Return the first value of header ``name``; None if it is not there or not known."""
+        """Return the first value of header ``name``; None if it is absent or unknown."""
         return (self._by_name or self._first_values()).get(name)
 
     def all(self, name: str) -> list[str]:
         """Return all values of header ``name`` that are known and not empty, in order."""
         if name not in (self._by_name or self._first_values()):
             return []
-        return [value for each, value in self if value and each and each.lower() == name]
+        return [value for key, value in self if value and key and key.lower() == name]
 
     def may_hide(self, name: str) -> bool:
-        """Say whether header ``name`` may be there, but its value is not known."""
+        """Return whether header ``name`` may be present with an unknown value."""
         values = self._by_name or self._first_values()
         return values[name] is None if name in values else None in values
 
     def _first_values(self) -> dict[str | None, str | None]:
-        """Return the first value of each name, None for names that are not known."""
+        """Return the first value of each name; None is the key of unknown names."""
         self._by_name = {name and name.lower(): value for name, value in reversed(self)}
         return self._by_name
 
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
-def asked_once(ask: Callable[[Headers], _Answer]) -> Callable[[Headers], _Answer]:
-    """Let ``ask`` be called once for each ``Headers``, which keeps the answer: heads come again."""
-    name = f"{ask.__module__}.{ask.__qualname__}"
+def cached_in_headers(compute: Callable[[Headers], _Result]) -> Callable[[Headers], _Result]:
+    """Decorate ``compute`` to store its result in the ``Headers``: the same heads are repeated."""
+    name = f"{compute.__module__}.{compute.__qualname__}"
 
-    @functools.wraps(ask)
-    def answer(headers: Headers) -> _Answer:
-        kept: dict[str, _Answer] = headers.__dict__
+    @functools.wraps(compute)
+    def cached(headers: Headers) -> _Result:
+        results: dict[str, _Result] = headers.__dict__
         try:
-            return kept[name]
+            return results[name]
         except KeyError:
-            found = kept[name] = ask(headers)
-            return found
+            result = results[name] = compute(headers)
+            return result
 
-    return answer
+    return cached
 
 
 @dataclass(slots=True)
 class RequestHead:
     """A request line and headers (HTTP/1), or a request's header block (HTTP/2).
 
-    HTTP/2 pseudo-headers are in the fields, not in ``headers``. None means not
-    sent, or not knowable. ``warnings`` tell of framing that others may read otherwise
-    (request smuggling, RFC 9112 section 11.2). ``whole`` is the body where the message ends with
-    it, in the same piece as the head: neither :class:`BodyData` nor :class:`MessageEnd` follows.
+    HTTP/2 pseudo-headers are in the fields, not in ``headers``. None means not sent, or unknown.
+    ``warnings``: framing that another reader may read differently (request smuggling, RFC 9112
+    section 11.2).
+    ``whole``: the body, if the whole message came at once. Then neither :class:`BodyData` nor
+    :class:`MessageEnd` follows.
     """
 
     stream: int
@@ -120,8 +121,8 @@ class RequestHead:
 class ResponseHead:
     """A status line and headers. ``status`` 100 to 199 is informational: a final head follows.
 
-    A 101 is the final head itself if its message ends with it: HTTP ends there. (After
-    an upgrade to h2c a final head follows, in HTTP/2.) ``whole`` is as in a :class:`RequestHead`.
+    A 101 is a final head if its message ends with it: HTTP ends there. After an upgrade to h2c,
+    a final head follows in HTTP/2. ``whole`` is as in :class:`RequestHead`.
     """
 
     stream: int
@@ -145,7 +146,7 @@ class BodyData:
 
 @dataclass(slots=True)
 class BodyInDoubt:
-    """Bytes of ``side``'s body on ``stream`` may be lost; how many, or whether, is not known."""
+    """An unknown number of bytes of ``side``'s body on ``stream`` is lost, perhaps none."""
 
     stream: int
     side: Side
@@ -173,9 +174,8 @@ class Aborted:
 class Frame:
     """One HTTP/2 frame as it passed (RFC 9113 section 4.1).
 
-    ``details`` says what the frame says, under the names of the JSON contract:
-    ``headers``, ``settings``, ``error_code``, ``increment``, ``last_stream``,
-    ``data``, ...
+    ``details`` has the content of the frame, under the names of the JSON contract: ``headers``,
+    ``settings``, ``error_code``, ``increment``, ``last_stream``, ``data``, ...
     """
 
     stream: int
@@ -188,9 +188,9 @@ class Frame:
 
 @dataclass(slots=True)
 class Stall:
-    """From now on ``side`` waits, or no longer: a flow-control window is 0 (RFC 9113 section 5.2).
+    """A flow-control stall of ``side`` begins (``waits``) or ends (RFC 9113 section 5.2).
 
-    ``stream`` 0 is the connection's window, on which all streams wait.
+    It lasts while a window is 0. ``stream`` 0 is the connection's window, which stalls all streams.
     """
 
     stream: int
@@ -200,22 +200,21 @@ class Stall:
 
 @dataclass(slots=True)
 class Http2Totals:
-    """What the frames of an HTTP/2 connection came to, by the side that sent them.
-
-    ``streams`` that it opened or promised; ``resets`` that it sent; ``header_table`` is the most
-    bytes that its dynamic table held (RFC 7541 section 4.1), as far as seen; ``window`` what it
-    might still send at the end, None where that is unknown.
-    """
+    """The figures of an HTTP/2 connection, by the side that sent the frames."""
 
     streams: dict[Side, int]
+    """Streams that it opened or promised."""
     resets: dict[Side, int]
+    """RST_STREAM frames that it sent."""
     header_table: dict[Side, int]
+    """The largest size of its dynamic table in bytes (RFC 7541 section 4.1), as far as seen."""
     window: dict[Side, int | None]
+    """How many bytes the connection's window allowed it at the end; None if unknown."""
 
 
 @dataclass(slots=True)
 class Undecoded:
-    """Bytes that no decoder could read, and why; ``size`` counts those not kept, too."""
+    """Bytes that no decoder could read, and why; ``data`` is the beginning of ``size`` bytes."""
 
     side: Side
     data: bytes
@@ -225,11 +224,11 @@ class Undecoded:
 
 @dataclass(slots=True)
 class StreamMessage:
-    """A message of a protocol inside HTTP: base of the three kinds, each with its ``protocol``.
+    """A message of a protocol inside HTTP: the base of the classes for each protocol.
 
-    ``data`` is its content as its application sent it, without framing and compression, as far
-    as it was kept; ``size`` the length of all of it, with ``missing`` bytes that were lost.
-    ``error`` says why ``data`` is not the whole content, or still compressed.
+    ``data``: the stored beginning of its content, without framing and compression.
+    ``size``: the length of the whole content, with ``missing`` bytes that were lost.
+    ``error``: why ``data`` is not the whole content, or still compressed.
     """
 
     stream: int
@@ -249,7 +248,7 @@ class StreamMessage:
 class WebSocketMessage(StreamMessage):
     """A message or a control frame (RFC 6455); ``opcode`` is ``text``, ``binary``, ``close``, ...
 
-    ``compressed`` tells of permessage-deflate (RFC 7692).
+    ``compressed``: it was sent with permessage-deflate (RFC 7692).
     """
 
     opcode: str = "binary"
@@ -263,16 +262,16 @@ class WebSocketMessage(StreamMessage):
     @property
     def close_code(self) -> int | None:
         """The status code of a close frame (section 7.4); None if it has none."""
-        whole = self.opcode == "close" and len(self.data) >= 2
-        return int.from_bytes(self.data[:2], "big") if whole else None
+        has_code = self.opcode == "close" and len(self.data) >= 2
+        return int.from_bytes(self.data[:2], "big") if has_code else None
 
 
 @dataclass(slots=True)
 class GrpcMessage(StreamMessage):
     """A length-prefixed message of gRPC or, if ``web``, of gRPC-Web.
 
-    ``codec`` is how it is serialised, by its media type: ``proto``, ``json``, ... ``sent`` is its
-    length where it was compressed.
+    ``codec``: the serialisation that its media type names: ``proto``, ``json``, ...
+    ``sent``: its compressed length; None if it was not compressed.
     """
 
     compressed: bool = False
@@ -302,7 +301,7 @@ class ServerSentEvent(StreamMessage):
 
 @dataclass(slots=True)
 class BodyTrailers:
-    """Trailers that stood in the body, as those of gRPC-Web do; the body continues or ends."""
+    """Trailers inside a body, as gRPC-Web sends them; the body may continue."""
 
     stream: int
     side: Side
@@ -328,7 +327,7 @@ Message = (
 
 
 def in_pieces(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield messages as if of each the head, the body and the end had come one after the other."""
+    """Yield messages; split each that came at once into its head, its body and its end."""
     for message in messages:
         if not isinstance(message, RequestHead | ResponseHead) or message.whole is None:
             yield message

@@ -1,4 +1,4 @@
-"""Bytes of a protocol that no decoder reads: shown up to a limit, counted beyond it."""
+"""Reports the bytes of a protocol that no decoder reads, up to a limit, and counts the rest."""
 
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import Message, Side, Undecoded
@@ -6,31 +6,30 @@ from sslsniff.decoders.messages import Message, Side, Undecoded
 UNKNOWN = "unknown"
 UNKNOWN_PROTOCOL = "unknown protocol"
 
-KEPT_BYTES = 64 * 1024
-"""What is kept of a side's bytes; the decoder itself holds none of them."""
+_REPORTED_BYTES = 64 * 1024  # of each side's content
 
 
 class OpaqueDecoder:
     """A decoder that decodes nothing: each feed gives one :class:`Undecoded`.
 
-    It keeps two counters and no bytes; what it passes on is bounded by ``KEPT_BYTES`` a side.
+    It stores no bytes. The messages contain the first ``_REPORTED_BYTES`` of each side.
     """
 
     def __init__(self, protocol: str = UNKNOWN, reason: str = UNKNOWN_PROTOCOL) -> None:
         self.protocol = protocol
         self._reason = reason
-        self._left = {Side.CLIENT: KEPT_BYTES, Side.SERVER: KEPT_BYTES}
+        self._reportable = dict.fromkeys(Side, _REPORTED_BYTES)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
-        """Pass the bytes on, the first ``KEPT_BYTES`` of a side with their content."""
+        """Report the bytes, as far as the limit of the side allows, and their number."""
         if not data:
             return []
-        left = self._left[side]
-        self._left[side] = max(0, left - len(data))
-        return [Undecoded(side, data[:left], len(data), self._reason)]
+        limit = self._reportable[side]
+        self._reportable[side] = max(0, limit - len(data))
+        return [Undecoded(side, data[:limit], len(data), self._reason)]
 
     def gap(self, side: Side, missing: int) -> list[Message]:
-        """Do nothing: where nothing is understood, nothing gets out of sync."""
+        """Do nothing: without decoding there is no sync to lose."""
         return []
 
     growth = 0
@@ -41,5 +40,5 @@ class OpaqueDecoder:
         return 0
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no bytes are buffered."""
         return []

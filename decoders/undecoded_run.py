@@ -1,43 +1,42 @@
-"""A run of bytes that could not be decoded, reported as one message when it ends."""
+"""A run of bytes that cannot be decoded, reported as one message at its end."""
 
 from sslsniff.decoders.messages import Message, Side, Undecoded
 
-KEPT_BYTES = 4096
-"""What is kept of a run; the rest is counted."""
+_REPORTED_BYTES = 4096  # the first of a run; the rest is only counted
 
 
 class UndecodedRun:
-    """Collects a run; memory: ``KEPT_BYTES``."""
+    """Collects the bytes of one side's run until ``report``. Memory: ``_REPORTED_BYTES``."""
 
-    __slots__ = ("_kept", "_side", "_size", "reason")
+    __slots__ = ("_data", "_side", "_size", "reason")
 
     def __init__(self, side: Side, reason: str = "") -> None:
         self.reason = reason
         self._side = side
-        self._kept = bytearray()
+        self._data = bytearray()
         self._size = 0
 
     @property
     def held_bytes(self) -> int:
-        """What is kept of the run."""
-        return len(self._kept)
+        """The memory of the run."""
+        return len(self._data)
 
     def append(self, data: bytes | bytearray, start: int, stop: int) -> None:
         """Append ``data[start:stop]`` to the run."""
         if stop > start:
-            room = KEPT_BYTES - len(self._kept)
+            room = _REPORTED_BYTES - len(self._data)
             if room > 0:
-                self._kept += data[start : min(stop, start + room)]
+                self._data += data[start : min(stop, start + room)]
             self._size += stop - start
 
     def report(self, out: list[Message]) -> None:
         """End the run and report it, unless it is empty."""
         if self._size:
-            out.append(Undecoded(self._side, bytes(self._kept), self._size, self.reason))
-            self._kept.clear()
+            out.append(Undecoded(self._side, bytes(self._data), self._size, self.reason))
+            self._data.clear()
             self._size = 0
 
     def discard(self) -> None:
-        """End the run; report nothing."""
-        self._kept.clear()
+        """End the run without a report."""
+        self._data.clear()
         self._size = 0

@@ -1,13 +1,13 @@
 """Errors that a user can meet. Each names the fact and the remedy; only ``cli`` prints them."""
 
 NO_TIME = "allow more time with --end-within SECONDS"
-"""The remedy for what there was no time for at the end."""
+"""The remedy where a capture had too little time at its end."""
 
 
 class SslsniffError(Exception):
     """An error that the user reads in one line: the fact, then the remedy.
 
-    ``fact`` says what is so, ``remedy`` what to do about it. Both are sentence
+    ``fact`` says what is wrong, ``remedy`` what to do about it. Both are sentence
     fragments without a final full stop.
     """
 
@@ -34,7 +34,7 @@ class TargetError(SslsniffError):
 
 
 class ElfError(TargetError):
-    """A file is not an ELF file that can be read, or lacks what is asked of it."""
+    """A file is not a readable ELF file, or has not what is needed from it."""
 
 
 class OutputError(SslsniffError):
@@ -42,7 +42,7 @@ class OutputError(SslsniffError):
 
 
 class CaptureFileError(SslsniffError):
-    """A capture file to read is not one, or is of a kind that cannot be read."""
+    """A file is no capture file, or of a kind that cannot be read."""
 
 
 class SchemaError(SslsniffError):
@@ -50,7 +50,7 @@ class SchemaError(SslsniffError):
 
 
 class FilterError(SslsniffError):
-    """The filter ``expression`` is wrong; ``position`` is the index of the character where."""
+    """The filter ``expression`` is wrong at the character with index ``position``."""
 
     def __init__(self, fact: str, remedy: str, expression: str, position: int) -> None:
         super().__init__(fact, remedy)

@@ -1,7 +1,7 @@
-"""Escapes what a terminal would act on, and what a reader would not see.
+"""Escapes characters that control a terminal, and those that are not visible.
 
-Nothing that came from the wire, from another process or from a file's name may move a terminal's
-cursor, forge a line, reorder one (CVE-2021-42574) or look like something that it is not.
+Text from the wire, from another process or from a file's name must not move a terminal's cursor,
+forge a line, reorder one (CVE-2021-42574) or look like other text.
 """
 
 import functools
@@ -18,10 +18,10 @@ _SPACES = frozenset(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x20
 
 
 def escape(text: str) -> str:
-    r"""Return ``text`` with all but visible characters and spaces as ``\x1b``, ``\u202e``, ...
+    r"""Return ``text`` with each invisible character but spaces as ``\x1b``, ``\u202e``, ...
 
-    That covers control characters of both sets, line ends, marks of direction, whatever takes
-    no place on a screen, and surrogates. Backslashes stay: this is for reading, not for parsing.
+    These are control characters (C0 and C1), line ends, direction marks, characters without width,
+    and surrogates. Backslashes are not escaped: the result is for reading, not for parsing.
     """
     if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
@@ -29,17 +29,17 @@ def escape(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """Return ``text`` escaped like ``escape``, but with its line ends and tabs."""
+    """Return ``text`` as ``escape`` does, but leave line ends and tabs unescaped."""
     return "\n".join(
         "\t".join(map(escape, line.split("\t"))) for line in text.replace("\r\n", "\n").split("\n")
     )
 
 
 def escape_json(line: str) -> str:
-    r"""Return a JSON text, without line ends, with ``\u202e`` for what ``escape`` escapes.
+    r"""Return JSON ``line`` with the characters that ``escape`` escapes as ``\u202e``, ...
 
-    It means the same (RFC 8259, section 7), and is one line also to readers for which other
-    characters end one, such as U+2028 and U+0085 to ``str.splitlines``.
+    Its value is the same (RFC 8259, section 7). It is one line also for readers that end lines at
+    other characters, as ``str.splitlines`` does at U+2028 and U+0085.
     """
     if line.isprintable() and (line.isascii() or not _INVISIBLE.search(line)):
         return line

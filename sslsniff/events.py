@@ -1,4 +1,4 @@
-"""Events of connections, live or recorded."""
+"""What happens on connections, live or recorded: the input of ``tracing``."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -9,7 +9,7 @@ from sslsniff.model import Address, Direction, LossCause
 
 
 class EventKind(IntEnum):
-    """What a record is: ``enum event_kind`` of ``bpf/event.h``, ``EVENT_DATA`` is ``DATA``."""
+    """The kind of a record: ``enum event_kind`` of ``bpf/event.h``; ``EVENT_DATA`` is ``DATA``."""
 
     OPENED = 1
     DATA = 2
@@ -25,11 +25,13 @@ class EventKind(IntEnum):
 class Opened(NamedTuple):
     """A connection seen for the first time, or again after its announcement was lost.
 
-    ``connection`` is unique within one capture; its positions count from 0, the first byte
-    after the probes were placed. ``library`` indexes the source's table of library
-    names. ``object_address`` is the TLS library's object in the process. ``name`` is the
-    connection's id in the capture that recorded it. ``half``: it is only this direction of a
-    connection, whose other half is announced on its own (``rustls_connections`` joins them).
+    ``connection``: its key, unique within one capture. Position 0 is the first byte after the
+    probes were placed.
+    ``library``: an index into ``Source.libraries``.
+    ``object_address``: the address of the TLS library's object in the process.
+    ``name``: the connection's id in the capture file that recorded it.
+    ``half``: not None if this is only one direction of a connection, a half. The other half has
+    an event of its own, and ``live.rustls_connections`` joins them.
     """
 
     time_ns: int
@@ -54,7 +56,7 @@ class Opened(NamedTuple):
 class Data(NamedTuple):
     """Plaintext at ``position`` of its direction.
 
-    The event stands for ``span`` bytes; where ``data`` is shorter, ``cut`` says why.
+    The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
     """
 
     time_ns: int
@@ -68,9 +70,9 @@ class Data(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """The socket of a connection became known, or was found to be another.
+    """The addresses of a connection's socket became known, or changed.
 
-    ``socket`` tells it from all others that are open; 0 where that is unknown.
+    ``socket`` identifies it among all open sockets; 0 if unknown.
     """
 
     time_ns: int
@@ -81,7 +83,7 @@ class Addresses(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The bytes that passed on a connection that is still open; comes at the end of a capture."""
+    """The final positions of a connection that is still open at the end of a capture."""
 
     time_ns: int
     connection: int
@@ -90,7 +92,7 @@ class Checked(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """One side said that it sends no more: nothing follows ``position`` in this direction."""
+    """One side closed its direction of a connection at ``position``: no bytes follow."""
 
     time_ns: int
     connection: int
@@ -99,7 +101,7 @@ class Ended(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """A connection ended after so many bytes in each direction."""
+    """A connection ended; with its final positions."""
 
     time_ns: int
     connection: int
@@ -108,14 +110,14 @@ class Closed(NamedTuple):
 
 
 class Exited(NamedTuple):
-    """A process ended or replaced its program: its connections are gone."""
+    """A process ended or replaced its program (exec): its connections ended."""
 
     time_ns: int
     pid: int
 
 
 class Paired(NamedTuple):
-    """Two halves are of one connection."""
+    """Two halves belong to one connection."""
 
     time_ns: int
     writes: int
@@ -123,14 +125,14 @@ class Paired(NamedTuple):
 
 
 class SocketGone(NamedTuple):
-    """A socket that halves used is no more, and so their connection."""
+    """The socket of some halves was closed: their connection ended."""
 
     time_ns: int
     socket: int
 
 
 class LeftOut(NamedTuple):
-    """A half is of a connection that sampling leaves out: its earlier events do not count."""
+    """Sampling leaves out the connection of a half: ignore the half's earlier events."""
 
     time_ns: int
     connection: int
@@ -140,15 +142,15 @@ Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 """An event of a connection."""
 
 Record = Event | Paired | SocketGone | LeftOut
-"""An event from the kernel, also of a half of a connection."""
+"""A record of the kernel: an event, or one that only halves have."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
-"""By their numbers in ``bpf/event.h``."""
+"""The directions, indexed by their numbers in ``bpf/event.h``."""
 
 IsOver = Callable[[], bool]
-"""Says whether the time for something is over."""
+"""Returns whether a time limit is over."""
 
 
 def never() -> bool:
-    """Say that there is time."""
+    """Return False: there is no time limit."""
     return False

@@ -18,25 +18,25 @@ def decode(
 ) -> Iterator[Exchange]:
     """Yield the exchanges of a capture file, or of chunks, each as soon as it has ended.
 
-    A file is what ``sslsniff read`` takes: pcap or pcapng, also compressed by gzip. Chunks are
-    plaintext of any number of connections: of one connection in one direction in order, with
-    what is missing told. The connections count as closed where the chunks end.
+    A capture file is pcap or pcapng, perhaps compressed by gzip, as for ``sslsniff read``. Chunks
+    may be of any number of connections. Those of one direction of a connection are in order, with a
+    chunk for each loss. The connections count as closed when the chunks end.
 
     Bodies are as they were sent, in their content coding, and cut at ``body_limit_bytes``.
     Exchanges that had not ended with the capture have ``error`` set, and come last.
 
-    Raises ``CaptureFileError`` at once for what is no capture file, later if it cannot be read
-    to its end. What of a file could not be decoded is told as a ``UserWarning``.
+    Raises ``CaptureFileError`` at once if the file is no capture file, later if it cannot be read
+    to its end. If a part of it cannot be decoded, a ``UserWarning`` says so.
     """
-    ended = _ExchangeQueue()
-    tracer = Tracer([ended], body_limit_bytes=body_limit_bytes)
+    queue = _ExchangeQueue()
+    tracer = Tracer([queue], body_limit_bytes=body_limit_bytes)
     if isinstance(source, str | os.PathLike):
-        return _of_file(ReplaySource(source), tracer, ended)
-    return _of_chunks(source, tracer, ended)
+        return _decode_file(ReplaySource(source), tracer, queue)
+    return _decode_chunks(source, tracer, queue)
 
 
 class _ExchangeQueue(Sink):
-    """Keeps exchanges until they are asked for."""
+    """Stores exchanges until ``drain`` returns them."""
 
     wants_bodies = True
 
@@ -47,24 +47,24 @@ class _ExchangeQueue(Sink):
         self._exchanges.append(exchange)
 
     def drain(self) -> list[Exchange]:
-        taken, self._exchanges = self._exchanges, []
-        return taken
+        drained, self._exchanges = self._exchanges, []
+        return drained
 
 
-def _of_file(source: ReplaySource, tracer: Tracer, ended: _ExchangeQueue) -> Iterator[Exchange]:
+def _decode_file(source: ReplaySource, tracer: Tracer, queue: _ExchangeQueue) -> Iterator[Exchange]:
     flows = Flows(source.libraries, tracer)
     with contextlib.closing(source):
         for event in source:
             flows.handle(event)
-            yield from ended.drain()
+            yield from queue.drain()
     tracer.finish()
-    yield from ended.drain()
+    yield from queue.drain()
     for warning in source.warnings:
         warnings.warn(warning, stacklevel=2)
 
 
-def _of_chunks(
-    chunks: Iterable[Chunk], tracer: Tracer, ended: _ExchangeQueue
+def _decode_chunks(
+    chunks: Iterable[Chunk], tracer: Tracer, queue: _ExchangeQueue
 ) -> Iterator[Exchange]:
     connections: dict[str, Connection] = {}
     roles = Roles()
@@ -76,8 +76,8 @@ def _of_chunks(
             tracer.opened(connection, last_ns)
         roles.observe(chunk)
         tracer.chunk(chunk)
-        yield from ended.drain()
+        yield from queue.drain()
     for connection in connections.values():
         tracer.closed(connection, last_ns)
     tracer.finish()
-    yield from ended.drain()
+    yield from queue.drain()

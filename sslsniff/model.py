@@ -1,7 +1,7 @@
-"""The nouns of sslsniff: processes, connections, chunks, exchanges, loss.
+"""The data types of sslsniff: processes, connections, chunks, exchanges, losses.
 
-Times are nanoseconds since the Unix epoch. A *connection* is one TLS connection,
-a *stream* only ever an HTTP/2 stream, a *direction* is as the traced process sees it.
+Times are nanoseconds since the Unix epoch. A *connection* is one TLS connection. A *stream* is
+always an HTTP/2 stream. A *direction* is as the traced process sees it.
 """
 
 import re
@@ -26,7 +26,7 @@ class Direction(Enum):
 
 
 class LossCause(Enum):
-    """Why plaintext that passed is not in the capture."""
+    """Why plaintext is not in the capture."""
 
     RING_FULL = "ring full"
     """The reader fell behind and the ring buffer had no room for the event."""
@@ -37,12 +37,12 @@ class LossCause(Enum):
     SENDFILE = "sendfile"
     """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
     NOT_READ = "not read"
-    """Records of rustls that no probe saw (one byte for each, as their lengths are unknown), or
-    the rest of one in more pieces than are followed."""
+    """No probe saw these records of rustls, or the end of a record in very many pieces. A record
+    that was not seen counts as one byte, as its length is unknown."""
     NO_TIME = "no time"
-    """It waited to be decoded when the capture had to end: see ``--end-within``."""
+    """The capture had to end before the bytes were decoded: see ``--end-within``."""
     FILTER = "filter"
-    """A filter held the bytes back, but not so many, when an exchange on them matched."""
+    """The bytes came before the exchange that matched the filter, and its buffer was full."""
     NOT_CAPTURED = "not captured"
     """A capture file lacks the bytes and does not say why."""
 
@@ -62,9 +62,9 @@ class Address(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """A traced process. ``comm`` is its name as the kernel has it (15 bytes at most).
+    """A traced process. ``comm`` is its name in the kernel (15 bytes at most).
 
-    Where a capture file does not tell of it, ``pid`` is 0, which no process has.
+    ``pid`` is 0, which no process has, where a capture file does not name the process.
     """
 
     pid: int
@@ -76,16 +76,17 @@ class Process:
 
     @property
     def is_known(self) -> bool:
-        """Say whether there is a process, and not just an end of a connection in a file."""
+        """Whether the process is known; a capture file may not name it."""
         return self.pid != 0
 
 
 class NotProbed(NamedTuple):
-    """A TLS library that watched processes use and of which nothing is shown, and why.
+    """A TLS library that watched processes use, but whose traffic is not shown, and why.
 
-    ``library`` is what programs call it, ``name`` what people do; ``remedy`` may be empty. It is in
-    ``file``, as in others if ``files`` is more than 1. ``processes`` have used it, ``first`` first;
-    it is None where none has yet.
+    ``library``: its name in options and output; ``name``: its name for people.
+    ``remedy``: may be empty.
+    ``file``: a file that contains it. ``files``: how many files contain it.
+    ``processes``: how many used it. ``first``: the first of them, None if there is none.
     """
 
     library: str
@@ -106,20 +107,22 @@ class NotProbed(NamedTuple):
         return f"not probed: {name}{who} ({where}): {self.reason}{remedy}"
 
 
-def _and_more(count: int, what: str, ending: str) -> str:
+def _and_more(count: int, noun: str, ending: str) -> str:
     more = count - 1
-    return f" and {more} more {what}{ending * (more > 1)}" if more > 0 else ""
+    return f" and {more} more {noun}{ending * (more > 1)}" if more > 0 else ""
 
 
 @dataclass(slots=True)
 class Connection:
-    """One TLS connection; its fields fill as facts come in.
+    """One TLS connection; its fields are set as they become known.
 
-    ``id`` is ``<pid>-<running number>``. ``from_start`` is false where the capture joined in the
-    middle. ``role`` is the side that the traced process plays; ``role_is_inferred`` tells that the
-    library did not say so (``tracing.roles``). ``tls`` is false for plaintext TCP, which captures
-    that others took may hold. Byte counts are of plaintext and include missing bytes.
-    ``evictions`` is how often what was held of it was dropped to free memory.
+    ``id``: ``<pid>-<running number>``.
+    ``role``: the side that the traced process plays. ``role_is_inferred``: its plaintext showed the
+    role, not the library (``tracing.roles``).
+    ``from_start``: false where the capture joined in the middle.
+    ``bytes_read``, ``bytes_written``: plaintext, with missing bytes.
+    ``tls``: false for plaintext TCP, which capture files of other programs may contain.
+    ``evictions``: how often its decoder was reset to free memory.
     """
 
     id: str
@@ -148,14 +151,14 @@ class Connection:
 
     @property
     def client(self) -> Address | None:
-        """The client's address; None while it, or which side it is, is unknown."""
+        """The client's address; None while the address or the role is unknown."""
         if self.role is None:
             return None
         return self.local if self.role is Side.CLIENT else self.remote
 
     @property
     def server(self) -> Address | None:
-        """The server's address; None while it, or which side it is, is unknown."""
+        """The server's address; None while the address or the role is unknown."""
         if self.role is None:
             return None
         return self.remote if self.role is Side.CLIENT else self.local
@@ -184,9 +187,9 @@ class Connection:
 
 
 def assumed_role(first: Direction) -> Side:
-    """Return the side that a process plays where nothing shows it.
+    """Return the role to assume for a process where no plaintext shows it.
 
-    The side whose bytes passed first, in direction ``first``, counts as the client.
+    The side that sends first, which is in direction ``first``, is assumed to be the client.
     """
     return Side.CLIENT if first is Direction.WRITE else Side.SERVER
 
@@ -195,8 +198,8 @@ def assumed_role(first: Direction) -> Side:
 class Chunk:
     """Plaintext of one connection in one direction, or a loss of some.
 
-    ``offset`` is the position of the first byte in its direction. Where ``missing`` is not
-    0, so many bytes just before ``offset`` were lost for ``cause``, and ``data`` is empty.
+    ``offset`` is the position of the first byte in its direction. If ``missing`` is not 0,
+    ``data`` is empty, and that many bytes just before ``offset`` were lost because of ``cause``.
     """
 
     connection: Connection
@@ -211,7 +214,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Body:
-    """A message body. ``size`` is its length on the wire, ``data`` what was kept of it."""
+    """A message body. ``size`` is its length on the wire, ``data`` its stored beginning."""
 
     size: int = 0
     data: bytes = b""
@@ -219,14 +222,14 @@ class Body:
 
 
 NO_BODY = Body()
-"""Shared by messages of which no body was seen: not to be changed."""
+"""The body of all messages without one. It is shared: do not change it."""
 
 
 @dataclass(slots=True)
 class Request:
     """A request as seen; None marks a part that was not sent or cannot be known.
 
-    ``default_scheme`` is its connection's, which holds where ``scheme`` is None.
+    ``default_scheme`` is the scheme of its connection, for requests without one.
     """
 
     method: str | None
@@ -240,7 +243,7 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The URL that was asked for; parts that cannot be known are ``?``."""
+        """The URL of the request; parts that cannot be known are ``?``."""
         target = "?" if self.target is None else self.target
         if target[:1] != "/" and target not in {"?", "*"}:
             return target  # absolute form, or CONNECT's authority
@@ -249,12 +252,12 @@ class Request:
 
     @property
     def host_and_port(self) -> str | None:
-        """Whom the request was for, as sent: its authority, or else its Host header."""
+        """The host and port as sent: the authority, or else the Host header."""
         return self.authority or self.headers.first("host")
 
     @property
     def host(self) -> str | None:
-        """The host that the request was for, without the port and an IPv6 address's brackets."""
+        """The host, without the port and the brackets of an IPv6 address."""
         found = _HOST.match(self.host_and_port or "")
         return found["ip"] or found["name"] if found else None
 
@@ -272,12 +275,13 @@ class Response:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request and its response. Either half is None when it was never seen.
+    """A request and its response; either is None if it was not seen.
 
-    ``stream`` is the HTTP/2 stream, None for HTTP/1. ``error`` says why it ended early.
-    ``sent_ns`` is when the request was complete, ``first_byte_ns`` when the response began.
-    ``warnings`` tell of framing that others may read otherwise (request smuggling). ``omitted`` is
-    what its heads and trailers said beyond what is kept; None as a rule.
+    ``stream``: of HTTP/2; None for HTTP/1.
+    ``sent_ns``: when the request was complete. ``first_byte_ns``: when the response began.
+    ``error``: why the exchange ended early; None if it did not.
+    ``warnings``: framing that another reader may read differently (request smuggling).
+    ``omitted``: header fields that are not stored; None if all are.
     """
 
     connection: Connection
@@ -297,7 +301,7 @@ class Exchange:
 
     @property
     def is_websocket(self) -> bool:
-        """Say whether it became a WebSocket (RFC 6455 section 4.2.2, RFC 8441 section 5)."""
+        """Whether it became a WebSocket (RFC 6455 section 4.2.2, RFC 8441 section 5)."""
         request, response = self.request, self.response
         if response is None or response.status is None:
             return False
@@ -332,10 +336,9 @@ class FlowControlStall(NamedTuple):
 
 
 class InnerMessage(NamedTuple):
-    """A message of a protocol inside HTTP, when it was whole, and in which thread.
+    """A message of a protocol inside HTTP, with the time of its end and the thread.
 
-    ``exchange`` is the one on which it flows, still open or the one that switched protocols; None
-    if that was not seen.
+    ``exchange`` carries it, or switched to its protocol; None if that was not seen.
     """
 
     connection: Connection
@@ -347,7 +350,7 @@ class InnerMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Loss:
-    """Plaintext that was not captured: so many events and bytes, for one cause."""
+    """How much plaintext was not captured because of one cause, in events and bytes."""
 
     cause: LossCause
     events: int
@@ -356,15 +359,15 @@ class Loss:
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a whole capture. ``exchanges`` is None where nothing was decoded.
+    """The figures of a whole capture.
 
-    ``shown`` is how many of the exchanges a filter let through, None without a filter.
-    ``joined`` of the connections were joined in the middle: what passed before is not counted.
-    ``unplaced_bytes`` of the losses passed where it is not known: on connections that came and went
-    while nothing could be told of them. ``left_out`` is how many connections sampling did not take,
-    which count nowhere else; None without sampling. ``evictions`` is how often what was held of a
-    connection was dropped to free memory. ``not_probed`` are the TLS libraries of which
-    nothing is shown; None where that is not known, as of a capture file.
+    ``exchanges``: None if nothing was decoded. ``shown``: those that matched the filter, None
+    without a filter.
+    ``joined``: connections joined in the middle; their earlier bytes are not counted.
+    ``unplaced_bytes``: lost bytes of unknown connections, all of whose events were lost.
+    ``left_out``: connections that sampling left out, counted nowhere else; None without sampling.
+    ``evictions``: how often the decoder of a connection was reset to free memory.
+    ``not_probed``: TLS libraries whose traffic is not shown; None where unknown (capture files).
     """
 
     exchanges: int | None = None

@@ -1,1 +1,1 @@
-"""What bodies are: content codings undone, text in its charset."""
+"""The content of bodies: decompressed, and as text in its charset."""

@@ -1,4 +1,4 @@
-"""Text of a body: which charset its headers and its bytes declare, and its characters."""
+"""The charset of a body, by its headers and its bytes, and its text."""
 
 import codecs
 import re
@@ -22,17 +22,17 @@ _TEXT_TYPE = re.compile(
     r"\s*(text/|application/(json|xml|javascript|x-www-form-urlencoded)|\S+\+(json|xml)\b)",
     re.IGNORECASE,
 )
-# Control characters that text does not have; tab, line ends, form feed and escape it has.
+# Control characters that text does not contain; it may contain tab, line ends, form feed, escape.
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def charset(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
-    """Tell in which charset ``data`` is text, None if it is not.
+    """Return the charset in which ``data`` is text; None if it is not text.
 
     A byte order mark counts first (as browsers have it), then the charset parameter, then
     UTF-8 if it is valid, and for a textual media type windows-1252, which the label
-    ISO-8859-1 means on the web (WHATWG Encoding section 4.2). Where ``data`` is ``cut``, so may
-    be its last character.
+    ISO-8859-1 means on the web (WHATWG Encoding section 4.2). ``cut``: the last character of
+    ``data`` may be incomplete.
     """
     for mark, name in _BOMS:
         if data.startswith(mark):
@@ -49,7 +49,7 @@ def charset(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -
 
 
 def as_text(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
-    """Return ``data`` as text, None if it is not; the rest of a ``cut`` character is left out."""
+    """Return ``data`` as text, without a ``cut`` last character; None if it is not text."""
     name = charset(data, headers, cut=cut)
     if name is None:
         return None

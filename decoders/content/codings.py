@@ -1,7 +1,7 @@
-"""Content codings (RFC 9110 section 8.4), undone as a body arrives, or at once for a whole body.
+"""Undoes content codings (RFC 9110 section 8.4), while a body arrives or of a whole body.
 
-A body may be cut or hostile. What can be had of it is returned, and never more than the
-limits allow: ``max_bytes`` in all, and ``max_ratio`` times the body.
+A body may be cut or hostile. All that decodes is returned, up to two limits: ``max_bytes``, and
+``max_ratio`` times the size of the body.
 """
 
 import sys
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from sslsniff.decoders.content.decompressors import CODINGS, ERRORS
 from sslsniff.decoders.content.output_limit import RATIO
-from sslsniff.decoders.messages import Headers, asked_once
+from sslsniff.decoders.messages import Headers, cached_in_headers
 
 MAX_BYTES = 16 * 1024 * 1024
 HARMLESS_BYTES = 32 << 10
-"""A body that decodes to so much is shown whole, whatever its size: text that repeats itself."""
-_MAX_CODINGS = 5  # curl undoes no more, either
-_SHOWN_CHARACTERS = 64  # of a coding's name in an error, which may come with every message
+"""``max_ratio`` allows at least this: short repetitive text compresses very well."""
+_MAX_CODINGS = 5  # as curl
+_SHOWN_CHARACTERS = 64  # of a coding's name in an error
 
 
 @dataclass(slots=True, frozen=True)
 class Decoded:
-    """A decoded body. ``complete`` is false where the input was cut or ``error`` says why."""
+    """A decoded body. ``complete`` is false if the input was cut, or if there is an ``error``."""
 
     data: bytes
     complete: bool = True
@@ -31,7 +31,7 @@ class Decoded:
 _NO_CODING = frozenset(("", "identity", "chunked"))
 
 
-@asked_once
+@cached_in_headers
 def codings(headers: Headers) -> tuple[str, ...]:
     """Return the codings of a body in the order they were applied.
 
@@ -39,29 +39,29 @@ def codings(headers: Headers) -> tuple[str, ...]:
     which a decoder has removed.
     """
     values = headers.all("content-encoding") + headers.all("transfer-encoding")
-    if not values:  # as a rule
+    if not values:  # the usual case
         return ()
-    found = [part.strip().lower() for value in values for part in value.split(",")]
+    found = [coding.strip().lower() for value in values for coding in value.split(",")]
     return tuple(coding for coding in found if coding not in _NO_CODING)
 
 
 class _Fault(Exception):
-    """Nothing more can be had of a body; says why."""
+    """No more of a body can be decoded; the text says why."""
 
 
 class _Stage:
-    """One coding on its way off, and how much it gave so far."""
+    """Undoes one coding of a body."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._given = 0
+        self._output_bytes = 0
         self.decompressor = CODINGS[name].begin()
 
     def pieces(self, data: bytes, limit: int) -> Iterator[bytes]:
         try:
             for piece in filter(None, self.decompressor.pieces(data)):
-                room = limit - self._given
-                self._given += len(piece)
+                room = limit - self._output_bytes
+                self._output_bytes += len(piece)
                 yield piece[:room]
                 if len(piece) > room:
                     raise _Fault(f"{self._name}: decodes to over {limit} bytes")
@@ -70,10 +70,10 @@ class _Stage:
 
 
 class ContentDecoder:
-    """Undoes the codings of one body as it comes, the last applied one first.
+    """Undoes the codings of one body while it arrives, the last applied one first.
 
-    ``error`` says why no more can be had of it. ``max_bytes`` and ``max_ratio`` limit what any of
-    them gives, all together and for a byte of the body; None: they do not.
+    ``max_bytes`` and ``max_ratio`` limit the output of each coding, in total and for each byte of
+    the body; None means no limit. ``error`` says why no more of the body can be decoded.
     """
 
     def __init__(
@@ -94,39 +94,39 @@ class ContentDecoder:
         self._stages = [_Stage(name) for name in names]
         self._max_bytes = max_bytes
         self._max_ratio = max_ratio
-        self._taken = 0
+        self._input_bytes = 0
 
     @property
     def complete(self) -> bool:
-        """Say whether the body came to its end without an error."""
+        """Whether the body is decoded to its end without an error."""
         return self.error is None and all(stage.decompressor.complete for stage in self._stages)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the next bytes of the body give, in pieces."""
+        """Yield the decoded form of the next bytes of the body, in pieces."""
         if self.error is None:
-            self._taken += len(data)
+            self._input_bytes += len(data)
             try:
-                yield from self._through(0, data, self._limit())
+                yield from self._undo_from(0, data, self._limit())
             except _Fault as fault:
                 self.error = str(fault)
 
-    def _through(self, at: int, data: bytes, limit: int) -> Iterator[bytes]:
+    def _undo_from(self, at: int, data: bytes, limit: int) -> Iterator[bytes]:
         if at == len(self._stages):
             yield data
         elif data:
             for piece in self._stages[at].pieces(data, limit):
-                yield from self._through(at + 1, piece, limit)
+                yield from self._undo_from(at + 1, piece, limit)
 
     def _limit(self) -> int:
-        """Return how many bytes each coding may give now."""
+        """Return how many bytes each coding may output so far."""
         limit = sys.maxsize if self._max_bytes is None else self._max_bytes
         if self._max_ratio is not None:
-            limit = min(limit, max(HARMLESS_BYTES, self._max_ratio * self._taken))
+            limit = min(limit, max(HARMLESS_BYTES, self._max_ratio * self._input_bytes))
         return limit
 
 
 def window_bytes(headers: Headers) -> int:
-    """Return the memory that a ``ContentDecoder`` takes at most."""
+    """Return the most memory that a ``ContentDecoder`` of such a body uses."""
     return sum(CODINGS[coding].bytes for coding in codings(headers) if coding in CODINGS)
 
 

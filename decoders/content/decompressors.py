@@ -1,7 +1,7 @@
-"""Decompress a body while it is received: gzip, deflate, br, zstd (RFC 9110 section 8.4.1).
+"""Decompresses a body while it is received: gzip, deflate, br, zstd (RFC 9110 section 8.4.1).
 
-Time is linear in input and output, for any content and any chunks. A library copies the rest of its
-input each time it stops, so it gets small pieces; and it returns output in small pieces.
+Time is linear in input and output, for any content and any chunks: a library gets its input in
+small pieces, as it copies the rest of a piece whenever it stops. It returns output in small pieces.
 """
 
 import zlib
@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 import brotli
 import zstandard
 
-# Bytes of input per call: a library copies what a call leaves over, small pieces keep time linear.
+# Bytes of input per call: a library copies the unused rest, so small pieces keep time linear.
 _IN_PIECE = 4096
 # A zstd block of 4 bytes gives up to 128 KiB, so this input gives 8 MiB at most before the
-# limits are looked at again; zstd's window is bounded as browsers bound it (RFC 9659).
+# limits are checked again. zstd's window is bounded as browsers bound it (RFC 9659).
 _ZSTD_PIECE = 256
 _ZSTD_WINDOW = 8 * 1024 * 1024
 _OUT_PIECE = 64 * 1024
-# A copy of zlib's state takes as long as 16 KiB of output: one for so much input or output.
+# Input and output between two copies of zlib's state: a copy takes as long as 16 KiB of output.
 _SAVED_INPUT = 16 * 1024
 _SAVED_OUTPUT = 64 * 1024
 _GZIP_MARK = b"\x1f\x8b"
@@ -26,7 +26,7 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class Decompressor(Protocol):
-    """Decompresses one coding of a body; ``complete``: the compressed data came to its end."""
+    """Decompresses one coding of a body; ``complete``: the end of the compressed data was read."""
 
     complete: bool
 
@@ -37,14 +37,14 @@ class Decompressor(Protocol):
 class _ZlibStream:
     """A gzip member, a zlib stream or raw deflate.
 
-    zlib returns nothing of an input in which it finds damage. The output up to the damage must not
-    depend on how the input was cut: so it is made again, from a saved state and the input since.
+    zlib returns no output for an input with damage in it. But the output before the damage must not
+    depend on how the input was cut. So it is made again, from a saved state and the input since.
     """
 
     def __init__(self, bits: int) -> None:
         self._inflater = zlib.decompressobj(bits)
         self._saved = self._inflater.copy()
-        self._input = bytearray()  # since then
+        self._input = bytearray()  # since the saved state
         self._output_bytes = 0
 
     @property
@@ -59,7 +59,7 @@ class _ZlibStream:
     def pieces(self, data: bytes) -> Iterator[bytes]:
         inflater = self._inflater
         is_full = False
-        while (data or is_full) and not inflater.eof:  # the last bytes may wait for room
+        while (data or is_full) and not inflater.eof:  # a full piece may have a rest
             try:
                 piece = inflater.decompress(data, _OUT_PIECE)
             except zlib.error:
@@ -83,7 +83,7 @@ class _ZlibStream:
         """Return the output of ``data`` up to its damage, which is found by bisection."""
         data = bytes(self._input) + data
         out = bytearray()
-        good, bad = 0, len(data)  # so many bytes inflate, so many do not
+        good, bad = 0, len(data)  # the first good bytes inflate, the first bad ones do not
         while bad - good > 1:
             middle = (good + bad) // 2
             state = self._saved.copy()
@@ -102,7 +102,7 @@ class _Zlib:
     def __init__(self, *, gzip: bool) -> None:
         self._gzip = gzip
         self._stream: _ZlibStream | None = None
-        self._held = b""
+        self._partial = b""
         self._over = False
         self.complete = False
 
@@ -111,12 +111,12 @@ class _Zlib:
             yield from self._inflate(piece)
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
-        data = self._held + data
-        self._held = b""
+        data = self._partial + data
+        self._partial = b""
         while data and not self._over:
             if self._stream is None:
                 if len(data) < 2:
-                    self._held = data
+                    self._partial = data
                     return
                 # Only another gzip member may follow; padding after the last one is legal.
                 if self.complete and not (self._gzip and data[:2] == _GZIP_MARK):
@@ -136,12 +136,12 @@ class _Brotli:
         self.complete = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        for given in _cut(data, _IN_PIECE):
+        for coded in _cut(data, _IN_PIECE):
             if self.complete:
                 return
             # The limit of one call is soft: the output may be a few times larger. If it was
             # reached, there may be more output although all input was read.
-            piece = self._inflater.process(given, output_buffer_limit=_OUT_PIECE)
+            piece = self._inflater.process(coded, output_buffer_limit=_OUT_PIECE)
             yield piece
             while len(piece) >= _OUT_PIECE or not self._inflater.can_accept_more_data():
                 piece = self._inflater.process(b"", output_buffer_limit=_OUT_PIECE)
@@ -178,7 +178,7 @@ def _deflate_bits(start: bytes) -> int:
 
 
 class Coding(NamedTuple):
-    """A coding: what makes a decompressor of it, and its largest memory in bytes."""
+    """A coding: how to make its decompressor, and the most memory of one in bytes."""
 
     begin: Callable[[], Decompressor]
     bytes: int

@@ -1,1 +1,1 @@
-"""HTTP/1.0 and HTTP/1.1 (RFC 9112) as a passive onlooker sees it."""
+"""HTTP/1.0 and HTTP/1.1 (RFC 9112), decoded passively."""

@@ -1,4 +1,4 @@
-"""How a message of HTTP/1 continues after its head, and who decides that."""
+"""How an HTTP/1 message continues after its head, and the interface that decides it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class ReadState(Enum):
     HEAD = auto()
     FIXED = auto()
     DOUBT = auto()
-    """After a response's head whose request was not seen, perhaps a HEAD: a body, or the next
-    response."""
+    """After a response whose request was not seen. If that was a HEAD, the next response follows
+    without a body."""
     CHUNK_SIZE = auto()
     CHUNK_DATA = auto()
     CHUNK_END = auto()
@@ -28,33 +28,34 @@ class ReadState(Enum):
     SCAN = auto()
     """Out of sync: searching for the next start of a message."""
     SWITCHED = auto()
+    """Not HTTP/1 any more."""
 
 
 @dataclass(slots=True, frozen=True)
 class Framing:
-    """How a message continues after its head; ``length`` is that of its body, None if unknown.
-
-    ``state`` HEAD means that it has no body: with length 0 it ends here, without a length another
-    head of it follows. ``switch`` tells that HTTP/1 may end with it, ``doubt`` a response that has
-    no body if another response follows at once.
-    """
+    """How a message continues after its head."""
 
     state: ReadState
+    """HEAD: there is no body. The message ends if ``length`` is 0, else another head follows."""
     length: int | None = None
+    """Of the body in bytes; None if unknown."""
     fault: str | None = None
+    """Why the end of the body cannot be known."""
     switch: bool = False
+    """Whether HTTP/1 may end with this message."""
     doubt: bool = False
+    """Whether a response has no body if another response follows at once."""
 
 
 class Pairing(NamedTuple):
-    """What the reader of a side asks about the connection as a whole."""
+    """Callbacks of a reader, for decisions that need both sides of the connection."""
 
     begin: Callable[[bytes, list[Message]], tuple[RequestHead | ResponseHead, Framing] | None]
-    """Report a head, given but for its last line feed and the empty line after.
+    """Report a head, which is given without its last line feed and the empty line.
 
-    Return the message of the head, and the framing of its body; None if it is no head.
+    Return the message of the head, and the framing of its body; None if the bytes are no head.
     """
     switch: Callable[[int], ReadState]
-    """Decide what follows a message of a stream with which HTTP/1 may end."""
+    """Return the state after a message, given its stream, with which HTTP/1 may end."""
     lost: Callable[[list[Message]], None]
     """Note that messages may have been lost."""

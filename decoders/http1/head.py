@@ -1,6 +1,6 @@
-"""HTTP/1 heads as pure functions: start lines, fields, framing, where a message begins (RFC 9112).
+"""Parses HTTP/1 heads: start lines, fields, the start of a message (RFC 9112). Pure functions.
 
-``known_heads`` remembers what they return.
+``known_heads`` stores their results.
 """
 
 import re
@@ -11,13 +11,13 @@ from sslsniff.decoders.http1.framing import Framing
 from sslsniff.decoders.messages import Header, Headers, RequestHead, Side
 
 MAX_HEAD = 1024 * 1024
-"""Bytes of a head, or of trailers; what is larger is not decoded."""
+"""Bytes of a head, or of trailers; larger ones are not decoded."""
 MAX_LINES = 8192
-"""Lines of a head, or of trailers; what has more is not decoded, as short ones take much memory."""
+"""Lines of a head, or of trailers; more are not decoded, as many short ones take much memory."""
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line after it must lie to be found by a scan."""
 
-_TOKEN_CHARS = 64  # of a protocol's name that are kept; those that are registered are shorter
+_TOKEN_CHARS = 64  # stored of a protocol's name; registered names are shorter
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _IS_TOKEN = re.compile(_TOKEN)
@@ -33,7 +33,7 @@ WELL_KNOWN_METHODS = (
     b"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY"
     b"|MOVE|LOCK|UNLOCK|REPORT|SEARCH|QUERY|MKCALENDAR|SUBSCRIBE|NOTIFY|PURGE"
 )
-"""An expression. In the middle of a body only these differ from the bytes before them."""
+"""A pattern of the methods that a scan finds; in the middle of a body, any word may be a method."""
 _SCAN_REQUEST = re.compile(rb"(?:" + WELL_KNOWN_METHODS + rb") [!-~\x80-\xff]+$")
 _SCAN_TARGET = 8192
 
@@ -49,39 +49,39 @@ _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 FieldLine = tuple[Header, str]
 """A parsed field line: the field, and its name in lower case if it says something about framing."""
 ParseLine = Callable[[bytes], FieldLine | None]
-"""As :func:`parse_field_line`, or what remembers its results."""
+"""The type of :func:`parse_field_line`, and of a look-up of its results."""
 _RequestLine = tuple[str, str, str]  # version, method, target
 _StatusLine = tuple[str, int, str]  # version, status, reason
 
 
 @dataclass(slots=True, eq=False)
 class Fields:
-    """The fields of a head and what they say about framing; shared, so not to be changed.
-
-    ``length`` is the Content-Length; ``transferred`` tells that there is a Transfer-Encoding,
-    ``coded`` that it does not end in chunked; ``fault`` says why the body's end cannot be known
-    (RFC 9112 section 6.3); ``upgrade`` is the first protocol in the field of that name, in lower
-    case; ``warnings`` tell of framing that two readers may take in two ways (section 11.2).
-    ``request_framing`` is what follows from all that for a request, once it was asked.
-    """
+    """The fields of a head and what they say about framing. They are shared: do not change them."""
 
     headers: Headers = field(default_factory=Headers)
     length: int | None = None
+    """The Content-Length."""
     transferred: bool = False
+    """Whether there is a Transfer-Encoding."""
     chunked: bool = False
     coded: bool = False
+    """Whether there is a Transfer-Encoding that does not end in chunked."""
     upgrade: str | None = None
+    """The first protocol of the Upgrade field, in lower case."""
     host: str | None = None
     fault: str | None = None
+    """Why the end of the body cannot be known (RFC 9112 section 6.3)."""
     warnings: tuple[str, ...] = ()
+    """Framing that two readers may read differently (RFC 9112 section 11.2)."""
     request_framing: Framing | None = field(default=None, repr=False)
+    """The framing of a request with these fields; None until it is computed."""
 
 
 @dataclass(slots=True)
 class StatusHead:
-    """A parsed head of a response; shared, so not to be changed.
+    """A parsed head of a response. It is shared: do not change it.
 
-    ``framing`` says how it continues where that does not depend on the request, once it was asked.
+    ``framing`` is that of a response to a usual request; None until it is computed.
     """
 
     version: str
@@ -93,20 +93,20 @@ class StatusHead:
 
 
 def text_of(raw: bytes) -> str:
-    """Decode as UTF-8 where it is valid, else as ISO 8859-1, which always is."""
+    """Decode as UTF-8 if that is valid, else as ISO 8859-1, which always is."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
 
 
-def is_too_much(data: bytes, pos: int, stop: int) -> bool:
-    """Tell whether the head whose last line ends at ``stop`` is beyond what is decoded."""
+def exceeds_limits(data: bytes, pos: int, stop: int) -> bool:
+    """Return whether a head, whose last line ends at ``stop``, is too large to be decoded."""
     return stop - pos > MAX_HEAD or data.count(b"\n", pos, stop) >= MAX_LINES
 
 
 def parse_field_line(line: bytes) -> FieldLine | None:
-    """Parse one field line; None if it is no whole line by itself."""
+    """Parse one field line; None if it continues a line, or contains more than one."""
     if b"\n" in line or line[:1] in (b" ", b"\t", b""):
         return None
     # White space before the colon is an error for a server (RFC 9112 section 5.1), but a
@@ -141,9 +141,9 @@ def request_head(version: str, method: str, target: str, fields: Fields) -> Requ
 
 
 def _addressed(method: str, target: str, host: str | None) -> tuple[str | None, str | None]:
-    """Return the scheme of a target in absolute form, and whom the request is for.
+    """Return the scheme of a target in absolute form, and the authority of the request.
 
-    That is the target's authority if it says so, else Host (RFC 9112 sections 3.2.2 and 3.3).
+    That is the target's authority if it has one, else Host (RFC 9112 sections 3.2.2 and 3.3).
     """
     found = _ABSOLUTE.match(target)
     scheme = found[1].lower() if found else None
@@ -164,7 +164,7 @@ def parse_response(raw: bytes, parse_line: ParseLine = parse_field_line) -> Stat
 
 def _warnings(version: str, fields: Fields) -> tuple[str, ...]:
     if version == "HTTP/1.0" and fields.transferred:
-        # A recipient of HTTP/1.0 does not know it (RFC 9112 section 6.1).
+        # A recipient that knows only HTTP/1.0 ignores it (RFC 9112 section 6.1).
         return (*fields.warnings, "Transfer-Encoding in HTTP/1.0")
     return fields.warnings
 
@@ -184,9 +184,9 @@ def _request_line(line: bytes) -> _RequestLine | None:
 
 
 def _odd_request_line(line: bytes) -> _RequestLine | None:
-    """Parse with any white space between the parts, as section 3 of RFC 9112 allows.
+    """Parse a request line with any white space between its words (RFC 9112 section 3).
 
-    A target with spaces inside is malformed but seen: it is all that is between.
+    Malformed targets with spaces inside occur: the target is all between method and version.
     """
     start, *rest = line.split(None, 1)[:2] or (b"",)
     parts = rest[0].rsplit(None, 1) if rest else []
@@ -199,7 +199,7 @@ def _odd_request_line(line: bytes) -> _RequestLine | None:
 
 
 def _status_line(line: bytes) -> _StatusLine | None:
-    """Parse with the reason, and even the space before it, missing (RFC 9112 section 4)."""
+    """Parse a status line; the reason, with its space, may be missing (RFC 9112 section 4)."""
     parts = line.split(None, 2)
     if len(parts) < 2 or not _STATUS.fullmatch(parts[0]) or line[:1].isspace():
         return None
@@ -211,15 +211,15 @@ def _status_line(line: bytes) -> _StatusLine | None:
 
 
 def parse_fields(lines: list[bytes], parse_line: ParseLine = parse_field_line) -> list[Header]:
-    """Parse field lines alone, as of trailers (RFC 9112 section 7.1.2)."""
+    """Parse field lines without a start line, as of trailers (RFC 9112 section 7.1.2)."""
     parsed = map(parse_line, _unfold(lines))
     return [entry[0] for entry in parsed if entry]
 
 
 def find_start(side: Side, data: bytes | bytearray, pos: int) -> tuple[int, int] | None:
-    """Find the next message of ``side``: where it starts, and where the proof of it ends.
+    """Return where the next message of ``side`` starts, and where the proof of it ends.
 
-    Only whole lines count, so that the same bytes give the same answer however they come.
+    Only whole lines count, so that the same bytes give the same result however they are cut.
     """
     if side is Side.SERVER:
         found = _SCAN_STATUS.search(data, pos)
@@ -235,7 +235,7 @@ def find_start(side: Side, data: bytes | bytearray, pos: int) -> tuple[int, int]
 
 
 def scan_rest(data: bytes | bytearray, pos: int) -> int:
-    """Return from where on bytes must be kept when :func:`find_start` found nothing."""
+    """Return the offset from which :func:`find_start` must search again with more bytes."""
     last = data.rfind(b"\n", pos)
     before = data.rfind(b"\n", pos, last) if last >= 0 else -1
     return max(pos, before + 1, len(data) - SCAN_WINDOW)
@@ -245,7 +245,7 @@ def _parse_all(raw: bytes, parse_line: ParseLine) -> Fields:
     """Parse all field lines of a head."""
     parsed = [*map(parse_line, raw.split(b"\r\n"))]
     if None in parsed:
-        # Odd line ends or folding: take the careful way for all of them.
+        # Odd line ends or folding: parse all lines the slow way.
         lines = [line.removesuffix(b"\r") for line in raw.split(b"\n")]
         parsed = [*map(parse_line, _unfold(lines))]
     fields = Fields(Headers([entry[0] for entry in parsed if entry]))
@@ -266,7 +266,7 @@ def _unfold(lines: list[bytes]) -> list[bytes]:
             whole[-1].append(stripped)
         elif stripped:
             whole.append([stripped])
-    return [b" ".join(filter(None, parts)) for parts in whole]
+    return [b" ".join(filter(None, pieces)) for pieces in whole]
 
 
 def _set_length(fields: Fields, value: str) -> None:

@@ -1,12 +1,12 @@
-"""HTTP/1.0 and HTTP/1.1 (RFC 9112): requests and responses of one connection, paired by order.
+"""Decodes HTTP/1.0 and HTTP/1.1 (RFC 9112), and pairs requests and responses by their order.
 
-Each side has a :class:`~sslsniff.decoders.http1.message_reader.MessageReader` for the framing. Here
-is what needs both sides: which request a response answers, hence whether it has a body, and whether
-the connection continues as HTTP/1.
+Each side has a :class:`~sslsniff.decoders.http1.message_reader.MessageReader` for the framing. This
+module decides what needs both sides: which request a response answers, hence whether it has a body,
+and whether the connection continues as HTTP/1.
 
-After a loss it cannot be known how many messages were in it. A client that does not pipeline sends
-its next request when it has the response to the last, so at most one request waits, and pairs are
-certain again at once. Where more wait, none of them is paired: no pair is better than a wrong one.
+The number of messages in a loss is unknown. A client that does not pipeline sends its next request
+after the response to the last, so at most one request waits, and pairs are certain again at once.
+If more requests wait, none of them is paired: no pair is better than a wrong one.
 
 Memory per connection: two readers (up to 1.1 MiB each) and ``_MAX_WAITING`` records of 150 bytes.
 """
@@ -30,11 +30,11 @@ from sslsniff.decoders.messages import (
 )
 
 _MAX_WAITING = 4096
-"""Requests that wait for a response, as many as exchanges of HTTP/2; beyond, the oldest ends."""
+"""Requests that wait for a response, as many as streams of HTTP/2; beyond, the oldest ends."""
 
 _WAITING_BYTES = 150  # memory of one of them
 
-_TELLING = frozenset(("HEAD", "CONNECT"))  # methods on which the response's framing depends
+_FRAMING_METHODS = frozenset(("HEAD", "CONNECT"))  # the response's framing depends on them
 _IN_DOUBT = "may answer another request: messages were lost between pipelined ones"
 
 # Looking up a member of an enum takes time.
@@ -42,31 +42,30 @@ _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 _HEAD, _WAIT = ReadState.HEAD, ReadState.WAIT
 
 _NO_BODY = Framing(_HEAD, 0)
-_GOES_ON = Framing(_HEAD)
+_INFORMATIONAL = Framing(_HEAD)
 _SWITCHES = Framing(_HEAD, 0, switch=True)
 
 
 @dataclass(slots=True)
 class _WaitingRequest:
-    """A request that was not answered; ``sure`` that no other may be between it and the last.
-
-    ``method`` is empty if nothing depends on it. ``ahead`` responses, to older requests that were
-    given up, come before its own.
-    """
+    """A request that waits for its response."""
 
     stream: int
     method: str = ""
+    """Empty if the response's framing does not depend on it."""
     upgrade: str | None = None
-    sure: bool = True
-    ahead: int = 0
+    is_next: bool = True
+    """Whether no lost request can be between it and the waiting request before it."""
+    responses_ahead: int = 0
+    """Responses that come before its own, to older requests that were aborted."""
 
 
 class Http1Decoder:
     """Decodes one HTTP/1 connection, from its start or from its middle.
 
-    When the connection leaves HTTP/1, ``switch`` says for what, and the bytes after that
-    point are in it: the decoder has done its work and whoever feeds it goes on with another.
-    ``switched`` is called then, with the list to which the next decoder's messages go.
+    When the connection leaves HTTP/1, it sets ``switch``, which has the protocol and the bytes
+    received after that point, and calls ``switched`` with it and with the list for the next
+    decoder's messages. Then the caller has to feed another decoder.
     """
 
     protocol = "http/1.1"
@@ -78,16 +77,16 @@ class Http1Decoder:
         self.switch: Switch | None = None
         self._on_switch = switched
         self._requests = MessageReader(
-            _CLIENT, Pairing(self._request, self._switch_asked, self._requests_missing)
+            _CLIENT, Pairing(self._request, self._after_switch_request, self._requests_missing)
         )
         self._responses = MessageReader(
-            _SERVER, Pairing(self._response, self._switched, self._responses_missing)
+            _SERVER, Pairing(self._response, self._after_switch_response, self._responses_missing)
         )
         self._streams = 0
         self._waiting: deque[_WaitingRequest] = deque()
         self._requests_lost = self._responses_lost = False
-        self._doubtful = False  # pairs may be wrong: a client that pipelines, and responses lost
-        self._next: Switch | None = None  # while what is pending is not known
+        self._doubtful = False  # pairs may be wrong: the client pipelines, and messages were lost
+        self._next: Switch | None = None  # until its pending bytes are known
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
@@ -126,50 +125,50 @@ class Http1Decoder:
         """Return the reader of a side, which says what its next bytes are."""
         return self._requests if side is _CLIENT else self._responses
 
-    # What the readers ask.
+    # Callbacks of the readers.
 
-    def _switch_asked(self, stream: int) -> ReadState:
-        """Hold what a client sends after a request to switch, until the response decides."""
-        # Where responses are lost, that one may be lost, too.
+    def _after_switch_request(self, stream: int) -> ReadState:
+        """Return the state after a request to switch: wait until the response decides."""
+        # If responses were lost, the one to this request may be lost, too.
         if self._responses_lost:
             return _HEAD
-        # The reader stops after this request: if it waits for its response, it is the last one.
+        # The reader stops after this request, so this is the last one that waits.
         waits = any(waiting.stream == stream for waiting in reversed(self._waiting))
         return _WAIT if waits else _HEAD
 
-    def _switched(self, _stream: int) -> ReadState:
+    def _after_switch_response(self, _stream: int) -> ReadState:
         return ReadState.SWITCHED
 
     def _requests_missing(self, out: list[Message]) -> None:
-        """Remember that messages may be missing, so that later ones are not paired wrongly."""
+        """Note that requests may be missing, so that later ones are not paired wrongly."""
         self._requests_lost = True
 
     def _responses_missing(self, out: list[Message]) -> None:
-        """See ``_requests_missing``."""
+        """Note that responses may be missing, see ``_requests_missing``."""
         self._responses_lost = True
-        self._decided(out)
+        self._resume_requests(out)
 
     def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Framing] | None:
-        """Report a head and decide about its body (RFC 9112 section 6.3)."""
+        """Report a request's head; return it with its framing (RFC 9112 section 6.3)."""
         parsed = parse_request(raw)
         if parsed is None:
             return None
         message, fields = parsed
         if self._responses_lost:
-            # A client that does not pipeline has had the responses to its earlier requests.
-            self._give_up_waiting(out)
+            # A client that does not pipeline already received its earlier responses.
+            self._abort_waiting(out)
         elif len(self._waiting) >= _MAX_WAITING:
-            self._give_up_oldest(out)
+            self._abort_oldest(out)
         method, upgrade = message.method, fields.upgrade
         if upgrade == "h2c" and not (self._waiting or self._responses.in_message):
-            stream = 1  # as its stream will be
+            stream = 1  # the HTTP/2 stream of its response
             self._streams = max(1, self._streams)
         else:
             stream = self._streams = self._streams + 1
         message.stream = stream
-        waiting = _WaitingRequest(stream, method if method in _TELLING else "", upgrade)
+        waiting = _WaitingRequest(stream, method if method in _FRAMING_METHODS else "", upgrade)
         if self._requests_lost:
-            waiting.sure = not self._waiting
+            waiting.is_next = not self._waiting
             self._requests_lost = False
         self._waiting.append(waiting)
         out.append(message)
@@ -182,17 +181,22 @@ class Http1Decoder:
         return message, framing
 
     def _response(self, raw: bytes, out: list[Message]) -> tuple[ResponseHead, Framing] | None:
-        """Report a head and decide about its body, see ``_request``."""
+        """Report a response's head; return it with its framing (RFC 9112 section 6.3)."""
         head = parse_response(raw)
         if head is None:
             return None
         framing = head.framing
         if framing is None:
             framing = head.framing = _response_framing(head)
-        is_final = framing is not _GOES_ON
+        is_final = framing is not _INFORMATIONAL
         waiting, doubt = self._waiting[0] if self._waiting else None, False
-        if waiting is None or waiting.ahead or not waiting.sure or self._responses_lost:
-            waiting, doubt = self._perhaps_answered(waiting, is_final, out)
+        if (
+            waiting is None
+            or waiting.responses_ahead
+            or not waiting.is_next
+            or self._responses_lost
+        ):
+            waiting, doubt = self._find_request(waiting, is_final, out)
         elif is_final:
             self._waiting.popleft()
         warnings = head.warnings
@@ -209,47 +213,47 @@ class Http1Decoder:
         if waiting.method == "CONNECT" and 200 <= head.status < 300:
             return message, self._switching(waiting, "connect", head)
         if self._requests.state is _WAIT:
-            self._decided(out)
+            self._resume_requests(out)
         if waiting.method == "HEAD":
             framing = _NO_BODY
         if doubt and framing is not _NO_BODY and not framing.fault:
             framing = replace(framing, doubt=True)
         return message, framing
 
-    def _perhaps_answered(
+    def _find_request(
         self, waiting: _WaitingRequest | None, is_final: bool, out: list[Message]
     ) -> tuple[_WaitingRequest, bool]:
-        """Return what a response answers where messages may be missing, and whether that is new.
+        """Return the request that a response answers, where messages may be missing.
 
-        Then its request was before the capture began, or lost, or was given up.
+        Return also whether it is a new record of a request that was not seen, or was aborted.
         """
         if waiting is not None:
-            several = len(self._waiting) + waiting.ahead > 1
-            if not waiting.sure or (self._responses_lost and several):
+            several = len(self._waiting) + waiting.responses_ahead > 1
+            if not waiting.is_next or (self._responses_lost and several):
                 self._doubtful = True
-                self._give_up_waiting(out)
+                self._abort_waiting(out)
                 waiting = None
         self._responses_lost = False
-        if waiting is not None and not waiting.ahead:
+        if waiting is not None and not waiting.responses_ahead:
             if is_final:
                 self._waiting.popleft()
             return waiting, False
         if waiting is not None:
-            waiting.ahead -= 1
+            waiting.responses_ahead -= 1
         self._streams += 1
         waiting = _WaitingRequest(self._streams)
         if not is_final:
             self._waiting.appendleft(waiting)
         return waiting, True
 
-    def _give_up_oldest(self, out: list[Message]) -> None:
-        """Make room for a request; the response to the oldest is not taken for that to another."""
+    def _abort_oldest(self, out: list[Message]) -> None:
+        """Abort the oldest request; its response, if it comes, must not be paired with the next."""
         oldest = self._waiting.popleft()
-        self._waiting[0].ahead += oldest.ahead + 1
+        self._waiting[0].responses_ahead += oldest.responses_ahead + 1
         error = f"over {_MAX_WAITING} exchanges open"
         out.append(Aborted(oldest.stream, _SERVER, error))
 
-    def _give_up_waiting(self, out: list[Message]) -> None:
+    def _abort_waiting(self, out: list[Message]) -> None:
         for waiting in self._waiting:
             out.append(Aborted(waiting.stream, _SERVER, f"undecodable: {BYTES_LOST}"))
         self._waiting.clear()
@@ -261,10 +265,10 @@ class Http1Decoder:
             return Framing(ReadState.SWITCHED)
         return _SWITCHES
 
-    def _decided(self, out: list[Message]) -> None:
-        """Read on what the client sent after a request to switch that came to nothing."""
+    def _resume_requests(self, out: list[Message]) -> None:
+        """Decode what the client sent after a request to switch, if the server did not switch."""
         requests = self._requests
-        if requests.state is _WAIT and self._switch_asked(requests.stream) is _HEAD:
+        if requests.state is _WAIT and self._after_switch_request(requests.stream) is _HEAD:
             requests.resume(out)
 
     def _hand_over(self, switch: Switch, out: list[Message]) -> None:
@@ -275,7 +279,7 @@ class Http1Decoder:
 
 
 def _request_framing(fields: Fields) -> Framing:
-    """Return how a request continues by its fields alone (RFC 9112 section 6.3)."""
+    """Return a request's framing by its fields alone (RFC 9112 section 6.3)."""
     switch = fields.upgrade is not None
     if fields.chunked:
         return Framing(ReadState.CHUNK_SIZE, switch=switch)
@@ -287,12 +291,12 @@ def _request_framing(fields: Fields) -> Framing:
 
 
 def _response_framing(head: StatusHead) -> Framing:
-    """Return how a response continues by its head alone (RFC 9112 section 6.3)."""
+    """Return a response's framing by its head alone (RFC 9112 section 6.3)."""
     status, fields = head.status, head.fields
     if status == 101:
         return _SWITCHES
     if 100 <= status < 200:
-        return _GOES_ON
+        return _INFORMATIONAL
     if status in (204, 304):
         return _NO_BODY
     if fields.chunked:

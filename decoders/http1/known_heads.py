@@ -1,8 +1,8 @@
-"""HTTP/1 heads and fields that were parsed before: nearly all of them come again.
+"""Parses HTTP/1 heads and fields with memos of parsed ones: nearly all of them are repeated.
 
-Three memos, for the whole process and not for each connection: ``_LINES`` short field lines, and
-``_HEADS`` each of what follows a request's target and of whole heads of responses, also short ones.
-They take about 28 MiB at worst, with what headers keep of answers (``messages.asked_once``).
+Three memos serve the whole process: ``_LINES`` short field lines, ``_HEADS`` short ends of requests
+after the target, and ``_HEADS`` short whole heads of responses. They use about 28 MiB at worst,
+with the results stored in headers (``messages.cached_in_headers``).
 
 The functions return what those of the same name in ``head`` do.
 """
@@ -26,11 +26,11 @@ _HEADS = 1024
 _HEAD_BYTES = 1024
 _HEAD_FIELDS = 32
 
-_LINE_FEED = 10  # a number is looked for in bytes six times as fast as a byte
+_LINE_FEED = 10  # searching bytes for a number is six times as fast as for bytes
 
 
 class _KnownLines(Memo[bytes, FieldLine | None]):
-    """Field lines; one that is not there is parsed."""
+    """Field lines by their bytes; a look-up parses a new one."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ _usual_method = METHODS.get
 def parse_request(raw: bytes) -> tuple[RequestHead, Fields] | None:
     """Parse a request's head up to its last line feed; its stream is still to be set."""
     parts = raw.split(b" ", 2)
-    known = _known_request(parts[-1])  # the first two differ more than what follows
+    known = _known_request(parts[-1])  # method and target differ more than the rest
     if known is None or len(parts) < 3 or _LINE_FEED in parts[1]:
         return _parse_new_request(raw, parts)
     method = _usual_method(parts[0])
@@ -90,7 +90,7 @@ def parse_response(raw: bytes) -> StatusHead | None:
 
 
 def parse_fields(lines: list[bytes]) -> list[Header]:
-    """Parse field lines alone, as of trailers."""
+    """See ``head.parse_fields``."""
     return head.parse_fields(lines, _parse_line)
 
 

@@ -1,4 +1,4 @@
-"""HTTP/2 (RFC 9113) as a passive onlooker sees it, from its start or from its middle."""
+"""HTTP/2 (RFC 9113), decoded passively, from the start of a connection or from its middle."""
 
 from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 

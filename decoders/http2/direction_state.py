@@ -1,4 +1,4 @@
-"""What is known of the frames that one side of an HTTP/2 connection sends."""
+"""The state of one direction of an HTTP/2 connection, beside its streams."""
 
 from sslsniff.decoders.http2.frame_reader import FrameReader
 from sslsniff.decoders.http2.hpack import HpackDecoder
@@ -6,57 +6,59 @@ from sslsniff.decoders.messages import Side
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
 MAX_BLOCK = 256 * 1024
-"""The largest header block that is read; a larger one is given up."""
+"""The largest header block that is decoded; a larger one is dropped."""
 
 STREAM_BYTES = 100
-"""Memory of what is known of a stream."""
+"""Memory of the state of a stream."""
 
 
 class HeaderBlock:
-    """A header block that goes on in CONTINUATION frames (RFC 9113 section 6.10).
+    """A header block that continues in CONTINUATION frames (RFC 9113 section 6.10).
 
-    ``flags`` and ``stream`` are those of its first frame; ``promised`` is the stream that a
-    PUSH_PROMISE reserves, 0 for HEADERS. ``lost`` is reported in its place once it is given up.
+    ``flags``, ``stream``: of its first frame.
+    ``promised``: the stream that a PUSH_PROMISE reserves, 0 for HEADERS.
+    ``undecoded``: reported instead of the block once it is dropped.
     Memory: ``MAX_BLOCK`` and a frame.
     """
 
-    __slots__ = ("data", "flags", "is_given_up", "lost", "promised", "stream")
+    __slots__ = ("data", "flags", "is_dropped", "promised", "stream", "undecoded")
 
     def __init__(self, side: Side, flags: int, stream: int, promised: int, fragment: bytes) -> None:
         self.flags, self.stream, self.promised = flags, stream, promised
         self.data = bytearray()
-        self.lost = UndecodedRun(side)
-        self.is_given_up = False
+        self.undecoded = UndecodedRun(side)
+        self.is_dropped = False
         self.append(fragment)
 
     @property
     def held_bytes(self) -> int:
-        """The memory that it takes."""
-        return len(self.data) + self.lost.held_bytes
+        """The memory that it uses."""
+        return len(self.data) + self.undecoded.held_bytes
 
     def append(self, fragment: bytes) -> None:
-        """Append the next fragment; of a block that was given up it is only counted."""
-        if self.is_given_up:
-            self.lost.append(fragment, 0, len(fragment))
+        """Append the next fragment; to a dropped block, as undecoded bytes."""
+        if self.is_dropped:
+            self.undecoded.append(fragment, 0, len(fragment))
             return
         self.data += fragment
         if len(self.data) > MAX_BLOCK:
-            self.give_up(f"header block over {MAX_BLOCK} bytes")
+            self.drop(f"header block over {MAX_BLOCK} bytes")
 
-    def give_up(self, reason: str) -> None:
-        """Keep no more than ``lost`` does; the first reason counts."""
-        if not self.is_given_up:
-            self.is_given_up = True
-            self.lost.reason = reason
-            self.lost.append(self.data, 0, len(self.data))
+    def drop(self, reason: str) -> None:
+        """Drop the block: its bytes are undecoded, because of the first ``reason``."""
+        if not self.is_dropped:
+            self.is_dropped = True
+            self.undecoded.reason = reason
+            self.undecoded.append(self.data, 0, len(self.data))
             self.data.clear()
 
 
 class DirectionState:
-    """Its reader, its HPACK table, and the header block that is not complete.
+    """The state of one direction: its reader, its HPACK table, its incomplete header block.
 
-    ``head`` and ``end`` are the bits by which a stream's state notes this side's.
-    ``doubted`` are streams reported as uncertain, on which nothing was received since.
+    ``head``, ``end``: the bits of a stream's state for the head and the end of this side's message.
+    ``goaway``: the last stream of this side's latest GOAWAY. ``goaways``: how many it sent.
+    ``doubted``: streams reported as ``BodyInDoubt``, which received no DATA since.
     """
 
     __slots__ = ("block", "doubted", "end", "goaway", "goaways", "head", "hpack", "reader")
@@ -72,7 +74,7 @@ class DirectionState:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of memory in use."""
+        """The memory that it uses."""
         block = self.block.held_bytes if self.block is not None else 0
         streams = STREAM_BYTES * len(self.doubted)
         return self.reader.held_bytes + self.hpack.held_bytes + block + streams

@@ -1,8 +1,7 @@
-"""Flow-control windows of a connection, as far as an observer knows them (RFC 9113 section 5.2).
+"""Computes the flow-control windows of a connection, as far as they are known (RFC 9113, 5.2).
 
-A window belongs to who sends: so many bytes of DATA it may still send, on each stream and on the
-connection. The other side opens it. Where frames were not seen windows are unknown for good, never
-guessed.
+A window is how many bytes of DATA its sender may still send, on a stream or on the connection. The
+receiver increases it. After lost frames, all windows stay unknown: they are never guessed.
 
 Memory: two numbers for each open stream, ``_MAX_STREAMS`` at most.
 """
@@ -19,55 +18,57 @@ _MAX_STREAMS = 4096
 _MAX_PENDING = 64
 _FREE_STEPS = 1 << 18
 _STEPS_A_FRAME = 16
-"""What changes of the initial window may take, each a step of work for every stream. Who sends more
-of them means no good: windows are unknown from then on."""
+"""Work allowed for changes of the initial window, at the start and for each frame.
+
+A change is a step for every stream. A peer that causes more steps is hostile: windows are unknown
+from then on."""
 
 
 @dataclass(slots=True)
 class _SendWindows:
-    """What one side may send.
-
-    ``pending`` are its peer's SETTINGS that it has not acknowledged: the initial window that each
-    names, or None.
-    """
+    """The windows of one side, which limit what it sends."""
 
     window: int = _DEFAULT_WINDOW
+    """Of the connection."""
     initial: int = _DEFAULT_WINDOW
+    """Of a new stream."""
     streams: dict[int, int] = field(default_factory=dict)
+    """Of the open streams."""
     sending: set[int] = field(default_factory=set)
-    """Streams with its headers, but not yet its end."""
+    """Streams on which it sent its headers, but not yet its end."""
     waiting: set[int] = field(default_factory=set)
-    """Streams that a window of 0 stops; 0: the connection's stops all."""
+    """Streams that a window of 0 stalls; 0: the connection's window stalls all."""
     pending: deque[int | None] = field(default_factory=deque)
+    """The initial window in each of the peer's SETTINGS that it has not acknowledged, or None."""
 
     def drop(self, stream: int) -> None:
-        """Forget a stream on which nothing more is sent."""
+        """Remove a stream on which it sends no more."""
         self.streams.pop(stream, None)
         self.sending.discard(stream)
 
-    def stopped(self, stream: int) -> bool:
-        """Say whether a window of 0 stops ``stream``, or with 0 all that are sending."""
+    def is_stalled(self, stream: int) -> bool:
+        """Return whether a window of 0 stalls ``stream``; for 0, whether it stalls all streams."""
         if not stream:
             return self.window <= 0 and bool(self.sending)
         return stream in self.sending and self.streams.get(stream, 1) <= 0
 
 
 class FlowControl:
-    """Follows both sides' windows by the frames that pass."""
+    """Computes both sides' windows from all frames of a connection."""
 
     def __init__(self) -> None:
         self._senders: dict[Side, _SendWindows] | None = {side: _SendWindows() for side in Side}
         self._steps_left = _FREE_STEPS
 
     def forget(self) -> None:
-        """Note that frames were not seen: no window is known any more."""
+        """Note that frames were lost: no window is known any more."""
         self._senders = None
 
     def window(self, side: Side) -> int | None:
         """Return the connection's window for what ``side`` sends, None where unknown."""
         return self._senders[side].window if self._senders else None
 
-    def see(
+    def handle(
         self,
         side: Side,
         kind: int,
@@ -76,15 +77,15 @@ class FlowControl:
         length: int,
         details: dict[str, Any],
     ) -> list[Stall]:
-        """Take a whole frame that ``side`` sent; return who waits since, or no longer.
+        """Handle a whole frame that ``side`` sent; return the stalls that begin or end.
 
-        DATA and WINDOW_UPDATE get the windows that result in ``details``.
+        Adds the resulting windows to the ``details`` of DATA and WINDOW_UPDATE.
         """
         if self._senders is None or details.get("error"):
             return []
         own, other = self._senders[side], self._senders[side.other]
         self._steps_left += _STEPS_A_FRAME
-        touched = {0, stream}
+        changed = {0, stream}
         if kind == frames.DATA:
             own.window -= length
             if stream in own.streams:
@@ -92,19 +93,19 @@ class FlowControl:
                 details["stream_window"] = own.streams[stream]
             details["connection_window"] = own.window
         elif kind == frames.WINDOW_UPDATE:
-            self._open(other, stream, details)
+            self._increase(other, stream, details)
         elif kind == frames.HEADERS:
-            touched |= self._begin(own, other, stream)
+            changed |= self._open_stream(own, other, stream)
         elif kind == frames.SETTINGS:
-            touched |= self._set(own, other, flags, details)
+            changed |= self._handle_settings(own, other, flags, details)
         if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM:
             own.drop(stream)
         elif kind == frames.RST_STREAM:
             own.drop(stream)
             other.drop(stream)
-        return self._changes(side, touched) + self._changes(side.other, touched)
+        return self._stalls(side, changed) + self._stalls(side.other, changed)
 
-    def _open(self, sender: _SendWindows, stream: int, details: dict[str, Any]) -> None:
+    def _increase(self, sender: _SendWindows, stream: int, details: dict[str, Any]) -> None:
         increment = details["increment"]
         if not stream:
             sender.window += increment
@@ -113,27 +114,27 @@ class FlowControl:
             sender.streams[stream] += increment
             details["stream_window"] = sender.streams[stream]
 
-    def _begin(self, own: _SendWindows, other: _SendWindows, stream: int) -> set[int]:
-        """Open a stream; return those that are forgotten for it."""
-        forgotten = set()
+    def _open_stream(self, own: _SendWindows, other: _SendWindows, stream: int) -> set[int]:
+        """Open a stream; return the streams that are removed to limit memory."""
+        removed = set()
         if stream not in own.streams:
-            for each in (own, other):
-                if len(each.streams) >= _MAX_STREAMS:
-                    oldest = next(iter(each.streams))
-                    each.drop(oldest)
-                    forgotten.add(oldest)
+            for sender in (own, other):
+                if len(sender.streams) >= _MAX_STREAMS:
+                    oldest = next(iter(sender.streams))
+                    sender.drop(oldest)
+                    removed.add(oldest)
             own.streams[stream] = own.initial
-            # Its window may be opened before it sends anything.
+            # The other side's window may increase before that side sends anything.
             other.streams.setdefault(stream, other.initial)
         own.sending.add(stream)
-        return forgotten
+        return removed
 
-    def _set(
+    def _handle_settings(
         self, own: _SendWindows, other: _SendWindows, flags: int, details: dict[str, Any]
     ) -> set[int]:
-        """Take SETTINGS: they bind who receives them, from its acknowledgement on (6.5.3).
+        """Handle SETTINGS, which apply to their receiver once it acknowledges them (6.5.3).
 
-        Return the streams whose windows change by them.
+        Return the streams whose windows change.
         """
         if not flags & frames.ACK:
             if len(other.pending) == _MAX_PENDING:
@@ -148,21 +149,21 @@ class FlowControl:
         if self._steps_left < 0:
             self.forget()
             return set()
-        # Section 6.9.2: streams that are open change by the difference, even below 0.
+        # Section 6.9.2: windows of open streams change by the difference, even below 0.
         for stream in own.streams:
             own.streams[stream] += initial - own.initial
         own.initial = initial
         return own.sending | own.waiting
 
-    def _changes(self, side: Side, streams: set[int]) -> list[Stall]:
-        """Return whose waiting on ``side`` began or ended, of ``streams``; 0: of all."""
+    def _stalls(self, side: Side, streams: set[int]) -> list[Stall]:
+        """Return the stalls of ``side`` that begin or end on ``streams``; 0: the connection."""
         if self._senders is None:
             return []
         sender = self._senders[side]
         changes = []
-        for each in sorted(streams):
-            waits = sender.stopped(each)
-            if waits != (each in sender.waiting):
-                (sender.waiting.add if waits else sender.waiting.discard)(each)
-                changes.append(Stall(each, side, waits))
+        for stream in sorted(streams):
+            waits = sender.is_stalled(stream)
+            if waits != (stream in sender.waiting):
+                (sender.waiting.add if waits else sender.waiting.discard)(stream)
+                changes.append(Stall(stream, side, waits))
         return changes

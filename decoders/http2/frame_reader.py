@@ -1,9 +1,9 @@
-"""One direction of an HTTP/2 connection: bytes to frames (RFC 9113 section 4.1).
+"""Reads the frames of one direction of an HTTP/2 connection (RFC 9113 section 4.1).
 
-DATA passes on as it comes, other frames when they are whole. After a gap, or when joined in
-the middle, :class:`~sslsniff.decoders.http2.sync.FrameSync` finds the next frame.
+DATA is passed on in pieces, other frames when they are whole. After a gap, or if joined in the
+middle, :class:`~sslsniff.decoders.http2.sync.FrameSync` finds the next frame.
 
-Memory: one frame other than DATA (``MAX_PAYLOAD``), or what ``FrameSync`` holds.
+Memory: one frame other than DATA (``MAX_PAYLOAD``), or that of ``FrameSync``.
 """
 
 from enum import Enum, auto
@@ -30,8 +30,7 @@ MAX_PAYLOAD = 256 * 1024
 
 NOT_A_FRAME = "not the start of a frame"
 BYTES_LOST = "bytes lost"
-# So many wrong frames in a row mean that these are no frames.
-_MAX_FAULTS = 3
+_MAX_FAULTS = 3  # so many invalid frames in a row mean that the bytes are no frames
 _PIECE = 64 * 1024
 
 
@@ -47,76 +46,76 @@ class Mode(Enum):
 
 
 class FrameHandler(Protocol):
-    """Who takes the frames of a reader."""
+    """Handles the frames of a reader."""
 
     def frame(
         self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> None:
-        """Take a whole frame other than DATA."""
+        """Handle a whole frame other than DATA."""
 
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
-        """Take a piece of a DATA frame; ``missing`` bytes were lost just before it."""
+        """Handle a piece of a DATA frame; ``missing`` bytes were lost just before it."""
 
     def data_end(
         self, side: Side, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
-        """Take the end of a DATA frame of ``length`` bytes with its padding."""
+        """Handle the end of a DATA frame of ``length`` bytes, with its padding."""
 
     def frame_lost(
         self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
-        """Note that a frame could not be read; the next one will be."""
+        """Note that a frame could not be read; the start of the next one is known."""
 
     def frames_lost(self, side: Side, missing: int, out: list[Message]) -> None:
-        """Note that frames were lost; about ``missing`` bytes of them."""
+        """Note that frames of about ``missing`` bytes were lost."""
 
     def joined(self, side: Side) -> None:
-        """Note that the first frame to be read is not the first that passed."""
+        """Note that the first frame to be read is not the first of the connection."""
 
 
 class FrameReader:
-    """Reads what ``side`` sends."""
+    """Reads the frames that ``side`` sends, and passes them to ``handler``."""
 
     __slots__ = (
         "_faults",
         "_flags",
         "_handler",
         "_kind",
-        "_left",
         "_length",
-        "_lost",
         "_mode",
         "_pad",
         "_partial",
         "_payload",
+        "_remaining",
         "_side",
         "_stream",
         "_sync",
+        "_undecoded",
         "max_frame",
     )
 
-    def __init__(self, side: Side, sink: FrameHandler) -> None:
+    def __init__(self, side: Side, handler: FrameHandler) -> None:
         self.max_frame = DEFAULT_MAX_FRAME
         self._side = side
-        self._handler = sink
+        self._handler = handler
         self._mode = Mode.SYNC
         self._sync: FrameSync | None = FrameSync(LONGEST)
-        self._lost = UndecodedRun(side, NOT_A_FRAME)
+        self._undecoded = UndecodedRun(side, NOT_A_FRAME)
         self._partial = bytearray()
         self._payload = bytearray()
         self._kind = self._flags = self._stream = self._length = 0
-        self._left = self._pad = self._faults = 0
+        self._remaining = self._pad = self._faults = 0
 
     @property
     def held_bytes(self) -> int:
-        """The memory that it takes."""
+        """The memory that it uses."""
         sync = self._sync.held_bytes if self._sync is not None else 0
-        return len(self._payload) + sync + self._lost.held_bytes
+        return len(self._payload) + sync + self._undecoded.held_bytes
 
     def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; what is complete goes to the sink."""
+        """Feed bytes; call the handler with what they complete."""
         if len(data) > _PIECE:
-            # Keeps the work small where hostile bytes are out of sync again and again.
+            # Limits the work if hostile bytes lose sync again and again.
             for start in range(0, len(data), _PIECE):
                 self.feed(data[start : start + _PIECE], out)
             return
@@ -128,15 +127,15 @@ class FrameReader:
                 rest = self._read(rest, out)
 
     def _read(self, data: bytes, out: list[Message]) -> bytes | None:
-        """Read frames; return the bytes that are left where the next frame must be found."""
+        """Read frames; return the rest of the bytes if the next frame must be searched there."""
         pos, size = 0, len(data)
         while pos < size:
             mode = self._mode
             if mode is Mode.HEADER:
                 if self._partial:
-                    need = HEADER_SIZE - len(self._partial)
-                    self._partial += data[pos : pos + need]
-                    pos += need
+                    needed = HEADER_SIZE - len(self._partial)
+                    self._partial += data[pos : pos + needed]
+                    pos += needed
                     if len(self._partial) < HEADER_SIZE:
                         return None
                     kind, self._flags, stream = unpack_header(self._partial, 0)
@@ -170,33 +169,33 @@ class FrameReader:
                         self._side, self._kind, self._flags, self._stream, payload, out
                     )
             elif mode is Mode.BODY:
-                stop = min(size, pos + self._left)
-                self._left -= stop - pos
+                stop = min(size, pos + self._remaining)
+                self._remaining -= stop - pos
                 self._handler.data(self._side, self._stream, data[pos:stop], 0, out)
                 pos = stop
-                if not self._left:
+                if not self._remaining:
                     self._body_done(out)
             elif mode is Mode.PAYLOAD:
-                stop = min(size, pos + self._left)
-                self._left -= stop - pos
+                stop = min(size, pos + self._remaining)
+                self._remaining -= stop - pos
                 self._payload += data[pos:stop]
                 pos = stop
-                if not self._left:
+                if not self._remaining:
                     self._payload_done(out)
             elif mode is Mode.PAD_LENGTH:
                 self._set_padding(data[pos], out)
                 pos += 1
             else:  # SKIP
-                stop = min(size, pos + self._left)
-                self._left -= stop - pos
-                self._lost.append(data, pos, stop)
+                stop = min(size, pos + self._remaining)
+                self._remaining -= stop - pos
+                self._undecoded.append(data, pos, stop)
                 pos = stop
-                if not self._left:
+                if not self._remaining:
                     self._skip_done(out)
         return None
 
     def _pass_whole(self, data: bytes, pos: int, length: int, out: list[Message]) -> bool:
-        """Pass on the two usual frames at once, without a change of mode."""
+        """Pass on a whole frame of the two usual types without a change of mode; return if so."""
         kind, flags, stream = self._kind, self._flags, self._stream
         if not stream or length > DEFAULT_MAX_FRAME:
             return False
@@ -213,43 +212,43 @@ class FrameReader:
         return True
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a frame that is all, else the next frame must be found."""
+        """Skip lost bytes; unless all were inside a frame, search for the next frame."""
         mode = self._mode
         if mode is Mode.PAD_LENGTH:
             self._set_padding(0, out)
             mode = self._mode
         if mode is Mode.BODY:
-            inside = min(missing, self._left)
+            inside = min(missing, self._remaining)
             self._handler.data(self._side, self._stream, b"", inside, out)
-            self._left -= inside
+            self._remaining -= inside
             missing -= inside
-            if not self._left:
+            if not self._remaining:
                 self._body_done(out)
         elif mode is Mode.PAYLOAD:
-            self._lost.reason = BYTES_LOST
-            self._lost.append(self._payload, 0, len(self._payload))
+            self._undecoded.reason = BYTES_LOST
+            self._undecoded.append(self._payload, 0, len(self._payload))
             self._payload.clear()
             self._mode = Mode.SKIP
             kind, flags, stream = self._kind, self._flags, self._stream
             self._handler.frame_lost(self._side, kind, flags, stream, self._length, out)
         if missing and self._mode is Mode.SKIP:
-            inside = min(missing, self._left)
-            self._left -= inside
+            inside = min(missing, self._remaining)
+            self._remaining -= inside
             missing -= inside
-            if not self._left:
+            if not self._remaining:
                 self._skip_done(out)
         if missing:
             self._resynchronise(BYTES_LOST, missing, out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
-        """Take the end of the direction; a frame cut short cannot be read."""
+        """Handle the end of the direction; an incomplete frame is undecoded."""
         if self._sync is None:
-            self._lost.reason = reason
-        self._lose_held()
-        self._lost.report(out)
+            self._undecoded.reason = reason
+        self._drop_buffers()
+        self._undecoded.report(out)
 
     def expect_start(self) -> None:
-        """Take the next byte as a frame's first, without a search."""
+        """Read the next byte as a frame's first, without a search."""
         self._sync = None
         self._mode = Mode.HEADER
 
@@ -260,29 +259,29 @@ class FrameReader:
         if found is None:
             count = sync.droppable()
             if count:
-                self._lost.append(sync.held, 0, count)
+                self._undecoded.append(sync.buffer, 0, count)
                 sync.drop(count)
             return None
         start, _ = found
-        held = bytes(sync.held)
-        self._lost.append(held, 0, start)
-        self._lost.report(out)
+        data = bytes(sync.buffer)
+        self._undecoded.append(data, 0, start)
+        self._undecoded.report(out)
         self.expect_start()
         self._faults = 0
-        if held.startswith(PREFACE, start):
-            return held[start + len(PREFACE) :]
+        if data.startswith(PREFACE, start):
+            return data[start + len(PREFACE) :]
         # A server begins with SETTINGS that are no acknowledgement (section 3.4).
-        first_settings = sync.dropped + start == 0 and held[3:5] == b"\x04\x00"
+        first_settings = sync.dropped + start == 0 and data[3:5] == b"\x04\x00"
         if not (first_settings and self._side is Side.SERVER):
             # The peer's SETTINGS_MAX_FRAME_SIZE is not known.
             self.max_frame = max(self.max_frame, LONGEST)
             self._handler.joined(self._side)
-        return held[start:]
+        return data[start:]
 
     def _begin(self, length: int, out: list[Message]) -> None:
-        """Decide by its header how a frame is read."""
+        """Set the mode for the rest of a frame, by its header."""
         kind, flags, stream = self._kind, self._flags, self._stream
-        self._left = length
+        self._remaining = length
         fault = header_fault(kind, flags, stream, length)
         if fault is None and length > MAX_PAYLOAD and kind != DATA:
             fault = f"{type_name(kind)} frame of {length} bytes"
@@ -312,36 +311,36 @@ class FrameReader:
                 self._body_done(out)
 
     def _skip_frame(self, fault: str, out: list[Message]) -> None:
-        """Skip what is left of a frame that is wrong; its length is taken to be right."""
-        self._lost.report(out)
-        self._lost.reason = fault
+        """Skip the rest of an invalid frame, on the assumption that its length is right."""
+        self._undecoded.report(out)
+        self._undecoded.reason = fault
         header = (self._length << 8 | self._kind).to_bytes(4, "big") + bytes((self._flags,))
-        self._lost.append(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
+        self._undecoded.append(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
         self._mode = Mode.SKIP
         self._handler.frame_lost(
             self._side, self._kind, self._flags, self._stream, self._length, out
         )
-        if not self._left:
+        if not self._remaining:
             self._skip_done(out)
 
     def _set_padding(self, pad: int, out: list[Message]) -> None:
-        self._left -= 1 + pad
-        if self._left < 0:  # section 6.1: padding as long as the payload or longer
-            self._left += pad
+        self._remaining -= 1 + pad
+        if self._remaining < 0:  # section 6.1: padding as long as the payload or longer
+            self._remaining += pad
             self._skip_frame("DATA frame with too much padding", out)
             return
         self._pad = pad
         self._mode = Mode.BODY
-        if not self._left:
+        if not self._remaining:
             self._body_done(out)
 
     def _body_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
         self._handler.data_end(self._side, self._flags, self._stream, self._length, out)
         if self._pad:
-            self._left, self._pad = self._pad, 0
+            self._remaining, self._pad = self._pad, 0
             self._mode = Mode.SKIP
-            self._lost.reason = ""  # padding is no loss, see _skip_done
+            self._undecoded.reason = ""  # padding is no loss, see _skip_done
 
     def _payload_done(self, out: list[Message]) -> None:
         payload = bytes(self._payload)
@@ -351,23 +350,24 @@ class FrameReader:
 
     def _skip_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
-        if self._lost.reason:
-            self._lost.report(out)
+        if self._undecoded.reason:
+            self._undecoded.report(out)
         else:
-            self._lost.discard()
+            self._undecoded.discard()
 
-    def _lose_held(self) -> None:
-        for held in (self._partial, self._payload, self._sync.held if self._sync else bytearray()):
-            self._lost.append(held, 0, len(held))
-            held.clear()
+    def _drop_buffers(self) -> None:
+        searched = self._sync.buffer if self._sync else bytearray()
+        for buffer in (self._partial, self._payload, searched):
+            self._undecoded.append(buffer, 0, len(buffer))
+            buffer.clear()
 
     def _resynchronise(self, reason: str, missing: int, out: list[Message]) -> None:
-        """Give up what is held, and search for the next frame."""
+        """Drop the buffered bytes, and search for the next frame."""
         if self._sync is None:
-            self._lost.reason = reason
-        self._lose_held()
-        self._lost.report(out)
-        self._lost.reason = reason
+            self._undecoded.reason = reason
+        self._drop_buffers()
+        self._undecoded.report(out)
+        self._undecoded.reason = reason
         self._handler.frames_lost(self._side, missing, out)
         self._mode = Mode.SYNC
         self._sync = FrameSync(self.max_frame)

@@ -1,6 +1,6 @@
-"""HTTP/2 frames as they are shown: what each says, the windows that result, and what all came to.
+"""Makes the messages that show HTTP/2 frames: their content, windows, stalls, and totals.
 
-Memory: the start of one DATA frame a side, and what ``FlowControl`` keeps.
+Memory: the start of one DATA frame for each side, and that of ``FlowControl``.
 """
 
 from typing import Any
@@ -22,24 +22,24 @@ class FrameView:
         self._header_table = {side: 0 for side in Side}
 
     def forget(self) -> None:
-        """Note that frames were not seen."""
+        """Note that frames were lost."""
         self._flow.forget()
         for preview in self._previews.values():
             preview.clear()
 
     def note_table(self, side: Side, size: int) -> None:
-        """Note that the header table of what ``side`` sends holds ``size`` bytes."""
+        """Note the size of the dynamic table for what ``side`` sends, in bytes."""
         self._header_table[side] = max(self._header_table[side], size)
 
     def data(self, side: Side, data: bytes) -> None:
-        """Take a piece of a DATA frame."""
+        """Append a piece of a DATA frame to its preview."""
         preview = self._previews[side]
         preview += data[: frames.PREVIEW - len(preview)]
 
     def data_end(
         self, side: Side, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
-        """Show a DATA frame that is complete."""
+        """Report a DATA frame that is complete."""
         preview = self._previews[side]
         self.frame(side, frames.DATA, flags, stream, length, {"data": bytes(preview)}, out)
         preview.clear()
@@ -54,7 +54,7 @@ class FrameView:
         details: dict[str, Any],
         out: list[Message],
     ) -> None:
-        """Show a frame; ``details`` is what it says, see :func:`frames.describe`."""
+        """Report a frame; ``details`` is its content, see :func:`frames.describe`."""
         if kind == frames.HEADERS and side is Side.CLIENT and stream > self._last_stream:
             self._last_stream = stream
             self._streams[side] += 1
@@ -62,12 +62,12 @@ class FrameView:
             self._streams[side] += 1
         elif kind == frames.RST_STREAM:
             self._resets[side] += 1
-        stalls = self._flow.see(side, kind, flags, stream, length, details)
+        stalls = self._flow.handle(side, kind, flags, stream, length, details)
         names = frames.flag_names(kind, flags)
         out.append(Frame(stream, side, frames.type_name(kind), names, length, details))
         out += stalls
 
     def totals(self) -> Http2Totals:
-        """Return what the frames so far came to."""
+        """Return the figures of all frames so far."""
         windows = {side: self._flow.window(side) for side in Side}
         return Http2Totals(self._streams, self._resets, self._header_table, windows)

@@ -1,4 +1,4 @@
-"""HTTP/2 frames as data (RFC 9113 sections 4 and 6): names, checks, what a frame says.
+"""HTTP/2 frames (RFC 9113 sections 4 and 6): names, checks, and the content of payloads.
 
 Pure functions and tables; nothing here keeps state.
 """
@@ -11,7 +11,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_SIZE = 9
 DEFAULT_MAX_FRAME = 16384
 PREVIEW = 256
-"""Bytes of data that a shown frame carries at most."""
+"""Bytes of data in the details of a frame."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
 PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9
@@ -86,7 +86,7 @@ _MAX_LENGTH = 0xFFFFFF
 
 
 class FrameRule(NamedTuple):
-    """What a frame's header must say; ``on_stream`` None: it may be on a stream, or on none.
+    """The rule for a frame's header; ``on_stream`` None: it may be on a stream or on stream 0.
 
     Its length is from ``least`` to ``most``, and a multiple of ``unit``, all in bytes.
     """
@@ -97,7 +97,7 @@ class FrameRule(NamedTuple):
     unit: int = 1
 
 
-# The MUSTs of RFC 9113 section 6; types that are not here are of extensions.
+# The MUSTs of RFC 9113 section 6. Other types are extensions.
 _RULES = {
     DATA: FrameRule(True),
     HEADERS: FrameRule(True),
@@ -126,7 +126,7 @@ def type_name(kind: int) -> str:
 
 
 def flag_names(kind: int, flags: int) -> list[str]:
-    """Return the names of the flags that are set; those without a meaning as one number."""
+    """Return the names of the flags that are set; the unknown ones as one number."""
     names = []
     for bit, name in _FLAGS.get(kind, ()):
         if flags & bit:
@@ -148,7 +148,7 @@ def setting_name(identifier: int) -> str:
 
 
 def header_fault(kind: int, flags: int, stream: int, length: int) -> str | None:
-    """Tell what is wrong with a frame by its header alone; None if nothing is."""
+    """Return what is wrong with a frame's header; None if it is valid."""
     if kind <= HEADERS and stream:
         return None  # nearly all frames
     rule = _RULES.get(kind) if kind != SETTINGS or not flags & ACK else _SETTINGS_ACK
@@ -163,7 +163,7 @@ def header_fault(kind: int, flags: int, stream: int, length: int) -> str | None:
 
 
 def payload_fault(kind: int, payload: bytes) -> str | None:
-    """Tell what is wrong with a whole frame, its header apart (sections 6.6 and 6.9)."""
+    """Return what is wrong with a frame's payload (section 6.9); None if it is valid."""
     if kind == WINDOW_UPDATE and not read_u31(payload, 0):
         return "WINDOW_UPDATE frame with an increment of 0"
     return None
@@ -189,18 +189,18 @@ def strip(kind: int, flags: int, payload: bytes) -> bytes | None:
 
 
 def promised_stream(flags: int, payload: bytes) -> int:
-    """Return the stream that a PUSH_PROMISE reserves (section 6.6), 0 if it is cut."""
+    """Return the stream that a PUSH_PROMISE reserves (section 6.6); 0 if the payload is cut."""
     at = 1 if flags & PADDED else 0
     return read_u31(payload, at) if len(payload) >= at + 4 else 0
 
 
 def read_u31(payload: bytes, at: int) -> int:
-    """Read 32 bits and drop the reserved first one."""
+    """Read a 31-bit number; the reserved first bit of the 32 is ignored."""
     return int(_U32.unpack_from(payload, at)[0]) & 0x7FFFFFFF
 
 
 def read_error(payload: bytes, at: int) -> str:
-    """Read an error code and name it."""
+    """Read an error code; return its name."""
     return error_name(_U32.unpack_from(payload, at)[0])
 
 
@@ -211,7 +211,7 @@ def read_settings(payload: bytes) -> list[tuple[int, int]]:
 
 
 def describe(kind: int, flags: int, payload: bytes) -> dict[str, Any]:
-    """Return what a frame without a header fault says, under the names of the JSON contract."""
+    """Return the content of a frame with a valid header, under the names of the JSON contract."""
     details = _DESCRIBERS.get(kind, _describe_data)(flags, payload)
     if flags & PADDED and kind in (DATA, HEADERS, PUSH_PROMISE) and payload:
         details["padding"] = payload[0]

@@ -1,7 +1,7 @@
-"""Header fields of HTTP/2 as heads and trailers (RFC 9113 sections 8.1 and 8.3).
+"""Makes heads and trailers of HTTP/2 header fields (RFC 9113 sections 8.1 and 8.3).
 
-Headers are remembered for the whole process, as nearly all of them come again: ``_SETS`` short
-ones, about 16 MiB at worst with what they keep of answers (``messages.asked_once``).
+A memo shares headers in the whole process, as nearly all are repeated. It has ``_SETS`` short ones,
+about 16 MiB at worst with the results stored in them (``messages.cached_in_headers``).
 """
 
 from sslsniff.decoders.memo import Memo
@@ -23,7 +23,7 @@ _SLOTS: dict[str | None, int] = {
 
 
 class _SharedHeaders(Memo[tuple[Header, ...], Headers]):
-    """Headers by their fields; what is not there is made."""
+    """Headers by their fields; a look-up makes new ones."""
 
     __slots__ = ()
 
@@ -38,13 +38,13 @@ _shared = _SharedHeaders(_SETS)
 
 
 def request_head(stream: int, fields: list[Header]) -> RequestHead:
-    """Make a request's head of its fields; these are ``Headers`` where some are omitted."""
+    """Make a request's head of its fields; they are ``Headers`` if some are omitted."""
     (method, scheme, authority, path, _), headers = _split(fields)
     return RequestHead(stream, VERSION, method, path, scheme, authority, headers)
 
 
 def response_head(stream: int, fields: list[Header]) -> ResponseHead:
-    """Make a response's head of its fields; a status that is none, or unknown, is None."""
+    """Make a response's head of its fields; an invalid or unknown status is None."""
     slots, headers = _split(fields)
     text = slots[4] or ""
     valid = len(text) == 3 and text.isascii() and text.isdigit()
@@ -52,22 +52,22 @@ def response_head(stream: int, fields: list[Header]) -> ResponseHead:
 
 
 def are_trailers(fields: list[Header], *, seen: bool, ends: bool) -> bool:
-    """Tell trailers, which have no pseudo-header fields, from a head.
+    """Return whether fields are trailers: a head has pseudo-header fields, trailers have none.
 
-    ``seen`` tells that the message's head passed, ``ends`` that the message ends here.
+    ``seen``: the head of the message was seen. ``ends``: the message ends with these fields.
     """
-    for name, _ in fields:  # as a rule the first one tells
+    for name, _ in fields:  # usually, the first one decides
         if name is not None and name[:1] == ":":
             return False
-    # If the head was not seen, an unknown field at the front may be a pseudo-header field; not
-    # so one of which the value is known: their names are in HPACK's static table.
+    # If the head was not seen, an unknown first field may be a pseudo-header field. If its value is
+    # known, it is none: their names are in HPACK's static table.
     return seen or (ends and bool(fields) and fields[0] != (None, None))
 
 
 def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
-    """Part the pseudo-header fields (section 8.3) from the rest.
+    """Separate the pseudo-header fields (section 8.3) from the headers.
 
-    Those without a field of their own in a head, such as ``:protocol`` (RFC 8441), stay.
+    Those that a head has no field for, such as ``:protocol`` (RFC 8441), stay in the headers.
     """
     slots: list[str | None] = [None, None, None, None, None]
     rest: list[Header] = []
@@ -81,7 +81,7 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
         else:
             rest += fields[at:]
             break
-    if type(fields) is Headers:  # not all are there: no other block's are these
+    if type(fields) is Headers:  # some are omitted: not to be shared
         headers = Headers(rest)
         headers.omitted = fields.omitted
         return slots, headers

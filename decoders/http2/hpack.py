@@ -1,14 +1,13 @@
-"""A tolerant HPACK decoder (RFC 7541): what cannot be known is None, never a guess.
+"""A tolerant HPACK decoder (RFC 7541): an unknown name or value is None, never a guess.
 
-A capture may begin in the middle of a connection or lose bytes. The entries that were added
-to the dynamic table before that point are unknown, those added after it are at the
-front where indices are counted from, so they stay right. An onlooker's table may hold
-more than the encoder's (sizes of unknown entries count as 0): an encoder never names
-an entry that it has evicted, so that does no harm.
+A capture may begin in the middle of a connection or lose bytes. Entries added to the dynamic table
+before that point are unknown. Entries added after it are at the front of the table, from where
+indices count, so they stay right. This table may have more entries than the encoder's, as unknown
+entries count as 0 bytes. That does no harm: an encoder never refers to an entry that it evicted.
 
-Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) a direction; decoded
-strings are remembered for the whole process, ``_STRINGS`` of up to
-``_STRING_BYTES`` coded bytes, about 3 MiB, and so are transitions of the Huffman decoder.
+Memory: a table of at most ``MAX_TABLE`` bytes (RFC 7541's count) for each direction. A memo of the
+process stores decoded strings: ``_STRINGS`` of up to ``_STRING_BYTES`` coded bytes, about 3 MiB.
+The transitions of the Huffman decoder are stored, too.
 """
 
 from collections import deque
@@ -27,13 +26,14 @@ from sslsniff.decoders.messages import Header, Omitted
 
 DEFAULT_TABLE = 4096
 MAX_TABLE = 64 * 1024
-"""The largest dynamic table that is followed; beyond it old entries become unknown."""
+"""The largest dynamic table that is stored; beyond it, old entries become unknown."""
 MAX_LIST = 256 * 1024
-"""The largest list of one block (RFC 9113 section 6.5.2's count), as in Chromium. What is beyond is
-left out; so it is, of all blocks, what is beyond that and ``RATIO`` times their bytes."""
+"""The largest list of fields of one block (RFC 9113 section 6.5.2's count), as in Chromium.
+
+Further fields are omitted. All blocks together may have this, and ``RATIO`` times their bytes."""
 
 _ENTRY_OVERHEAD = 32
-_ENTRY_BYTES = 200  # memory of an entry, beside that
+_ENTRY_BYTES = 200  # memory of an entry, beyond its size
 _FRAME_HEADER = 9
 _MANY = 64  # fields; fewer cannot be a bomb
 _STRINGS = 8192
@@ -47,7 +47,7 @@ STATIC: tuple[Header, ...] = (
 _DYNAMIC = len(STATIC)
 _UNKNOWN: Header = (None, None)
 
-_transitions: dict[int, tuple[int, int, bytes]] = {}  # grows to what is met, at most 65,536
+_transitions: dict[int, tuple[int, int, bytes]] = {}  # those that occurred, at most 65,536
 
 
 class HpackError(Exception):
@@ -55,7 +55,7 @@ class HpackError(Exception):
 
 
 class _Strings(Memo[bytes, str | None]):
-    """Strings by their Huffman codes; one that is not there is decoded."""
+    """Strings by their Huffman codes; a look-up decodes a new one."""
 
     __slots__ = ()
 
@@ -72,48 +72,48 @@ _strings = _Strings(_STRINGS)
 class HpackDecoder:
     """Decodes the header blocks of one direction, in order.
 
-    ``omitted`` counts the fields of the last block that are not reported; the table has them.
+    ``omitted``: the fields of the last block that are not returned; the table has them.
     """
 
-    __slots__ = ("_entries", "_largest", "_left", "_limit", "_size", "omitted")
+    __slots__ = ("_allowance", "_entries", "_largest", "_limit", "_size", "omitted")
 
     def __init__(self) -> None:
         self._entries: deque[tuple[Header, int]] = deque()
         self._size = 0
         self._largest = 0  # of all entries so far
         self._limit = DEFAULT_TABLE
-        self._left = MAX_LIST  # as in OutputLimit, but only what a block leaves unused is added
+        self._allowance = MAX_LIST  # as in OutputLimit, but at most MAX_LIST
         self.omitted: Omitted | None = None
 
     @property
     def held_bytes(self) -> int:
-        """The memory that the table takes."""
+        """The memory of the table."""
         return self._size + _ENTRY_BYTES * len(self._entries)
 
     @property
     def size(self) -> int:
-        """The bytes that the dynamic table holds, as far as its entries are known (section 4.1)."""
+        """The size of the known entries of the dynamic table in bytes (section 4.1)."""
         return self._size
 
     def forget(self) -> None:
-        """Forget the table: a block was lost and every index shifted by an unknown amount.
+        """Clear the table: a block was lost, so every index changed by an unknown amount.
 
-        The table's size may have changed, too; the largest is assumed, see above.
+        The size limit may have changed, too; the largest is assumed, see above.
         """
         self._entries.clear()
         self._size = self._largest = 0
         self._limit = MAX_TABLE
 
-    def allow(self, size: int) -> None:
-        """Take the peer's SETTINGS_HEADER_TABLE_SIZE.
+    def allow_table(self, size: int) -> None:
+        """Handle the peer's SETTINGS_HEADER_TABLE_SIZE.
 
-        A larger table begins with a size update of the encoder (RFC 7541 section 4.2), which
-        some leave out; a smaller one is followed only when that update comes.
+        The encoder announces a new size by a size update (RFC 7541 section 4.2). Some omit that
+        for a larger table, so it counts at once; a smaller one counts from the update on.
         """
         self._limit = max(self._limit, min(size, MAX_TABLE))
 
     def decode(self, block: bytes) -> tuple[list[Header], str | None]:
-        """Return the block's fields, and why it could not be read to its end if so."""
+        """Return the fields of a block, and why the rest cannot be read; None if all is read."""
         fields: list[Header] = []
         error = None
         self.omitted = None
@@ -125,17 +125,17 @@ class HpackDecoder:
             error = "header block cut short"
         allowed = RATIO * (_FRAME_HEADER + len(block))
         if len(fields) > _MANY or len(fields) * self._largest > allowed:
-            self._cut(fields, allowed)
+            self._limit_fields(fields, allowed)
         if error is not None:
             self.forget()
         return fields, error
 
-    def _cut(self, fields: list[Header], allowed: int) -> None:
-        """Limit the length of a list: one octet can name a field of kilobytes, any number of times.
+    def _limit_fields(self, fields: list[Header], allowed: int) -> None:
+        """Limit the size of a list: one octet may name a field of kilobytes, again and again.
 
-        ``allowed`` bytes may be reported for the octets of this block.
+        ``allowed`` is how many bytes may be reported for the octets of this block.
         """
-        most, listed = min(MAX_LIST, self._left + allowed), 0
+        most, listed = min(MAX_LIST, self._allowance + allowed), 0
         for at, entry in enumerate(fields):
             size = _size(entry)
             if listed + size > most:
@@ -144,7 +144,7 @@ class HpackDecoder:
                 del fields[at:]
                 break
             listed += size
-        self._left = min(MAX_LIST, self._left + allowed - listed)
+        self._allowance = min(MAX_LIST, self._allowance + allowed - listed)
 
     def _decode(self, block: bytes, fields: list[Header]) -> None:
         entries = self._entries
@@ -186,7 +186,7 @@ class HpackDecoder:
                 name = STATIC[index][0]
             else:
                 name = entries[index - _DYNAMIC][0][0] if index < beyond else None
-            # As read_string does it, in place for the usual case: a string that is remembered.
+            # As read_string, but without a call in the usual case: a string in the memo.
             octet = block[pos]
             stop = pos + 1 + (octet & 0x7F)
             value = known(block[pos + 1 : stop]) if 0x80 <= octet < 0xFF else None
@@ -212,7 +212,7 @@ class HpackDecoder:
 
 
 def _size(entry: Header) -> int:
-    """Count an entry's size (section 4.1); text of other than ASCII counts a little short."""
+    """Return an entry's size (section 4.1); a little too small for text beyond ASCII."""
     return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_OVERHEAD
 
 
@@ -221,7 +221,7 @@ def _characters(entry: Header) -> int:
 
 
 def read_integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
-    """Read the octets after a full prefix of ``value`` (section 5.1)."""
+    """Read the rest of an integer whose prefix is full, with ``value`` (section 5.1)."""
     shift = 0
     while True:
         octet = block[pos]
@@ -235,7 +235,7 @@ def read_integer(block: bytes, pos: int, value: int) -> tuple[int, int]:
 
 
 def read_string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
-    """Read a string (section 5.2); one whose Huffman code is invalid is None."""
+    """Read a string (section 5.2); None if its Huffman code is invalid."""
     octet = block[pos]
     pos += 1
     length = octet & 0x7F
@@ -254,7 +254,7 @@ def read_string(block: bytes, pos: int, end: int) -> tuple[str | None, int]:
 
 
 def _huffman(raw: bytes) -> str | None:
-    """Decode a Huffman code (section 5.2) octet by octet; None if it is invalid."""
+    """Decode a Huffman code (section 5.2) by octets; None if it is invalid."""
     state = 0
     flags = HUFFMAN_COMPLETE
     out = bytearray()
@@ -272,7 +272,7 @@ def _huffman(raw: bytes) -> str | None:
 
 
 def _transition(state: int, octet: int) -> tuple[int, int, bytes]:
-    """Make one transition, by an octet, of two of hpack's, which go by half octets."""
+    """Combine two transitions of hpack's table, for 4 bits each, into one for an octet."""
     key, emitted, flags = state << 8 | octet, b"", 0
     for half in (octet >> 4, octet & 15):
         state, flags, symbol = HUFFMAN_TABLE[state * 16 + half]

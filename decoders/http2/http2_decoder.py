@@ -1,10 +1,10 @@
-"""HTTP/2 connections (RFC 9113): frames of both sides to messages, stream by stream.
+"""Decodes the frames of both sides of an HTTP/2 connection to messages (RFC 9113).
 
-Nothing is enforced: windows, limits and the order of states are the peers' business.
+Rules about windows, limits and stream states are not enforced: that is up to the peers.
 
 Memory per connection: two readers and two header blocks (up to 256 KiB each), two
 HPACK tables (64 KiB each by RFC 7541's count), two times ``_MAX_STREAMS`` small numbers:
-2 MiB at worst, some KiB as a rule.
+2 MiB at worst, usually some KiB.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from sslsniff.decoders.messages import (
     Undecoded,
 )
 
-# What is known of a stream, as bits: a stream is one small int.
+# The state of a stream, as bits of a small int.
 _REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
 _REQUEST_END, _RESPONSE_END = 4, 8
-_CLOSED = 16  # reset or given up: what still comes for it is not reported
-_MAX_STREAMS = 4096  # that are open; and of those that are closed, the last
-_MAX_GOAWAYS = 64  # each may concern all streams; one or two are usual
+_CLOSED = 16  # reset or aborted: later frames of it are not reported
+_MAX_STREAMS = 4096  # open ones; and as many that were closed last
+_MAX_GOAWAYS = 64  # of a side: each is work for all streams; one or two are usual
 
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
@@ -45,9 +45,9 @@ _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 class Http2Decoder:
     """Decodes one HTTP/2 connection, from its start or from its middle.
 
-    ``frames`` adds a ``Frame`` for each frame after the messages that it gave, ``Stall`` where
-    flow control stops and lets go, and at the end ``Http2Totals``.
-    ``upgraded`` tells that stream 1 was opened by an HTTP/1 request (RFC 7540 section 3.2).
+    ``frames``: report also a ``Frame`` for each frame, after its messages, a ``Stall`` when one
+    begins or ends, and ``Http2Totals`` at the end.
+    ``upgraded``: an HTTP/1 request opened stream 1 (RFC 7540 section 3.2).
     """
 
     protocol = "http/2"
@@ -56,58 +56,59 @@ class Http2Decoder:
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
         self._view = FrameView() if frames else None
         self._streams: dict[int, int] = {}
-        self._closed: dict[int, None] = {}  # apart, so that many of them take no open one's place
+        self._closed: dict[int, None] = {}  # apart: closed ones never evict open ones
         if upgraded:
             self._streams[1] = _REQUEST_HEAD | _REQUEST_END
             if self._view:
-                self._view.forget()  # the client's first settings were a header of HTTP/1
+                self._view.forget()  # the client's first settings were in an HTTP/1 header
         self._client = DirectionState(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
         self._server = DirectionState(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
         out: list[Message] = []
-        self._of(side).reader.feed(data, out)
+        self._direction(side).reader.feed(data, out)
         return out
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes; a gap of no bytes is none."""
         out: list[Message] = []
         if missing > 0:
-            self._of(side).reader.gap(missing, out)
+            self._direction(side).reader.gap(missing, out)
         return out
 
     def totals(self) -> list[Message]:
-        """Return what all frames came to, where frames are shown."""
+        """Return the ``Http2Totals`` if frames are reported."""
         return [self._view.totals()] if self._view else []
 
     @property
     def held_bytes(self) -> int:
-        """See ``Decoder``; what is kept to show frames is about that of streams again."""
+        """See ``Decoder``; the state to report frames is estimated from the number of streams."""
         streams = STREAM_BYTES * (len(self._streams) + len(self._closed))
         shown = 4 * streams if self._view else 0
         return self._client.held_bytes + self._server.held_bytes + streams + shown
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
-        """End a side: the messages that it owed are aborted."""
+        """See ``Decoder``: aborts the messages that ``side`` had not ended."""
         out: list[Message] = []
-        self._of(side).reader.end(out, reason)
+        self._direction(side).reader.end(out, reason)
         self._block_lost(side, reason, out)
         for stream, state in list(self._streams.items()):
-            owed = side is _SERVER or state & _REQUEST_HEAD
-            if owed and not state & self._of(side).end:
+            is_expected = side is _SERVER or state & _REQUEST_HEAD
+            if is_expected and not state & self._direction(side).end:
                 self._abort(stream, side, reason, out)
         return out
 
-    # What the readers report.
+    # Methods of FrameHandler, called by the readers.
 
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
-        """Take a piece of a DATA frame (section 6.1)."""
+        """See ``FrameHandler``."""
         state = self._state(stream)
         if not state & _CLOSED:
             direction = self._client if side is _CLIENT else self._server
             if not state & direction.head:
-                self._note(stream, direction.head)  # it was not seen: what follows is no head
+                # The head was not seen, and cannot follow.
+                self._add_state(stream, direction.head)
             if direction.doubted:
                 direction.doubted.discard(stream)
             out.append(BodyData(stream, side, data, missing))
@@ -117,8 +118,8 @@ class Http2Decoder:
     def data_end(
         self, side: Side, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
-        """Take the end of a DATA frame."""
-        if self._of(side).block is not None:
+        """See ``FrameHandler``."""
+        if self._direction(side).block is not None:
             self._block_lost(side, _INTERRUPTED, out)
         if flags & frames.END_STREAM:
             self._end_message(stream, side, [], out)
@@ -128,20 +129,20 @@ class Http2Decoder:
     def frame(
         self, side: Side, kind: int, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> None:
-        """Take a frame other than DATA."""
-        if self._of(side).block is not None and kind != frames.CONTINUATION:
+        """See ``FrameHandler``."""
+        if self._direction(side).block is not None and kind != frames.CONTINUATION:
             # Section 6.10 allows nothing else here, not even on other streams.
             self._block_lost(side, _INTERRUPTED, out)
         if kind == frames.HEADERS and flags & _ODD_FLAGS == frames.END_HEADERS and not self._view:
-            self._on_block(side, flags, stream, payload, out)  # nearly all, the short way
+            self._on_block(side, flags, stream, payload, out)  # the fast way for nearly all
             return
         fault = None
         if kind == frames.WINDOW_UPDATE:
             fault = frames.payload_fault(kind, payload)
-        act = _ACTS.get(kind)
+        handler = _HANDLERS.get(kind)
         fields: list[Header] | None = None
-        if act is not None and fault is None:
-            fields = act(self, side, flags, stream, payload, out)
+        if handler is not None and fault is None:
+            fields = handler(self, side, flags, stream, payload, out)
         elif fault is not None:
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
         if self._view:
@@ -152,15 +153,15 @@ class Http2Decoder:
                 details["headers"] = fields
                 if isinstance(fields, Headers) and fields.omitted is not None:
                     details |= {"truncated": True, "omitted": fields.omitted._asdict()}
-                self._view.note_table(side, self._of(side).hpack.size)
+                self._view.note_table(side, self._direction(side).hpack.size)
             self._view.frame(side, kind, flags, stream, len(payload), details, out)
 
     def frame_lost(
         self, side: Side, kind: int, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
-        """Note a frame that could not be read."""
+        """See ``FrameHandler``."""
         if kind in (frames.HEADERS, frames.PUSH_PROMISE, frames.CONTINUATION):
-            self._of(side).hpack.forget()
+            self._direction(side).hpack.forget()
             self._block_lost(side, BYTES_LOST, out)
         if kind == frames.DATA and stream and not self._state(stream) & _CLOSED:
             out.append(BodyData(stream, side, b"", length))
@@ -171,11 +172,11 @@ class Http2Decoder:
             self._view.frame(side, kind, flags, stream, length, {"error": "not decoded"}, out)
 
     def frames_lost(self, side: Side, missing: int, out: list[Message]) -> None:
-        """Note lost frames: header blocks may be among them, so HPACK's state is lost.
+        """See ``FrameHandler``: header blocks may be lost, and so HPACK's state is.
 
-        Whose bodies the bytes belonged to cannot be known, unless one stream alone was open.
+        The lost bytes belong to bodies of unknown streams, unless only one stream was open.
         """
-        direction = self._of(side)
+        direction = self._direction(side)
         direction.hpack.forget()
         self._block_lost(side, BYTES_LOST, out)
         if self._view:
@@ -188,16 +189,16 @@ class Http2Decoder:
             ]
             if len(busy) == 1:
                 out.append(BodyData(busy[0], side, b"", missing))
-            out += [BodyInDoubt(each, side) for each in busy if each not in direction.doubted]
+            out += [BodyInDoubt(stream, side) for stream in busy if stream not in direction.doubted]
             direction.doubted = set(busy)
 
     def joined(self, side: Side) -> None:
-        """Note that earlier header blocks were not seen."""
-        self._of(side).hpack.forget()
+        """See ``FrameHandler``: earlier header blocks were not seen."""
+        self._direction(side).hpack.forget()
         if self._view:
             self._view.forget()
 
-    # What the frames say. Each returns the fields that the frame completed, if any.
+    # A handler for each type of frame; it returns the header fields that the frame completed.
 
     def _on_headers(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
@@ -225,10 +226,10 @@ class Http2Decoder:
         if fragment is None or (kind == frames.PUSH_PROMISE and (not promised or promised & 1)):
             fault = f"{frames.TYPES[kind]} frame with wrong padding or stream"
             out.append(Undecoded(side, payload[: frames.PREVIEW], len(payload), fault))
-            self._of(side).hpack.forget()
+            self._direction(side).hpack.forget()
             return None
         if not flags & frames.END_HEADERS:
-            self._of(side).block = HeaderBlock(side, flags, stream, promised, fragment)
+            self._direction(side).block = HeaderBlock(side, flags, stream, promised, fragment)
             return None
         if promised:
             return self._on_promised(side, promised, fragment, out)
@@ -237,7 +238,7 @@ class Http2Decoder:
     def _on_continuation(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> list[Header] | None:
-        direction = self._of(side)
+        direction = self._direction(side)
         block = direction.block
         if block is None or stream != block.stream:
             self._block_lost(side, _INTERRUPTED, out)
@@ -248,7 +249,7 @@ class Http2Decoder:
         block.append(payload)
         if not flags & frames.END_HEADERS:
             return None
-        if block.is_given_up:
+        if block.is_dropped:
             self._block_lost(side, _INTERRUPTED, out)
             return None
         direction.block = None
@@ -257,18 +258,18 @@ class Http2Decoder:
         return self._on_block(side, block.flags, stream, bytes(block.data), out)
 
     def _block_lost(self, side: Side, reason: str, out: list[Message]) -> None:
-        """Tell of the header block at hand, if there is one, that it cannot be read."""
-        direction = self._of(side)
+        """Report the current header block, if there is one, as undecoded."""
+        direction = self._direction(side)
         block, direction.block = direction.block, None
         if block is not None:
             direction.hpack.forget()
-            block.give_up(reason)
-            block.lost.report(out)
+            block.drop(reason)
+            block.undecoded.report(out)
             if block.flags & frames.END_STREAM and not block.promised:
                 self._end_message(block.stream, side, [], out)
 
     def _fields(self, side: Side, block: bytes, out: list[Message]) -> list[Header]:
-        hpack = self._of(side).hpack
+        hpack = self._direction(side).hpack
         fields, error = hpack.decode(block)
         if error is not None:
             out.append(Undecoded(side, block[: frames.PREVIEW], len(block), error))
@@ -280,7 +281,7 @@ class Http2Decoder:
     def _on_promised(
         self, side: Side, stream: int, block: bytes, out: list[Message]
     ) -> list[Header]:
-        """Take the server's word for a client's request without body (section 8.4)."""
+        """Report a PUSH_PROMISE: the server sends a client's request without body (section 8.4)."""
         fields = self._fields(side, block, out)
         if not self._state(stream) & _CLOSED:
             self._request(stream, fields, out)
@@ -290,13 +291,13 @@ class Http2Decoder:
     def _on_block(
         self, side: Side, flags: int, stream: int, block: bytes, out: list[Message]
     ) -> list[Header]:
-        """Take a whole header block: a head, or trailers."""
+        """Report a whole header block: a head, or trailers."""
         fields = self._fields(side, block, out)
         ends = flags & frames.END_STREAM
         state = self._state(stream)
         if state & _CLOSED:
             return fields
-        if are_trailers(fields, seen=bool(state & self._of(side).head), ends=bool(ends)):
+        if are_trailers(fields, seen=bool(state & self._direction(side).head), ends=bool(ends)):
             self._end_message(stream, side, fields, out)
         else:
             if side is _CLIENT:
@@ -308,13 +309,13 @@ class Http2Decoder:
         return fields
 
     def _request(self, stream: int, fields: list[Header], out: list[Message]) -> None:
-        self._note(stream, _REQUEST_HEAD)
+        self._add_state(stream, _REQUEST_HEAD)
         out.append(request_head(stream, fields))
 
     def _response(self, stream: int, fields: list[Header], out: list[Message]) -> None:
         head = response_head(stream, fields)
         if head.status is None or head.status >= 200:
-            self._note(stream, _RESPONSE_HEAD)
+            self._add_state(stream, _RESPONSE_HEAD)
         out.append(head)
 
     def _on_reset(
@@ -325,20 +326,20 @@ class Http2Decoder:
     def _on_settings(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> None:
-        # Settings bind the other side (section 6.5).
+        # Settings apply to their receiver (section 6.5).
         other = self._server if side is _CLIENT else self._client
         for key, value in frames.read_settings(payload):
             if key == frames.SETTINGS_HEADER_TABLE_SIZE:
-                other.hpack.allow(value)
+                other.hpack.allow_table(value)
             elif key == frames.SETTINGS_MAX_FRAME_SIZE:
                 other.reader.max_frame = max(other.reader.max_frame, value)
 
     def _on_goaway(
         self, side: Side, flags: int, stream: int, payload: bytes, out: list[Message]
     ) -> None:
-        """Abort the other side's streams that will not be worked on (section 6.8)."""
+        """Abort the other side's streams that its peer will not process (section 6.8)."""
         last = frames.read_u31(payload, 0)
-        direction = self._of(side)
+        direction = self._direction(side)
         direction.goaways += 1
         if last >= direction.goaway or direction.goaways > _MAX_GOAWAYS:
             return  # section 6.8: the number never grows
@@ -348,7 +349,7 @@ class Http2Decoder:
         for number in [n for n in self._streams if n > last and n & 1 == theirs]:
             self._abort(number, side, error, out)
 
-    def _of(self, side: Side) -> DirectionState:
+    def _direction(self, side: Side) -> DirectionState:
         return self._client if side is _CLIENT else self._server
 
     def _state(self, stream: int) -> int:
@@ -357,7 +358,7 @@ class Http2Decoder:
             return _CLOSED if stream in self._closed else 0
         return state
 
-    def _note(self, stream: int, bits: int) -> int:
+    def _add_state(self, stream: int, bits: int) -> int:
         streams = self._streams
         state = streams.get(stream)
         if state is None:
@@ -374,13 +375,13 @@ class Http2Decoder:
         if self._state(stream) & (end | _CLOSED):
             return
         out.append(MessageEnd(stream, side, trailers))
-        state = self._note(stream, end)
-        # A response whose request was never seen is all that there is of its exchange.
+        state = self._add_state(stream, end)
+        # A response ends the exchange if its request ended, or was never seen.
         if state & _RESPONSE_END and (state & _REQUEST_END or not state & _REQUEST_HEAD):
             del self._streams[stream]
 
     def _abort(self, stream: int, side: Side, error: str, out: list[Message]) -> None:
-        # A stream that is not known is over, or was never seen: there is nothing to end.
+        # An unknown stream ended before, or was never seen: there is nothing to abort.
         if self._streams.pop(stream, None) is not None:
             out.append(Aborted(stream, side, error))
             if len(self._closed) >= _MAX_STREAMS:
@@ -388,7 +389,7 @@ class Http2Decoder:
             self._closed[stream] = None
 
 
-_ACTS: dict[int, Callable[..., list[Header] | None]] = {
+_HANDLERS: dict[int, Callable[..., list[Header] | None]] = {
     frames.HEADERS: Http2Decoder._on_headers,
     frames.RST_STREAM: Http2Decoder._on_reset,
     frames.SETTINGS: Http2Decoder._on_settings,

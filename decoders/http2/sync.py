@@ -1,15 +1,14 @@
-"""Find where an HTTP/2 frame begins in bytes that may start anywhere (RFC 9113 section 4.1).
+"""Finds the start of an HTTP/2 frame in bytes that may start anywhere (RFC 9113 section 4.1).
 
-A place counts as a frame's start when its header obeys the rules and so do those to which its
-length, and the next one's, lead. A frame that is hard to mistake needs fewer such
-headers. The very first byte, where a frame is likely to begin, is tried before all others
-and needs but one whole frame if its type leaves little room for chance.
+A position is a start if there is a valid header, and if its length, and the next one's, lead to
+more valid headers. A frame that is unlikely by chance needs fewer of them. The very first byte is
+likely to be a start: it is tried first, and one whole frame of an unlikely type proves it.
 
-Otherwise the earliest proof wins, so the same bytes give the same place however they are cut.
-DATA frames that are longer than ``DEFAULT_MAX_FRAME`` are not held: a start is found after them.
+Otherwise the proof that ends first wins: the same bytes give the same start however they are cut.
+DATA frames longer than ``DEFAULT_MAX_FRAME`` are not buffered: the start is found after them.
 
-Memory: the bytes of the oldest place in question, up to four frames of ``DEFAULT_MAX_FRAME``; a
-tuple for each place, of which those before long frames are at least ``_LONG_APART`` bytes apart.
+Memory: the bytes since the oldest possible start, up to four frames of ``DEFAULT_MAX_FRAME``; and a
+tuple for each possible start. Those before long frames are at least ``_LONG_APART`` bytes apart.
 """
 
 import heapq
@@ -35,7 +34,7 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 
-# No onlooker meets more than 2^24 streams on a connection; that spares false alarms.
+# A connection does not reach 2^24 streams; this bound avoids false matches.
 _ON_STREAM = rb"(?!\x00{4})\x00[\x00-\xff]{3}"
 _ON_NONE = rb"\x00{4}"
 _HEADER = re.compile(
@@ -57,14 +56,17 @@ LONGEST = 1 << 20
 """The longest frame by which a start is found: the most that Go's peers allow."""
 _LONG_APART = 256
 
-_SURE = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
+_CERTAIN_TYPES = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
 
-_ENOUGH = 3  # headers in a row
-_MAX_BLOCK = 4096  # bytes of a header block that are worth a trial
-_PLACE_BYTES = 200  # memory of a place in question
-_LONG = 256  # bytes of DATA: the next header is not just around the corner
+_ENOUGH = 3  # valid headers in a row
+_MAX_BLOCK = 4096  # bytes of a header block that is decoded as a check
+_START_BYTES = 200  # memory of a possible start
+_LONG = 256  # bytes of DATA after which a valid header is unlikely by chance
 
-_Place = tuple[int, int, int]  # where its proof ends, where it is, headers seen; 0: one frame
+_Start = tuple[int, int, int]
+"""A possible start: where its proof ends, its position, and the headers of the proof so far.
+
+0 headers: the proof is one whole frame at the first byte."""
 
 
 def frame_length(data: bytes | bytearray, at: int) -> int:
@@ -79,10 +81,10 @@ def frame_length(data: bytes | bytearray, at: int) -> int:
 
 
 class FrameSync:
-    """Takes bytes until the start of a frame is known.
+    """Searches for the start of a frame.
 
-    ``held`` are those in question; ``dropped`` counts those before them, which are not.
-    ``longest`` is the length of the longest frame that the peer allows, as far as known.
+    ``buffer`` has the bytes since the first possible start, ``dropped`` is the number of bytes
+    before them. ``longest`` is the longest frame that the peer allows, as far as known.
     """
 
     __slots__ = (
@@ -91,86 +93,87 @@ class FrameSync:
         "_long_next",
         "_longest",
         "_next",
-        "_places",
+        "_starts",
+        "buffer",
         "dropped",
-        "held",
     )
 
     def __init__(self, longest: int = DEFAULT_MAX_FRAME) -> None:
-        self.held = bytearray()
+        self.buffer = bytearray()
         self.dropped = 0
         self._longest = min(longest, LONGEST)
-        self._long_next = 0  # up to where long frames were looked for
-        self._next = 0  # up to where places were looked for
-        self._fed_bytes = 0  # since it was asked what may be dropped
-        self._first: list[_Place] = []
-        self._places: list[_Place] = []
+        self._long_next = 0  # offset up to which long frames were searched
+        self._next = 0  # offset up to which possible starts were searched
+        self._fed_bytes = 0  # since droppable computed its result
+        self._first: list[_Start] = []
+        self._starts: list[_Start] = []
 
     @property
     def held_bytes(self) -> int:
-        """The memory that the bytes and places in question take."""
-        return len(self.held) + _PLACE_BYTES * (len(self._places) + len(self._first))
+        """The memory of the buffer and the possible starts."""
+        return len(self.buffer) + _START_BYTES * (len(self._starts) + len(self._first))
 
     def feed(self, data: bytes) -> tuple[int, int] | None:
-        """Return where in ``held`` a frame (or the preface) begins and where its proof ends."""
-        held = self.held
-        held += data
+        """Feed bytes; return where in ``buffer`` a frame or preface begins and its proof ends."""
+        buffer = self.buffer
+        buffer += data
         self._fed_bytes += len(data)
-        base, size = self.dropped, len(held)
-        if not self._next and size and PREFACE.startswith(held[: len(PREFACE)]):
+        base, size = self.dropped, len(buffer)
+        if not self._next and size and PREFACE.startswith(buffer[: len(PREFACE)]):
             return (0, len(PREFACE)) if size >= len(PREFACE) else None
-        self._find_places(size)
+        self._find_starts(size)
         if self._longest > DEFAULT_MAX_FRAME:
-            self._find_long_places(size)
-        for places in (self._first, self._places):
-            while places and places[0][0] - base <= size:
-                place = heapq.heappop(places)
-                if self._proves(place, places):
-                    return place[1] - base, place[0] - base
-            if places:
+            self._find_long_starts(size)
+        for starts in (self._first, self._starts):
+            while starts and starts[0][0] - base <= size:
+                possible = heapq.heappop(starts)
+                if self._is_proven(possible, starts):
+                    return possible[1] - base, possible[0] - base
+            if starts:
                 return None
         return None
 
     def droppable(self) -> int:
-        """Return how many bytes at the front of ``held`` are in question no more.
+        """Return how many bytes at the front of ``buffer`` are before any possible start.
 
-        All places are looked at, so not for each byte that may come alone: 0 until more did.
+        This visits all possible starts. So that single bytes stay cheap, it returns 0 until as many
+        bytes were fed as there are possible starts.
         """
-        if self._first or self._fed_bytes < len(self._places):
+        if self._first or self._fed_bytes < len(self._starts):
             return 0
         self._fed_bytes = 0
-        return min([self._next, *(place[1] for place in self._places)]) - self.dropped
+        return min([self._next, *(possible[1] for possible in self._starts)]) - self.dropped
 
     def drop(self, count: int) -> None:
-        """Forget bytes at the front of ``held``."""
-        del self.held[:count]
+        """Drop bytes at the front of ``buffer``."""
+        del self.buffer[:count]
         self.dropped += count
 
-    def _find_places(self, size: int) -> None:
-        held, base = self.held, self.dropped
+    def _find_starts(self, size: int) -> None:
+        buffer, base = self.buffer, self.dropped
         pos = self._next - base
         while size - pos >= HEADER_SIZE:
-            found = _HEADER.search(held, pos)
+            found = _HEADER.search(buffer, pos)
             if found is None:
                 pos = size - HEADER_SIZE + 1
                 break
             pos = found.start()
-            length = frame_length(held, pos)
+            length = frame_length(buffer, pos)
             if length >= 0:
                 start = pos + base
                 stop = start + HEADER_SIZE + length
                 heapq.heappush(
-                    self._places if start else self._first, (stop + HEADER_SIZE, start, 1)
+                    self._starts if start else self._first, (stop + HEADER_SIZE, start, 1)
                 )
                 if not start:
                     heapq.heappush(self._first, (stop, start, 0))
             pos += 1
         self._next = max(self._next, pos + base)
 
-    def _find_long_places(self, size: int) -> None:
+    def _find_long_starts(self, size: int) -> None:
         pos = self._long_next - self.dropped
         while size - pos >= HEADER_SIZE:
-            found = _LONG_HEADER.search(self.held, pos)
+            found = _LONG_HEADER.search(self.buffer, pos)
             if found is None:
                 pos = size - HEADER_SIZE + 1
                 break
@@ -183,58 +186,58 @@ class FrameSync:
 
     def _long_length(self, at: int) -> int:
         """Return the length of a long frame that may begin at ``at``, else 0."""
-        if not _LONG_HEADER.match(self.held, at):
+        if not _LONG_HEADER.match(self.buffer, at):
             return 0
-        length = int.from_bytes(self.held[at : at + 3], "big")
+        length = int.from_bytes(self.buffer[at : at + 3], "big")
         return length if DEFAULT_MAX_FRAME < length <= self._longest else 0
 
     def _push_after(self, stop: int) -> None:
-        """Look where a long frame ends: it weighs as much as two, so one header is enough."""
-        heapq.heappush(self._places, (stop + HEADER_SIZE, stop, _ENOUGH - 1))
+        """Add the end of a long frame as a possible start: one valid header there proves it."""
+        heapq.heappush(self._starts, (stop + HEADER_SIZE, stop, _ENOUGH - 1))
 
-    def _proves(self, place: _Place, places: list[_Place]) -> bool:
-        """Check a place at the end of its proof; ask for a longer one if that is too weak."""
-        proof, start, headers = place
+    def _is_proven(self, possible: _Start, starts: list[_Start]) -> bool:
+        """Check a possible start when its proof is there; if it is too weak, add a longer proof."""
+        proof, start, headers = possible
         at, end = start - self.dropped, proof - self.dropped
         if not headers:
-            return self._sure(at, end)
-        length = frame_length(self.held, end - HEADER_SIZE)
+            return self._is_certain_frame(at, end)
+        length = frame_length(self.buffer, end - HEADER_SIZE)
         is_long = length < 0
         if is_long:
             length = self._long_length(end - HEADER_SIZE)
             if not length:
                 return False
-        if headers + 1 >= _ENOUGH or self._heavy(at):
+        if headers + 1 >= _ENOUGH or self._is_unlikely_by_chance(at):
             return True
         if is_long:
             self._push_after(proof + length)
         else:
-            heapq.heappush(places, (proof + length + HEADER_SIZE, start, headers + 1))
+            heapq.heappush(starts, (proof + length + HEADER_SIZE, start, headers + 1))
         return False
 
-    def _sure(self, at: int, stop: int) -> bool:
-        kind = self.held[at + 3]
-        return kind in _SURE or self._has_fields(at, stop)
+    def _is_certain_frame(self, at: int, stop: int) -> bool:
+        kind = self.buffer[at + 3]
+        return kind in _CERTAIN_TYPES or self._has_fields(at, stop)
 
-    def _heavy(self, at: int) -> bool:
-        """Tell whether a frame is unlikely to be chance: a long one, or one with fields."""
-        length = frame_length(self.held, at)
-        if self.held[at + 3] == DATA:
+    def _is_unlikely_by_chance(self, at: int) -> bool:
+        """Return whether a frame is unlikely by chance: a long one, or one with header fields."""
+        length = frame_length(self.buffer, at)
+        if self.buffer[at + 3] == DATA:
             return length >= _LONG
         return self._has_fields(at, at + HEADER_SIZE + length)
 
     def _has_fields(self, at: int, stop: int) -> bool:
-        kind, flags = self.held[at + 3], self.held[at + 4]
+        kind, flags = self.buffer[at + 3], self.buffer[at + 4]
         if kind not in (HEADERS, PUSH_PROMISE) or not flags & END_HEADERS:
             return False
         if stop - at > _MAX_BLOCK:
             return False
-        block = strip(kind, flags, bytes(self.held[at + HEADER_SIZE : stop]))
+        block = strip(kind, flags, bytes(self.buffer[at + HEADER_SIZE : stop]))
         return block is not None and looks_like_headers(block)
 
 
 def looks_like_headers(block: bytes) -> bool:
-    """Tell whether a header block reads to its end and begins as heads or trailers do."""
+    """Return whether a header block decodes to its end, with the names of heads or trailers."""
     fields, error = HpackDecoder().decode(block)
     if error or not fields:
         return False

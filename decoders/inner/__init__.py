@@ -1,1 +1,1 @@
-"""What passes inside HTTP: WebSocket, gRPC, server-sent events."""
+"""Protocols inside HTTP: WebSocket, gRPC, server-sent events."""

@@ -1,4 +1,4 @@
-"""Server-sent events: a ``text/event-stream`` body to events (WHATWG HTML, section 9.2.6)."""
+"""Reads server-sent events from a ``text/event-stream`` body (WHATWG HTML, section 9.2.6)."""
 
 import re
 
@@ -9,47 +9,47 @@ _MARK = b"\xef\xbb\xbf"
 _MEDIA_TYPE = re.compile(r"\s*text/event-stream\s*(;|$)", re.IGNORECASE)
 _EOL = re.compile(rb"\r\n?|\n")
 _NAME_BYTES = 1024
-"""What is kept of a type or an id: each event repeats the last id, and may have only 6 bytes."""
+"""Stored of a type or an id. An event of 6 bytes is reported with the last id, so ids are short."""
 
 
 def is_event_stream(headers: Headers) -> bool:
-    """Tell by a response's headers whether its body is a stream of events."""
+    """Return whether a response's headers say that its body is a stream of events."""
     return _MEDIA_TYPE.match(headers.first("content-type") or "") is not None
 
 
 class _Name:
-    """A type or an id, as far as it is kept; ``fault`` says if that is not all of it."""
+    """The stored beginning of a type or an id; ``fault`` says if that is not all of it."""
 
-    __slots__ = ("_bytes", "_room", "_what", "fault", "text")
+    __slots__ = ("_bytes", "_noun", "_room", "fault", "text")
 
-    def __init__(self, what: str, room: Room) -> None:
+    def __init__(self, noun: str, room: Room) -> None:
         self.text = ""
         self.fault: str | None = None
-        self._what = what
+        self._noun = noun
         self._room = room
         self._bytes = 0
 
     def set(self, value: bytes, size: int) -> None:
         """Replace it by ``value``, the beginning of ``size`` bytes."""
-        left = self._room.left + self._bytes
-        self._bytes = kept = min(len(value), _NAME_BYTES, left)
-        self._room.left = left - kept
-        self.text = value[:kept].decode("utf-8", "replace")
+        free = self._room.free_bytes + self._bytes
+        self._bytes = stored = min(len(value), _NAME_BYTES, free)
+        self._room.free_bytes = free - stored
+        self.text = value[:stored].decode("utf-8", "replace")
         self.fault = (
-            None if kept == size else f"only the first {kept} bytes of its {self._what} kept"
+            None if stored == size else f"only the first {stored} bytes of its {self._noun} kept"
         )
 
     def clear(self) -> None:
-        """Forget it."""
+        """Replace it by the empty text."""
         self.set(b"", 0)
 
 
 class EventStreamReader:
     """Reads a response's body; an event is reported at the empty line that ends it.
 
-    As in a browser, an event without data or without its end is not reported. After a loss it
-    resumes at the next empty line. Memory: an event's data, its type, the last id and a line,
-    out of ``room``.
+    As in a browser, an event without data or without its end is not reported. After a loss, the
+    reader resumes at the next empty line. Memory, out of ``room``: an event's data, its type, the
+    last id and a line.
     """
 
     def __init__(self, stream: int, side: Side, room: Room) -> None:
@@ -57,7 +57,7 @@ class EventStreamReader:
         self._line = PartialMessage(room)
         self._first = True
         self._after_return = False
-        self._skips = 0  # lines and events to skip after a loss: 2, then 1
+        self._skips = 0  # after a loss: 2 to skip a line and an event, then 1 to skip an event
         self._missing = 0
         self._id = _Name("id", room)
         self._data = PartialMessage(room)
@@ -66,12 +66,12 @@ class EventStreamReader:
         self._stopped = False
 
     def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; events that are complete go to ``out``."""
+        """Feed more of the body; append complete events to ``out``."""
         if self._stopped:
             return
         pos = 0
         if self._after_return and data:
-            # The two characters of one line end may come apart.
+            # The two characters of a line end may come in two pieces.
             pos = int(data[0] == 10)
             self._after_return = False
         for end in _EOL.finditer(data, pos):
@@ -90,19 +90,19 @@ class EventStreamReader:
     def lose_sync(self, out: list[Message]) -> None:
         """Note that bytes may be missing: the next event must be found."""
         self._clear()
-        self._line.take()
+        self._line.drain()
         self._line = PartialMessage(self._room)
         self._first = self._after_return = False
         self._skips = 2
 
     def end(self, out: list[Message]) -> None:
-        """Take the end of the body: what no empty line ended is no event."""
+        """Handle the end of the body: without an empty line, the last event is none."""
         self._clear()
         self._id.clear()
-        self._line.take()
+        self._line.drain()
 
     def stop(self, reason: str, out: list[Message]) -> None:
-        """Read no more, and say so once."""
+        """See ``BodyReader``."""
         if self._stopped:
             return
         self.end(out)
@@ -111,23 +111,23 @@ class EventStreamReader:
         out.append(ServerSentEvent(self._stream, self._side, b"", 0, self._missing, fault))
 
     def _end_line(self, out: list[Message]) -> None:
-        held, self._line = self._line, PartialMessage(self._room)
-        whole = held.is_whole
-        line = held.take()
+        stored, self._line = self._line, PartialMessage(self._room)
+        whole = stored.is_whole
+        line = stored.drain()
         if self._first:
             self._first = False
             line = line.removeprefix(_MARK)
         if self._skips:
             # A line of which the beginning was lost may look empty.
-            if self._skips == 2 or not held.size:
+            if self._skips == 2 or not stored.size:
                 self._skips -= 1
         elif line or not whole:
-            self._handle_field(line, held.size)
+            self._handle_field(line, stored.size)
         else:
             self._dispatch(out)
 
     def _handle_field(self, line: bytes, size: int) -> None:
-        """Take a line of ``size`` bytes, of which ``line`` was kept."""
+        """Handle a line of ``size`` bytes; ``line`` is its stored beginning."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         cut = size - len(line)
@@ -145,7 +145,7 @@ class EventStreamReader:
     def _dispatch(self, out: list[Message]) -> None:
         if self._data.size:
             fault, size = self._data.fault, self._data.size - 1
-            data = self._data.take()
+            data = self._data.drain()
             out.append(
                 ServerSentEvent(
                     self._stream,
@@ -163,7 +163,7 @@ class EventStreamReader:
         self._clear()
 
     def _clear(self) -> None:
-        self._data.take()
+        self._data.drain()
         self._data = PartialMessage(self._room)
         self._event.clear()
         self._retry = None

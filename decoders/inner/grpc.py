@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2 and gRPC-Web: length-prefixed messages of a body, and the status of a call.
+"""gRPC over HTTP/2 and gRPC-Web: the length-prefixed messages of a body, the status of a call.
 
 Sources: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, compression.md and statuscodes.md.
 """
@@ -13,7 +13,12 @@ from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.http1.head import MAX_LINES
 from sslsniff.decoders.http1.known_heads import parse_fields
-from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, PartialMessage, Reserved, Room
+from sslsniff.decoders.inner.partial_messages import (
+    MESSAGE_BYTES,
+    PartialMessage,
+    Reservation,
+    Room,
+)
 from sslsniff.decoders.messages import (
     BodyTrailers,
     GrpcMessage,
@@ -22,7 +27,7 @@ from sslsniff.decoders.messages import (
     Message,
     Omitted,
     Side,
-    asked_once,
+    cached_in_headers,
 )
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
@@ -61,9 +66,9 @@ _MEDIA_TYPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """What a Content-Type says of gRPC; ``text`` is gRPC-Web in base64.
+    """A Content-Type of gRPC; ``text`` is gRPC-Web in base64.
 
-    ``guessed``: it is not known what it says (see ``grpc_shape``).
+    ``guessed``: the Content-Type is unknown, but the body is of gRPC (see ``grpc_shape``).
     """
 
     web: bool = False
@@ -72,9 +77,9 @@ class MediaType:
     guessed: bool = False
 
 
-@asked_once
+@cached_in_headers
 def media_type_of(headers: Headers) -> MediaType | None:
-    """Return what the Content-Type among ``headers`` says; None if it is not of gRPC."""
+    """Parse the Content-Type of ``headers``; None if it is not of gRPC."""
     value = headers.first("content-type")
     found = _MEDIA_TYPE.match(value) if value and "/grpc" in value.lower() else None
     if found is None:
@@ -92,14 +97,14 @@ class Status:
 
     @property
     def name(self) -> str:
-        """The code's name, such as ``NOT_FOUND``; a number without a name stays one."""
+        """The code's name, such as ``NOT_FOUND``; the number if it has no name."""
         return _STATUS_NAMES[self.code] if self.code < len(_STATUS_NAMES) else str(self.code)
 
 
 def status(*sections: Iterable[Header]) -> Status | None:
-    """Return the status in the first of trailers or headers that has one; else None.
+    """Return the status of the first of ``sections`` with one, else None.
 
-    In a trailers-only response it is in the headers.
+    The sections are trailers and headers: a trailers-only response has it in the headers.
     """
     for section in sections:
         found = {name.lower(): value for name, value in section if name and value is not None}
@@ -123,15 +128,15 @@ def _unit(data: bytes | bytearray, at: int, stop: int) -> int:
     return _PREFIX + length if data[at] <= _COMPRESSED and length else 0
 
 
-# A message is no proof, and two, in what may be anything, a weak one.
+# Arbitrary bytes may look like two messages by chance.
 _CHAIN = ChainRule(re.compile(rb"(?=[\x00\x01]\x00[\x00-\xff]{3})"), _unit, 3, 64 << 10)
 
 
 class GrpcReader:
-    """Reads the body of a request or a response, whose headers name how it compresses.
+    """Reads the messages in the body of a request or a response.
 
-    After a loss that is not inside one message, it resumes where some messages follow one
-    another; base64 it cannot find its way back into. Memory: a message, out of ``room``.
+    After a loss that is not inside one message, it resumes where some messages follow one another.
+    In base64, it stops at a loss. Memory: a message, out of ``room``.
     """
 
     def __init__(
@@ -140,16 +145,16 @@ class GrpcReader:
         self._stream, self._side, self._room, self._kind = stream, side, room, kind
         self._coding = (headers.first("grpc-encoding") or "").lower()
         self._base64 = _Base64() if kind.text else None
-        self._lost = UndecodedRun(side, "not the start of a gRPC message")
+        self._undecoded = UndecodedRun(side, "not the start of a gRPC message")
         self._sync: ChainSync | None = None
-        self._search = Reserved(room)
+        self._search = Reservation(room)
         self._prefix = bytearray()
         self._message: PartialMessage | None = None
-        self._left = 0
+        self._remaining = 0
         self._stopped = False
 
     def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; messages that are complete go to ``out``."""
+        """Feed more of the body; append complete messages to ``out``."""
         if self._stopped:
             return
         if self._base64 is not None:
@@ -166,46 +171,46 @@ class GrpcReader:
                     break
                 self._begin(out)
             if self._message is not None:
-                stop = min(size, pos + self._left)
+                stop = min(size, pos + self._remaining)
                 self._message.add(data[pos:stop])
-                self._left -= stop - pos
+                self._remaining -= stop - pos
                 pos = stop
-                if not self._left:
+                if not self._remaining:
                     self._finish(None, out)
         if self._base64 is not None and self._base64.is_wrong:
             self.stop("wrong base64", out)
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a message that is all, else the next one must be found."""
-        if self._message is None or self._base64 is not None or missing > self._left:
+        """Skip lost bytes; unless all were inside a message, search for the next message."""
+        if self._message is None or self._base64 is not None or missing > self._remaining:
             self.lose_sync(out)
             return
         self._message.lose(missing)
-        self._left -= missing
-        if not self._left:
+        self._remaining -= missing
+        if not self._remaining:
             self._finish(None, out)
 
     def lose_sync(self, out: list[Message]) -> None:
-        """Note that bytes may be missing: the next message must be found."""
+        """Note that bytes may be missing: search for the next message."""
         self._finish("bytes lost", out)
         self._prefix.clear()
-        self._lose_held(out)
+        self._end_search(out)
         if self._base64 is not None:
             self.stop("bytes lost in base64", out)
         elif not self._stopped:
             self._sync = ChainSync(_CHAIN)
 
     def end(self, out: list[Message]) -> None:
-        """Handle the end of the body: report the part of a message that arrived."""
+        """Handle the end of the body: report an incomplete message."""
         self._finish("not finished by its sender", out)
-        self._lose_held(out)
+        self._end_search(out)
 
     def stop(self, reason: str, out: list[Message]) -> None:
-        """Read no more, and say so once."""
+        """See ``BodyReader``."""
         if self._stopped:
             return
         self._finish(reason, out)
-        self._lose_held(out)
+        self._end_search(out)
         self._stopped = True
         if not self._kind.guessed:
             self._report(b"", 0, 0, f"{reason}; the rest is not read", None, out)
@@ -215,9 +220,9 @@ class GrpcReader:
         if flags & ~(_COMPRESSED | (_TRAILERS if self._kind.web else 0)):
             self.stop(f"not a message of gRPC: its first byte is {flags}", out)
             return
-        self._left = int.from_bytes(self._prefix[1:], "big")
+        self._remaining = int.from_bytes(self._prefix[1:], "big")
         self._message = PartialMessage(self._room)
-        if not self._left:
+        if not self._remaining:
             self._finish(None, out)
 
     def _finish(self, fault: str | None, out: list[Message]) -> None:
@@ -227,7 +232,7 @@ class GrpcReader:
         flags = self._prefix[0]
         self._prefix.clear()
         size, sent, fault = message.size, None, message.fault or fault
-        data = message.take()
+        data = message.drain()
         if flags & _COMPRESSED:
             sent = len(data)
             data, error = self._decompress(data)
@@ -244,7 +249,7 @@ class GrpcReader:
         coding = Headers([("content-encoding", self._coding)])
         limit = self._room.output_limit
         limit.received(_PREFIX + len(data))
-        most_bytes = min(MESSAGE_BYTES, limit.left)
+        most_bytes = min(MESSAGE_BYTES, limit.allowance)
         decoded = codings.decode(data, coding, max_bytes=most_bytes, max_ratio=None)
         limit.reported(len(decoded.data))
         fault = decoded.error or (None if decoded.complete else f"{self._coding}: cut")
@@ -278,22 +283,22 @@ class GrpcReader:
     def _find_start(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes:
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        self._lost.append(sync.held, 0, count)
+        self._undecoded.append(sync.buffer, 0, count)
         if found is None:
             sync.drop(count)
-            if not self._search.resize(sync.held_bytes + self._lost.held_bytes):
+            if not self._search.resize(sync.held_bytes + self._undecoded.held_bytes):
                 self.stop("no room to find its messages after a loss", out)
             return b""
-        self._lost.report(out)
+        self._undecoded.report(out)
         self._sync = None
         self._search.resize(0)
-        return bytes(sync.held[count:])
+        return bytes(sync.buffer[count:])
 
-    def _lose_held(self, out: list[Message]) -> None:
+    def _end_search(self, out: list[Message]) -> None:
         if self._sync is not None:
-            self._lost.append(self._sync.held, 0, len(self._sync.held))
+            self._undecoded.append(self._sync.buffer, 0, len(self._sync.buffer))
             self._sync = None
-        self._lost.report(out)
+        self._undecoded.report(out)
         self._search.resize(0)
 
 
@@ -307,14 +312,14 @@ def _trailers(data: bytes) -> list[Header]:
 
 
 class _Base64:
-    """Base64 in pieces, each of which may end with padding (PROTOCOL-WEB.md)."""
+    """Decodes base64 in pieces; padding may end any of them (PROTOCOL-WEB.md)."""
 
     def __init__(self) -> None:
         self.is_wrong = False
         self._rest = b""
 
     def decode(self, data: bytes) -> bytes:
-        """Return what the next characters say, up to what is wrong among them."""
+        """Decode the next characters, up to the first that is wrong."""
         data = self._rest + data.translate(None, _SPACE)
         whole = len(data) & ~3
         self._rest = data[whole:]

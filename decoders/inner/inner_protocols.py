@@ -1,16 +1,16 @@
 """Protocols inside HTTP bodies: the messages of gRPC, WebSocket and server-sent events.
 
-A wrapper around a decoder: in what that tells of bodies it reads on, as they come, and puts the
-messages that it finds among the others. Bodies themselves pass on as before.
+A wrapper around a decoder of HTTP. It reads the bodies in the decoder's messages, and adds the
+messages that it finds in them. The decoder's own messages are not changed.
 
-Memory per connection: ``ROOM_BYTES`` for unfinished messages, ``WINDOWS_BYTES`` for undoing content
-codings, and the ``_MAX_READERS`` readers.
+Memory per connection: ``ROOM_BYTES`` for unfinished messages, ``WINDOWS_BYTES`` for decompression,
+and ``_MAX_READERS`` readers.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, undone
+from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, decompressing
 from sslsniff.decoders.decoder import CLOSED, BodyReader
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner import grpc, permessage_deflate
@@ -28,20 +28,20 @@ from sslsniff.decoders.messages import (
     RequestHead,
     ResponseHead,
     Side,
-    asked_once,
+    cached_in_headers,
     in_pieces,
 )
 
 _MAX_EXCHANGES = 4096
 _MAX_READERS = 2 * _MAX_EXCHANGES
-"""Request and response of all exchanges of HTTP/2 that are followed at once."""
+"""One for the request and one for the response of each open exchange."""
 _READERS_GROWTH = START_BYTES
-"""A few bytes in a content coding may already give all of that."""
+"""See ``Decoder.growth``: a few compressed bytes may decode to all of ``START_BYTES``."""
 _READER_BYTES, _SHAPE_BYTES, _WEBSOCKET_REQUEST_BYTES = 1000, 600, 100  # memory of each
 
 
 class InnerProtocols:
-    """Reads the bodies that ``decoder`` finds; it is fed in its place."""
+    """Reads the bodies that ``decoder`` finds. Feed this instead of ``decoder``."""
 
     def __init__(self, decoder: Detector) -> None:
         self._decoder = decoder
@@ -53,7 +53,7 @@ class InnerProtocols:
 
     @property
     def protocol(self) -> str:
-        """The protocol that carries."""
+        """The protocol of the connection, which carries the inner ones."""
         return self._decoder.protocol
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
@@ -63,7 +63,7 @@ class InnerProtocols:
             for message in messages:
                 if isinstance(message, _HEADS) and not _is_plain(message.headers):
                     break
-            else:  # as a rule
+            else:  # the usual case
                 return messages
         return self._read(messages)
 
@@ -80,11 +80,11 @@ class InnerProtocols:
     def held_bytes(self) -> int:
         """See ``Decoder``."""
         # Buffers that grow take an eighth more (CPython, bytearray_resize).
-        kept = self._room.used_bytes * 9 // 8 + self._windows.filled_bytes
+        buffers = self._room.used_bytes * 9 // 8 + self._windows.filled_bytes
         readers = _READER_BYTES * len(self._readers) + _SHAPE_BYTES * len(self._shape.watched)
         return (
             self._decoder.held_bytes
-            + kept
+            + buffers
             + readers
             + _WEBSOCKET_REQUEST_BYTES * len(self._websocket_requests)
         )
@@ -94,7 +94,7 @@ class InnerProtocols:
         return self._read(self._decoder.end(side, reason))
 
     def stop(self, reason: str) -> list[Message]:
-        """Read no more: report what is held as not decoded, for ``reason``."""
+        """Stop reading: report buffered bytes as undecoded, because of ``reason``."""
         out: list[Message] = []
         for reader in self._readers.values():
             reader.stop(reason, out)
@@ -104,24 +104,24 @@ class InnerProtocols:
         return out
 
     def successor(self) -> "InnerProtocols":
-        """Return what decodes the next bytes in its place, as after a loss."""
+        """Return a new decoder for the next bytes, which starts as after a loss."""
         return InnerProtocols(self._decoder.successor())
 
-    def give_up(self) -> list[Message]:
+    def finish(self) -> list[Message]:
         """See ``Detector``."""
-        return self._read(self._decoder.give_up())
+        return self._read(self._decoder.finish())
 
     def _read(self, messages: list[Message]) -> list[Message]:
         out: list[Message] = []
         for message in in_pieces(messages):
-            act = _ACTS.get(type(message))
-            if act is not None:
-                act(self, message, out)
+            handler = _HANDLERS.get(type(message))
+            if handler is not None:
+                handler(self, message, out)
             out.append(message)
         return out
 
     def _request(self, head: RequestHead, out: list[Message]) -> None:
-        self._begin(head.stream, Side.CLIENT, head.headers, out)
+        self._begin_body(head.stream, Side.CLIENT, head.headers, out)
         if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
             if len(self._websocket_requests) >= _MAX_EXCHANGES:
                 self._websocket_requests.clear()
@@ -130,7 +130,7 @@ class InnerProtocols:
     def _response(self, head: ResponseHead, out: list[Message]) -> None:
         if head.status is not None and head.status < 200:
             return
-        self._begin(head.stream, Side.SERVER, head.headers, out)
+        self._begin_body(head.stream, Side.SERVER, head.headers, out)
         if head.stream in self._websocket_requests:
             self._websocket_requests.discard(head.stream)
             if head.status is not None and head.status < 300:  # RFC 8441 section 5
@@ -139,8 +139,8 @@ class InnerProtocols:
                     reader = WebSocketReader(head.stream, side, self._room, agreed)
                     self._add(head.stream, side, reader, out)
 
-    def _begin(self, stream: int, side: Side, headers: Headers, out: list[Message]) -> None:
-        """Read a body that carries messages according to its headers."""
+    def _begin_body(self, stream: int, side: Side, headers: Headers, out: list[Message]) -> None:
+        """Add a reader of a body whose headers say that it carries messages."""
         if headers.may_hide("content-type"):
             if self._shape.is_proven:
                 guess = grpc.MediaType(guessed=True)
@@ -149,12 +149,12 @@ class InnerProtocols:
             self._shape.begin(stream, side)
         elif (kind := grpc.media_type_of(headers)) is not None:
             messages = grpc.GrpcReader(stream, side, self._room, kind, headers)
-            self._add(stream, side, undone(messages, headers, self._windows), out)
+            self._add(stream, side, decompressing(messages, headers, self._windows), out)
         elif side is Side.SERVER and is_event_stream(headers):
             events = EventStreamReader(stream, side, self._room)
-            self._add(stream, side, undone(events, headers, self._windows), out)
+            self._add(stream, side, decompressing(events, headers, self._windows), out)
 
-    def _body(self, message: BodyData, out: list[Message]) -> None:
+    def _read_body(self, message: BodyData, out: list[Message]) -> None:
         if self._shape.watched:
             self._shape.body(message)
         reader = self._readers.get((message.stream, message.side))
@@ -163,13 +163,13 @@ class InnerProtocols:
                 reader.gap(message.missing, out)
             reader.feed(message.data, out)
 
-    def _in_doubt(self, message: BodyInDoubt, out: list[Message]) -> None:
+    def _lose_sync(self, message: BodyInDoubt, out: list[Message]) -> None:
         self._shape.drop(message.stream)
         reader = self._readers.get((message.stream, message.side))
         if reader is not None:
             reader.lose_sync(out)
 
-    def _end(self, message: MessageEnd, out: list[Message]) -> None:
+    def _end_body(self, message: MessageEnd, out: list[Message]) -> None:
         if self._shape.watched:
             self._shape.end(message.stream, message.side)
         self._drop(message.stream, message.side, out)
@@ -192,9 +192,9 @@ class InnerProtocols:
             reader.end(out)
 
 
-@asked_once
+@cached_in_headers
 def _is_plain(headers: Headers) -> bool:
-    """Say whether nothing in the headers of a body is a reason to look into it."""
+    """Return whether the headers of a body show that it carries no messages."""
     return not (
         headers.may_hide("content-type")
         or grpc.media_type_of(headers) is not None
@@ -205,12 +205,12 @@ def _is_plain(headers: Headers) -> bool:
 
 _HEADS = (RequestHead, ResponseHead)
 
-_ACTS: dict[type, Callable[[InnerProtocols, Any, list[Message]], None]] = {
+_HANDLERS: dict[type, Callable[[InnerProtocols, Any, list[Message]], None]] = {
     RequestHead: InnerProtocols._request,
     ResponseHead: InnerProtocols._response,
-    BodyData: InnerProtocols._body,
-    BodyInDoubt: InnerProtocols._in_doubt,
-    MessageEnd: InnerProtocols._end,
+    BodyData: InnerProtocols._read_body,
+    BodyInDoubt: InnerProtocols._lose_sync,
+    MessageEnd: InnerProtocols._end_body,
     Aborted: InnerProtocols._abort,
 }
-"""What is read on in; other messages only pass."""
+"""The decoder's messages that matter to bodies; others are only passed on."""

@@ -1,40 +1,38 @@
-"""Messages that are not complete yet: what is kept of them, and how much a connection may keep."""
+"""Messages that are not complete yet, and the memory that a connection may use for them."""
 
 from dataclasses import dataclass, field
 
 from sslsniff.decoders.content.output_limit import OutputLimit
 
 MESSAGE_BYTES = 4 << 20
-"""What is kept of one message; gRPC's receivers take no more by default."""
+"""Stored of one message: the limit of gRPC's receivers by default."""
 ROOM_BYTES = 16 << 20
-"""What the unfinished messages of one connection may take."""
+"""Memory of the unfinished messages of one connection."""
 START_BYTES = 1 << 20
-"""What decompressing may give on a connection whatever comes, see ``OutputLimit``."""
+"""Decompressed bytes that a connection may report at its start, see ``OutputLimit``."""
 
 
 @dataclass(slots=True)
 class Room:
-    """The bytes that may still be kept on a connection, and those that decompressing may give.
+    """The limits of a connection: on memory, and on decompressed bytes (``output_limit``)."""
 
-    ``filled_bytes`` are in use of windows, whose whole size is kept free for them.
-    """
-
-    left: int = ROOM_BYTES
+    free_bytes: int = ROOM_BYTES
     output_limit: OutputLimit = field(default_factory=lambda: OutputLimit(START_BYTES))
     filled_bytes: int = 0
+    """The used bytes of decompression windows, whose whole size is not free."""
     size_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.size_bytes = self.left
+        self.size_bytes = self.free_bytes
 
     @property
     def used_bytes(self) -> int:
-        """What is kept."""
-        return self.size_bytes - self.left
+        """The bytes that are not free."""
+        return self.size_bytes - self.free_bytes
 
 
-class Reserved:
-    """Room that is taken for something that grows and shrinks, such as a search."""
+class Reservation:
+    """Room that is reserved for memory of changing size, such as that of a search."""
 
     __slots__ = ("_bytes", "_room")
 
@@ -43,17 +41,17 @@ class Reserved:
         self._bytes = 0
 
     def resize(self, size: int) -> bool:
-        """Take ``size`` bytes in place of what it took; say whether there is room for them."""
-        left = self._room.left + self._bytes - size
-        if left < 0:
+        """Reserve ``size`` bytes in place of those reserved before; return whether they fit."""
+        free = self._room.free_bytes + self._bytes - size
+        if free < 0:
             return False
-        self._room.left, self._bytes = left, size
+        self._room.free_bytes, self._bytes = free, size
         return True
 
 
 @dataclass(slots=True)
 class PartialMessage:
-    """A message that is coming: its first bytes, up to a loss, and the size of all."""
+    """A message that is being received: its first bytes, up to a loss, and the size of all."""
 
     room: Room
     data: bytearray = field(default_factory=bytearray)
@@ -61,15 +59,15 @@ class PartialMessage:
     missing: int = 0
 
     def add(self, piece: bytes) -> None:
-        """Feed the next piece; what there is no room for is only counted."""
+        """Append the next piece; bytes without room are only counted."""
         if self.is_whole:
-            fits = min(len(piece), MESSAGE_BYTES - len(self.data), self.room.left)
+            fits = min(len(piece), MESSAGE_BYTES - len(self.data), self.room.free_bytes)
             self.data += piece[:fits]
-            self.room.left -= fits
+            self.room.free_bytes -= fits
         self.size += len(piece)
 
     def skip(self, count: int) -> None:
-        """Count bytes that are not here: what follows them is not kept, as it does not join."""
+        """Count bytes without storing them; nor are later ones stored, as they do not continue."""
         self.size += count
 
     def lose(self, missing: int) -> None:
@@ -79,19 +77,19 @@ class PartialMessage:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether nothing is missing so far."""
+        """Whether all bytes so far are stored."""
         return len(self.data) == self.size
 
     @property
     def fault(self) -> str | None:
-        """Why not all is here; None if it is."""
+        """Why not all bytes are stored; None if they are."""
         if self.is_whole:
             return None
         return "bytes lost" if self.missing else f"only the first {len(self.data)} bytes kept"
 
-    def take(self) -> bytes:
-        """Return what was kept and give its room back."""
+    def drain(self) -> bytes:
+        """Return the stored bytes and free their room."""
         data = bytes(self.data)
-        self.room.left += len(data)
+        self.room.free_bytes += len(data)
         self.data.clear()
         return data

@@ -1,4 +1,4 @@
-"""permessage-deflate (RFC 7692): what was negotiated, and one direction's messages inflated."""
+"""permessage-deflate (RFC 7692): its negotiation, and the inflation of a side's messages."""
 
 import re
 import zlib
@@ -6,7 +6,7 @@ import zlib
 from sslsniff.decoders.inner.partial_messages import MESSAGE_BYTES, Room
 from sslsniff.decoders.messages import Headers, Side
 
-_TAIL = b"\x00\x00\xff\xff"  # section 7.2.1: each message lost it
+_TAIL = b"\x00\x00\xff\xff"  # the sender removes it from each message, section 7.2.1
 _CONTEXT_BYTES = 48 << 10  # zlib's window and tables
 _LEAST_FRAME = 2  # bytes of its header (RFC 6455 section 5.2)
 _NO_TAKEOVER = {
@@ -17,9 +17,10 @@ _EXTENSION = re.compile(r"\s*permessage-deflate\s*(;|$)")
 
 
 def takeover(headers: Headers, side: Side) -> bool | None:
-    """Tell by a response's headers whether ``side`` compresses, each message on those before it.
+    """Return whether ``side`` compresses with context takeover, by a response's headers.
 
-    None means that nothing may be compressed: the extension was not agreed on (section 5).
+    With it, each message refers to earlier ones (section 7.1.1). None: compression was not
+    negotiated (section 5).
     """
     for value in headers.all("sec-websocket-extensions"):
         for extension in value.lower().split(","):
@@ -30,10 +31,10 @@ def takeover(headers: Headers, side: Side) -> bool | None:
 
 
 class Inflater:
-    """Inflates one direction's messages; ``takes_over`` says that each builds on the last.
+    """Inflates the messages of one side; ``takes_over`` is the result of ``takeover``.
 
-    What a message refers to may not have been seen. zlib finds that out: such a message is not
-    inflated, and never wrongly. Memory: a window of 32 KiB, out of ``room``.
+    A message may refer to earlier ones that were not seen. zlib detects that, and the message is
+    not inflated. Memory: a window of 32 KiB, out of ``room``.
     """
 
     __slots__ = ("_context", "_room", "_takes_over")
@@ -44,19 +45,19 @@ class Inflater:
         self._context: zlib._Decompress | None = None
 
     def inflate(self, data: bytes, fault: str | None) -> tuple[bytes, str | None]:
-        """Return a message's content, and why it is not whole; ``fault`` says why ``data`` is not.
+        """Return a message's content, and why it is not whole (None if it is).
 
-        Without the content, the data as they are.
+        ``fault`` says why ``data`` is not whole. If nothing can be inflated, return ``data``.
         """
         context = self._context
         if context is None:
-            if self._room.left < _CONTEXT_BYTES:
+            if self._room.free_bytes < _CONTEXT_BYTES:
                 return data, "no room to decompress it"
             context = self._context = zlib.decompressobj(-zlib.MAX_WBITS)
-            self._room.left -= _CONTEXT_BYTES
+            self._room.free_bytes -= _CONTEXT_BYTES
         limit = self._room.output_limit
         limit.received(_LEAST_FRAME + len(data))
-        most_bytes = min(MESSAGE_BYTES, limit.left)
+        most_bytes = min(MESSAGE_BYTES, limit.allowance)
         try:
             content = context.decompress(data if fault else data + _TAIL, most_bytes + 1)
         except zlib.error:
@@ -70,7 +71,7 @@ class Inflater:
         return content[:most_bytes], fault
 
     def forget(self) -> None:
-        """Begin anew: what follows does not build on what was seen."""
+        """Forget the context: later messages do not refer to earlier ones."""
         if self._context is not None:
             self._context = None
-            self._room.left += _CONTEXT_BYTES
+            self._room.free_bytes += _CONTEXT_BYTES

@@ -1,7 +1,7 @@
 """Fields of a protobuf message without its schema (protobuf.dev, "Encoding").
 
-The wire does not tell text, bytes and messages apart: what reads as text is taken for text, what
-reads as a message to its end for a message.
+Text, bytes and messages have the same encoding. A value that is valid text counts as text, else
+one that is a valid message to its end as a message, else as bytes.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ _GROUP, _GROUP_END = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class ProtobufField:
-    """A field: its number, its kind and its value as that kind has it.
+    """A field: its number, its kind and its value.
 
     ``varint``, ``fixed64`` and ``fixed32`` are unsigned numbers; ``text``, ``bytes`` and
-    ``message`` share one wire type; ``group`` is as ``message``.
+    ``message`` have one wire type; ``group`` has a list of fields, as ``message`` has.
     """
 
     number: int
@@ -35,9 +35,9 @@ class _NotProtobuf(Exception):
 
 
 def parse(data: bytes) -> list[ProtobufField] | None:
-    """Return the fields, in order; None if ``data`` is no message.
+    """Return the fields, in order; None if ``data`` is no message or has over 10,000 fields.
 
-    None, too, for one with over 10,000 fields. Nested over 32 deep, they stay bytes.
+    Messages nested over 32 deep are returned as bytes.
     """
     try:
         return _MessageParser(data).message(0, len(data), 0)
@@ -46,7 +46,7 @@ def parse(data: bytes) -> list[ProtobufField] | None:
 
 
 class _MessageParser:
-    """Reads one message. All fields count, at any depth, also of what turns out to be bytes."""
+    """Parses one message. Fields at any depth count, also those of values that are bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

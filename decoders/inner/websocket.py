@@ -1,7 +1,7 @@
-"""WebSocket (RFC 6455), also over HTTP/2 (RFC 8441): frames of each side to messages.
+"""Decodes WebSocket (RFC 6455), also over HTTP/2 (RFC 8441): the frames of each side to messages.
 
-Nothing is enforced beyond what keeps it in sync. Joined in the middle, or after a loss, the next
-frame is where some follow one another.
+Only the rules that are needed to stay in sync are checked. If joined in the middle, or after a
+loss, the next frame is where some frames follow one another.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sslsniff.decoders.chain import ChainRule, ChainSync
 from sslsniff.decoders.decoder import CLOSED
-from sslsniff.decoders.inner.partial_messages import PartialMessage, Reserved, Room
+from sslsniff.decoders.inner.partial_messages import PartialMessage, Reservation, Room
 from sslsniff.decoders.inner.permessage_deflate import Inflater, takeover
 from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
 from sslsniff.decoders.undecoded_run import UndecodedRun
@@ -21,15 +21,15 @@ _PLAIN = frozenset((0, 1, 2, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A))
 _LONGEST_CONTROL = 125  # section 5.5
 
 _PIECE = 16 << 10
-_SEARCHED = 64
+_SEARCH_PIECE = 64
 _MOST_RESYNCS = 100
-"""So often out of sync without a loss, and these are no frames."""
+"""If sync is lost more often than this without lost bytes, the bytes are not WebSocket."""
 
 NOT_A_FRAME = "not the start of a WebSocket frame"
 
 
 class FrameHeader(NamedTuple):
-    """A frame's header (section 5.2): ``size`` is its own length, ``length`` that after it."""
+    """A frame's header (section 5.2): its ``size``, and the ``length`` of the payload."""
 
     size: int
     length: int
@@ -40,7 +40,7 @@ class FrameHeader(NamedTuple):
 
 
 def read_header(data: bytes | bytearray, at: int, stop: int) -> FrameHeader | int | None:
-    """Read a frame's header at ``at``; None if it is none, or how many bytes it needs."""
+    """Parse a frame's header at ``at``; None if it is none, a number if it needs so many bytes."""
     if stop - at < 2:
         return 2
     first, second = data[at], data[at + 1]
@@ -48,7 +48,7 @@ def read_header(data: bytes | bytearray, at: int, stop: int) -> FrameHeader | in
     size = 2 + (0, 2, 8)[max(0, length - 125)]
     masked = 4 if second & 128 else 0
     if first & 0x30 or (opcode and opcode not in _OPCODES):
-        return None  # section 5.2: reserved, and no extension that is in use has them
+        return None  # reserved, and not used by any common extension (section 5.2)
     if opcode >= _CONTROL and (length > _LONGEST_CONTROL or first & 0xC0 != 0x80):
         return None
     if stop - at < size + masked:
@@ -72,7 +72,7 @@ def _unit(data: bytes | bytearray, at: int, stop: int, masked: bool, may_compres
         first, second = data[at], data[at + 1]
         if (second > 127) is not masked:
             return 0
-        if first in _PLAIN and 0 < second & 127 < 126:  # nearly all, the short way
+        if first in _PLAIN and 0 < second & 127 < 126:  # the fast way for nearly all
             return (second & 127) + (6 if masked else 2)
     header = read_header(data, at, stop)
     if isinstance(header, int):
@@ -87,7 +87,7 @@ def _unit(data: bytes | bytearray, at: int, stop: int, masked: bool, may_compres
 def chain_rule(
     side: Side, *, compressed: bool = True, enough: int = 3, unit_bytes: int = 16 << 10
 ) -> ChainRule:
-    """Return what proves frames of ``side``: clients mask theirs, servers do not (section 5.1)."""
+    """Return how to recognise frames of ``side``: only clients mask them (section 5.1)."""
     masked = side is Side.CLIENT
     first = rb"\x00-\x02\x80-\x82\x88-\x8a" + (rb"\x41\x42\xc1\xc2" if compressed else b"")
     second = rb"\x81-\xff" if masked else rb"\x01-\x7f"
@@ -100,7 +100,7 @@ def chain_rule(
 
 
 def frames_sender(data: bytes) -> Side | None:
-    """Tell who sent these bytes if they are whole frames: clients mask theirs (section 5.1)."""
+    """Return who sent these bytes, None if they are not whole frames: only clients mask (5.1)."""
     at, masked = 0, set()
     while at < len(data):
         header = read_header(data, at, len(data))
@@ -114,20 +114,19 @@ def frames_sender(data: bytes) -> Side | None:
 
 
 def unmask(data: bytes, mask: bytes, phase: int) -> bytes:
-    """Undo the masking of a payload's piece that begins ``phase`` bytes into it (section 5.3)."""
+    """Unmask a piece of a payload, at offset ``phase`` in the payload (section 5.3)."""
     if not mask or not data:
         return data
-    turned = mask[phase & 3 :] + mask[: phase & 3]
-    key = (turned * (len(data) // 4 + 1))[: len(data)]
+    rotated = mask[phase & 3 :] + mask[: phase & 3]
+    key = (rotated * (len(data) // 4 + 1))[: len(data)]
     return (int.from_bytes(data, "big") ^ int.from_bytes(key, "big")).to_bytes(len(data), "big")
 
 
 class WebSocketReader:
-    """Reads what ``side`` sends.
+    """Reads the frames that ``side`` sends.
 
-    ``takes_over`` is what was agreed on compression (see ``permessage_deflate.takeover``);
-    ``joined`` says that the first byte may be anywhere. Memory: a message, out of ``room``, and
-    while in search of a frame what ``ChainSync`` holds.
+    ``takes_over`` is the result of ``permessage_deflate.takeover``. ``joined``: the first byte may
+    be in the middle of a frame. Memory, out of ``room``: a message, or the search for a frame.
     """
 
     def __init__(
@@ -141,12 +140,12 @@ class WebSocketReader:
     ) -> None:
         self._stream, self._side, self._room = stream, side, room
         self._inflater = None if takes_over is None else Inflater(room, takes_over)
-        self._lost = UndecodedRun(side, NOT_A_FRAME)
+        self._undecoded = UndecodedRun(side, NOT_A_FRAME)
         self._sync = self._search() if joined else None
-        self._searched = Reserved(room)
+        self._search_room = Reservation(room)
         self._partial = bytearray()
         self._header: FrameHeader | None = None
-        self._left = 0
+        self._remaining = 0
         self._message: PartialMessage | None = None
         self._opcode = _CONTINUATION
         self._compressed = False
@@ -154,31 +153,31 @@ class WebSocketReader:
         self._resyncs = 0
 
     def feed(self, data: bytes, out: list[Message]) -> None:
-        """Read on; messages that are complete go to ``out``."""
+        """Feed bytes; append complete messages to ``out``."""
         for start in range(0, len(data), _PIECE):
             self._feed(data[start : start + _PIECE], out)
 
     def gap(self, missing: int, out: list[Message]) -> None:
-        """Skip lost bytes: inside a payload that is all, else the next frame must be found."""
+        """Skip lost bytes; unless all were inside a payload, search for the next frame."""
         if self._header is not None:
-            inside = min(missing, self._left)
+            inside = min(missing, self._remaining)
             self._payload(self._header).lose(inside)
-            self._left -= inside
+            self._remaining -= inside
             missing -= inside
-            if not self._left:
+            if not self._remaining:
                 self._end_frame(self._header, out)
         if missing:
             self.lose_sync(out)
 
     def lose_sync(self, out: list[Message]) -> None:
-        """Note that bytes may be missing: the next frame must be found."""
+        """Note that bytes may be missing: search for the next frame."""
         self._resyncs = 0
         self._resynchronise("bytes lost", out)
 
     def end(self, out: list[Message], reason: str = CLOSED) -> None:
-        """Handle the end of the direction: report the part of a message that arrived."""
+        """Handle the end of the direction: report an incomplete message."""
         self._finish(reason, out)
-        self._forget_held(reason, out)
+        self._drop_buffered(reason, out)
 
     def stop(self, reason: str, out: list[Message]) -> None:
         """See ``BodyReader``."""
@@ -191,20 +190,20 @@ class WebSocketReader:
         pos = 0
         while pos < len(data):
             if self._resyncs > _MOST_RESYNCS:
-                self._lost.append(data, pos, len(data))
+                self._undecoded.append(data, pos, len(data))
                 return
             if self._sync is None:
                 pos = self._read(data, pos, out)
             else:
                 # Small pieces, as hostile bytes may be out of sync again and again.
-                piece = data[pos : pos + _SEARCHED]
+                piece = data[pos : pos + _SEARCH_PIECE]
                 pos += len(piece)
                 found = self._find_start(self._sync, piece, out)
                 if found is not None:
                     data, pos = found + data[pos:], 0
 
     def _read(self, data: bytes, pos: int, out: list[Message]) -> int:
-        """Read frames until the end, or until the next must be searched; return up to where."""
+        """Read frames until the end, or until one must be searched; return the next position."""
         size = len(data)
         while pos < size:
             header = self._header
@@ -216,18 +215,18 @@ class WebSocketReader:
                 if found is None or (found.compressed and not self._may_compress(found)):
                     self._resynchronise(NOT_A_FRAME, out)
                     self._resyncs += 1
-                    self._lost.append(data, pos, pos + 1)
+                    self._undecoded.append(data, pos, pos + 1)
                     return pos + 1
                 pos += found.size
                 header = self._header = found
-                self._left = found.length
+                self._remaining = found.length
                 self._begin_frame(found, out)
-            stop = min(size, pos + self._left)
-            piece = unmask(data[pos:stop], header.mask, header.length - self._left)
+            stop = min(size, pos + self._remaining)
+            piece = unmask(data[pos:stop], header.mask, header.length - self._remaining)
             self._payload(header).add(piece)
-            self._left -= stop - pos
+            self._remaining -= stop - pos
             pos = stop
-            if not self._left:
+            if not self._remaining:
                 self._end_frame(header, out)
         return size
 
@@ -264,10 +263,10 @@ class WebSocketReader:
             self._report(message, self._opcode, fault, out)
 
     def _report(
-        self, held: PartialMessage, opcode: int, fault: str | None, out: list[Message]
+        self, message: PartialMessage, opcode: int, fault: str | None, out: list[Message]
     ) -> None:
-        size, fault = held.size, held.fault or fault
-        data = held.take()
+        size, fault = message.size, message.fault or fault
+        data = message.drain()
         compressed = self._compressed and opcode < _CONTROL
         if compressed and self._inflater is not None:
             data, fault = self._inflater.inflate(data, fault)
@@ -277,60 +276,60 @@ class WebSocketReader:
         name = _OPCODES.get(opcode, "continuation")
         out.append(
             WebSocketMessage(
-                self._stream, self._side, data, size, held.missing, fault, name, compressed
+                self._stream, self._side, data, size, message.missing, fault, name, compressed
             )
         )
 
     def _find_start(self, sync: ChainSync, data: bytes, out: list[Message]) -> bytes | None:
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        self._lost.append(sync.held, 0, count)
+        self._undecoded.append(sync.buffer, 0, count)
         if found is None:
             sync.drop(count)
-            if not self._searched.resize(sync.held_bytes + self._lost.held_bytes):
-                self._forget_held("no room to find a frame", out)
+            if not self._search_room.resize(sync.held_bytes + self._undecoded.held_bytes):
+                self._drop_buffered("no room to find a frame", out)
                 self._sync = None
                 self._resyncs = _MOST_RESYNCS + 1
             return None
-        self._lost.report(out)
+        self._undecoded.report(out)
         self._sync = None
-        self._searched.resize(0)
-        return bytes(sync.held[count:])
+        self._search_room.resize(0)
+        return bytes(sync.buffer[count:])
 
     def _resynchronise(self, reason: str, out: list[Message]) -> None:
-        """Give up the message at hand and what is held; search for the next frame."""
+        """End the current message and drop buffered bytes; search for the next frame."""
         self._finish(reason, out)
         if self._inflater is not None:
-            self._inflater.forget()  # compressed messages may be among what is lost
-        self._forget_held(reason, out)
-        self._lost.reason = NOT_A_FRAME
+            self._inflater.forget()  # lost messages may have been compressed
+        self._drop_buffered(reason, out)
+        self._undecoded.reason = NOT_A_FRAME
         self._sync = self._search()
 
     def _search(self) -> ChainSync:
         return ChainSync(chain_rule(self._side, compressed=self._inflater is not None))
 
-    def _forget_held(self, reason: str, out: list[Message]) -> None:
-        self._control.take()
+    def _drop_buffered(self, reason: str, out: list[Message]) -> None:
+        self._control.drain()
         self._control = PartialMessage(self._room)
         self._header = None
-        held = self._partial if self._sync is None else self._sync.held
+        buffered = self._partial if self._sync is None else self._sync.buffer
         if self._sync is None:
-            self._lost.reason = reason
-        self._lost.append(held, 0, len(held))
-        held.clear()
-        self._lost.report(out)
-        self._searched.resize(0)
+            self._undecoded.reason = reason
+        self._undecoded.append(buffered, 0, len(buffered))
+        buffered.clear()
+        self._undecoded.report(out)
+        self._search_room.resize(0)
 
 
 class WebSocketDecoder:
-    """Decodes a connection that switched to WebSocket, or was joined when it had.
+    """Decodes a connection that switched to WebSocket, perhaps before the capture began.
 
-    ``headers`` are those of the response that switched (section 4.2.2), None if it was not seen.
-    Its messages carry the ``stream`` of that exchange.
+    ``stream`` and ``headers`` are those of the response that switched (section 4.2.2). ``headers``
+    is None if it was not seen.
     """
 
     protocol = "websocket"
-    growth = 1100  # deflate gives 1032 bytes for one
+    growth = 1100  # a byte of deflate may inflate to 1032 bytes
 
     def __init__(self, stream: int = 0, headers: Headers | None = None) -> None:
         room = self._room = Room()
@@ -339,7 +338,7 @@ class WebSocketDecoder:
                 stream,
                 side,
                 room,
-                # Not seen: what is compressed is marked as such in each message.
+                # If unknown: each compressed message is marked as such.
                 True if headers is None else takeover(headers, side),
                 joined=headers is None,
             )

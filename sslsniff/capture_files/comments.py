@@ -1,8 +1,8 @@
 """Packet comments in our captures: a sentence for people, then a line of JSON.
 
-The JSON begins with ``{"sslsniff": 1`` and lets a capture be read back as it was taken. Four
-kinds: what a connection is (on its first packet), that bytes were lost, that bytes are made
-up, and that a connection goes on in another synthetic one.
+The JSON begins with ``{"sslsniff": 1``. With it ``replay`` restores processes, roles and losses. A
+comment describes a connection (on its first packet), or says that bytes were lost, that bytes are
+made up, or that a connection continues in another synthetic one.
 """
 
 import json
@@ -17,10 +17,12 @@ _MARK = '{"sslsniff": 1'
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """So many bytes of a direction were lost; this packet is ``offset`` bytes into them."""
+    """A gap in one direction; the comment of each packet that stands for a piece of it."""
 
     missing: int
+    """Length of the whole gap in bytes."""
     offset: int
+    """Where in the gap the packet begins, in bytes."""
     cause: LossCause
     direction: Direction
 
@@ -43,35 +45,37 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the comment of a synthetic connection's first packet says.
-
-    ``part`` counts from 1 the synthetic connections that one real one became; ``read`` and
-    ``written`` are the positions at which this one begins. ``plays`` is the side that the
-    process plays in the packets, assumed where ``role`` is not known; ``wrapped`` says that
-    the plaintext is in TLS records, ``tls`` that it did on the wire. ``client_port`` is the
-    client's real port where the packets have another.
-    """
+    """What the comment of a synthetic connection's first packet says."""
 
     connection: str
     part: int
+    """Number of this synthetic connection among those of the real one, from 1."""
     pid: int
     comm: str
     uid: int | None
     library: str
     role: Side | None
+    """Side of the process; None if the TLS library did not report it."""
     plays: Side
+    """Side of the process in the packets; assumed where ``role`` is None."""
     from_start: bool
     addresses_known: bool
     wrapped: bool
+    """Whether the file has the plaintext in TLS records."""
     read: int
+    """Bytes that the process had read before this part."""
     written: int
+    """Bytes that the process had written before this part."""
     sni: str | None = None
     alpn: str | None = None
     tls_version: str | None = None
     cipher: str | None = None
     client_port: int | None = None
+    """Real port of the client, if the packets have another."""
     tls: bool = True
+    """Whether the connection had TLS on the wire."""
     lost: Lost | None = None
+    """Gap before this part, in a comment that was parsed."""
 
     @classmethod
     def of(
@@ -84,7 +88,10 @@ class Described:
         positions: tuple[int, int],
         client_port: int | None = None,
     ) -> Self:
-        """Return the description of ``connection``'s ``part``, read and written so far."""
+        """Return the description of a part of ``connection``.
+
+        ``positions``: the bytes read and written before it.
+        """
         process = connection.process
         return cls(
             connection=connection.id,
@@ -109,7 +116,7 @@ class Described:
         )
 
     def text(self, lost: Lost | None = None) -> str:
-        """Return the comment; ``lost`` is what went missing between the last part and this."""
+        """Return the comment; ``lost`` is the gap between the previous part and this one."""
         facts = [
             str(Process(self.pid, self.comm)),
             f"connection {self.connection}",
@@ -145,16 +152,17 @@ MADE_UP = (
     + _MARK
     + ', "made_up": true}'
 )
-"""The comment of a packet whose bytes never passed."""
+"""The comment of a packet whose bytes were never on the real connection."""
 
 GOES_ON = (
     "the connection goes on in the next one between these addresses\n"
     + _MARK
     + ', "goes_on": true}'
 )
-"""The comment of a closing packet at which the real connection did not end."""
+"""The comment of a FIN that does not end the real connection."""
 
 Note = Described | Lost | str
+"""A parsed comment: an object, or ``MADE_UP`` or ``GOES_ON``."""
 
 _Kind = TypeVar("_Kind")
 
@@ -164,9 +172,9 @@ def _text(sentence: str, values: dict[str, Any]) -> str:
 
 
 def parse(comments: tuple[str, ...]) -> Note | None:
-    """Return what the first comment of ours tells: one of the constants here, or an object.
+    """Return the first comment that sslsniff wrote, parsed.
 
-    None where there is none, or one that is not as we write it.
+    None if there is none, or if it does not have the form that sslsniff writes.
     """
     for comment in comments:
         line = comment.rpartition("\n")[2]

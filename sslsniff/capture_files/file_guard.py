@@ -9,13 +9,14 @@ from sslsniff.errors import OutputError
 
 
 class FileGuard:
-    """A process that mends the open regular file ``file``, of a kind in ``mending.KINDS``.
+    """A process that completes the open regular file ``file`` when sslsniff is gone.
 
-    It outlives this one by some milliseconds. Raises ``OutputError`` where none can be started.
+    ``kind`` is a key of ``mending.KINDS``. The process outlives this one by some milliseconds.
+    Raises ``OutputError`` if it cannot be started.
     """
 
     def __init__(self, file: int, kind: str) -> None:
-        self._place = os.memfd_create("place")
+        self._position = os.memfd_create("position")
         readable = _reopened(file)
         try:
             self._process = subprocess.Popen(
@@ -26,16 +27,16 @@ class FileGuard:
                     mending.__file__,
                     kind,
                     str(readable),
-                    str(self._place),
+                    str(self._position),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(readable, self._place),
+                pass_fds=(readable, self._position),
                 start_new_session=True,  # Ctrl-C is for sslsniff only
             )
         except OSError as error:
-            os.close(self._place)
+            os.close(self._position)
             raise OutputError(
                 f"cannot start the process that keeps an output file whole: {error.strerror}",
                 "let more processes run (ulimit -u)",
@@ -43,19 +44,19 @@ class FileGuard:
         finally:
             os.close(readable)
 
-    def note(self, at: int) -> None:
+    def note(self, position: int) -> None:
         """Note up to which position the file is whole."""
-        os.pwrite(self._place, at.to_bytes(8, "little"), 0)
+        os.pwrite(self._position, position.to_bytes(8, "little"), 0)
 
     def close(self) -> None:
-        """Let the process mend what there is, and wait for its end."""
+        """End the process, which mends the file first, and wait for it."""
         self._process.communicate()
-        os.close(self._place)
+        os.close(self._position)
 
 
 def _reopened(file: int) -> int:
-    """Return the file opened for reading, too: the shell's ``>`` opens it for writing alone."""
+    """Return ``file`` opened for reading as well: a shell's ``>`` opens it only for writing."""
     try:
         return os.open(f"/proc/self/fd/{file}", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:  # written only, by its mode
+    except OSError:  # its mode does not permit to read it
         return os.dup(file)

@@ -1,4 +1,4 @@
-"""Capture files as they are opened: by name or from standard input, plain or compressed by gzip."""
+"""Opens capture files: by name or from standard input, plain or compressed with gzip."""
 
 import io
 import os
@@ -17,19 +17,19 @@ _PIECE_BYTES = 64 << 10
 
 
 class Input:
-    """An open capture file of which only ``read`` is asked."""
+    """An open capture file, read from its beginning to its end."""
 
     is_damaged = False
-    """Whether compressed bytes ended too early, or made no sense."""
+    """Whether the compressed data ended too early, or was invalid."""
 
     def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
         self.name = name
         self._file = file
         self.is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        """Whether all of it is there; else it may come as slowly as what it tells of."""
+        """Whether it is a regular file; a pipe may be as slow as the traffic that is captured."""
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes, or fewer where the file ends. Raises ``OSError``."""
+        """Return the next ``size`` bytes, or fewer at the end of the file. Raises ``OSError``."""
         return self._file.read(size)
 
     def close(self) -> None:
@@ -38,10 +38,10 @@ class Input:
 
 
 class _Compressed(Input):
-    """A file that gzip compressed (RFC 1952), member after member.
+    """A file compressed with gzip (RFC 1952), of one or more members.
 
-    By ``zlib`` itself: of a file that is cut off ``gzip`` withholds the last bytes that can be had.
-    Memory: a piece before and one after, whatever the ratio.
+    It uses ``zlib``: Python's ``gzip`` withholds the last readable bytes of a file that is cut off.
+    Memory: one compressed piece and one decompressed piece, whatever the ratio.
     """
 
     def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
@@ -59,7 +59,7 @@ class _Compressed(Input):
         return data
 
     def _next_piece(self) -> bool:
-        """Have compressed bytes; returns whether there are any."""
+        """Read compressed bytes if none are left; return whether there are any."""
         self._compressed = self._compressed or self._file.read(_PIECE_BYTES)
         if not self._compressed:
             self.is_damaged = not self._member.eof

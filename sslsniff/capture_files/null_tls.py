@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAC_BYTES = 16
-"""Length of what is after the plaintext of each record."""
+"""Length of the zeros after the plaintext of each record."""
 
 LARGEST_RECORD_BYTES = 16 << 10
 """Most plaintext in a record (RFC 5246 section 6.2.1)."""
@@ -23,17 +23,17 @@ _VERSION = 0x0303
 _NULL_MD5 = 0x0001
 _HEADER_BYTES = 5
 _LARGEST_SEEN_BYTES = LARGEST_RECORD_BYTES + 2048
-_WHOLE = b"sslsniff made this up"
-_JOINED = b"sslsniff joined later"
+_RANDOM_FROM_START = b"sslsniff made this up"
+_RANDOM_JOINED = b"sslsniff joined later"
 
 RECORD_BYTES = _HEADER_BYTES + MAC_BYTES
-"""What a record is longer than its plaintext."""
+"""How much longer a record is than its plaintext."""
 
 _RECORD = struct.Struct(">BHH")
 
 
 def record_header(size: int) -> bytes:
-    """Return what is before ``size`` bytes of plaintext."""
+    """Return the header of a record with ``size`` bytes of plaintext."""
     return _RECORD.pack(_APPLICATION_DATA, _VERSION, size + MAC_BYTES)
 
 
@@ -46,7 +46,7 @@ def client_hello(sni: str | None, alpn: str | None, from_start: bool) -> bytes:
             _SERVER_NAME, struct.pack(">HBH", len(name) + 3, 0, len(name)) + name
         )
     extensions += _alpn_extension(alpn)
-    random = (_WHOLE if from_start else _JOINED).ljust(32, b"\0")
+    random = (_RANDOM_FROM_START if from_start else _RANDOM_JOINED).ljust(32, b"\0")
     body = struct.pack(">H32sBHHBB", _VERSION, random, 0, 2, _NULL_MD5, 1, 0)
     return _handshake(_CLIENT_HELLO, body + struct.pack(">H", len(extensions)) + extensions)
 
@@ -54,7 +54,8 @@ def client_hello(sni: str | None, alpn: str | None, from_start: bool) -> bytes:
 def server_hello(alpn: str | None) -> bytes:
     """Return the server's first flight: ServerHello and ServerHelloDone."""
     extensions = _alpn_extension(alpn)
-    body = struct.pack(">H32sBHB", _VERSION, _WHOLE.ljust(32, b"\0"), 0, _NULL_MD5, 0)
+    random = _RANDOM_FROM_START.ljust(32, b"\0")
+    body = struct.pack(">H32sBHB", _VERSION, random, 0, _NULL_MD5, 0)
     return _handshake(
         _SERVER_HELLO, body + struct.pack(">H", len(extensions)) + extensions
     ) + _handshake(_SERVER_HELLO_DONE, b"")
@@ -81,18 +82,19 @@ def _alpn_extension(alpn: str | None) -> bytes:
 
 
 class Hello(NamedTuple):
-    """What a ClientHello or ServerHello says. ``null`` says that the cipher is NULL_MD5."""
+    """What a ClientHello or ServerHello says."""
 
     null: bool
+    """Whether NULL_MD5 is the cipher: the only one offered, or the one chosen."""
     sni: str | None = None
     alpn: str | None = None
     from_start: bool = True
 
 
 def read_hello(data: bytes) -> Hello | None:
-    """Return what a stream that begins with ``data`` says of its TLS session; None without one.
+    """Return the hello that a stream begins with; None if it begins with anything else.
 
-    Raises ``IndexError`` while ``data`` is too short to tell.
+    Raises ``IndexError`` while ``data``, the stream so far, is too short to decide.
     """
     if data[:1] != bytes([_HANDSHAKE]) or data[1:2] not in (b"", b"\x03"):
         return None
@@ -131,16 +133,16 @@ def _parse_hello(kind: int, body: bytes) -> Hello:
         elif extension == _ALPN:
             alpn = value[3 : 3 + value[2]].decode("utf-8", "replace") or None
         at += 4 + size
-    return Hello(null, sni, alpn, not random.startswith(_JOINED))
+    return Hello(null, sni, alpn, not random.startswith(_RANDOM_JOINED))
 
 
 def is_record(data: bytes) -> bool:
-    """Say whether ``data`` begins as a record of application data does (RFC 8446 section 5.1)."""
+    """Return whether ``data`` begins like a record of application data (RFC 8446 section 5.1)."""
     return data[:2] == bytes([_APPLICATION_DATA, _VERSION >> 8])
 
 
 def is_null_record(data: bytes) -> bool:
-    """Say whether ``data`` begins with a whole record of ours: joined after the handshake."""
+    """Return whether ``data`` begins with a whole record of ours, its handshake not captured."""
     if len(data) < _HEADER_BYTES + MAC_BYTES:
         return False
     kind, version, size = _RECORD.unpack_from(data)
@@ -155,25 +157,24 @@ def is_null_record(data: bytes) -> bool:
 
 
 class Unwrapper:
-    """Takes one side's stream of a NULL-cipher session, gives its plaintext.
+    """Extracts the plaintext from one side's stream of a NULL-cipher session.
 
     Memory: one record at most.
     """
 
     def __init__(self) -> None:
-        self._held = b""
-        self._lost = False
+        self._partial = b""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the plaintext of the records that ``data`` completes."""
-        data = self._held + data if self._held else data
+        data = self._partial + data if self._partial else data
         plain: list[bytes] = []
         at = 0
         while len(data) - at >= _HEADER_BYTES:
             kind, version, size = _RECORD.unpack_from(data, at)
             if version >> 8 != 3 or size > _LARGEST_SEEN_BYTES:
-                # Behind a gap, in the middle of a record: wait for the next beginning.
-                self._lost, at = True, len(data)
+                # After a gap, in the middle of a record: wait for the beginning of the next one.
+                at = len(data)
                 break
             end = at + _HEADER_BYTES + size
             if end > len(data):
@@ -181,17 +182,17 @@ class Unwrapper:
             if kind == _APPLICATION_DATA and size > MAC_BYTES:
                 plain.append(data[at + _HEADER_BYTES : end - MAC_BYTES])
             at = end
-        self._held = data[at:]
+        self._partial = data[at:]
         return plain
 
     def gap(self, missing: int) -> int:
-        """Note that ``missing`` bytes of the stream are lost; return how many of plaintext.
+        """Note that ``missing`` bytes of the stream are lost; return how many were plaintext.
 
-        It is exact for one lost record. Our packets begin with a record, so what follows
-        a lost packet is one.
+        The number is exact for one lost record. Each of our packets begins with a record, so the
+        next one begins right after a lost packet.
         """
-        missing += len(self._held)
-        self._held = b""
+        missing += len(self._partial)
+        self._partial = b""
         record = _HEADER_BYTES + LARGEST_RECORD_BYTES + MAC_BYTES
         records = -(-missing // record)
         return max(missing - records * (_HEADER_BYTES + MAC_BYTES), 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Plaintext -> packets of a capture file, in memory. The one thing that Python is too slow for: it is little that is to
- * be done for a packet, but up to a million times a second. Whatever can be said before, of a connection and of the packets
- * of a thread, and whatever is out of the ordinary is left to packing.py and those who use it.
+ * Plaintext -> packets of a capture file, in memory. Python is too slow for it: there may be a million packets a
+ * second. What is the same for all packets of a connection or a thread is prepared in Python, and exceptions are
+ * handled there (packing.py and its users).
  */
 #define _GNU_SOURCE /* fallocate */
 #include "packing.h"
@@ -99,8 +99,8 @@ static char *copy(struct batch *batch, const char *data, __u32 size)
 	return copied;
 }
 
-/* Say whether a packet finds room, and an acknowledgement: it does while the batch is not full, unless it is longer than any
- * of ours. */
+/* Say whether there is room for a packet and an acknowledgement. There is while the batch is not full, unless the
+ * packet is longer than any that sslsniff writes. */
 static int has_room(const struct batch *batch, const struct packet_template *template, __u32 size)
 {
 	__u64 bytes = (__u64)template->head_bytes + size + template->tail_bytes;
@@ -135,7 +135,7 @@ static __u32 finish_ip(unsigned char *ip, __u32 bytes)
 	return IPV4_BYTES;
 }
 
-/* Add a packet; `stays` says that the data will lie where it is until the batch is cleared. */
+/* Add a packet; `stays` says that the data stays where it is until the batch is cleared. */
 static void put(struct batch *batch, const struct packet_template *template, __u64 time_ns, __u32 sequence,
 		__u32 acknowledged, const char *data, __u32 size, int stays)
 {
@@ -165,7 +165,7 @@ static void put(struct batch *batch, const struct packet_template *template, __u
 	}
 }
 
-/* TCP's sequence numbers in a packet: of its first byte, and of the first that its sender does not have yet. */
+/* TCP's sequence numbers in a packet: of its first byte, and of the next byte that its sender expects. */
 struct numbers {
 	__u32 sequence, acknowledged;
 };
@@ -206,7 +206,7 @@ static int put_next(struct batch *batch, struct endpoint *endpoint, const struct
 	return 1;
 }
 
-/* Return the template of the next packet of a direction if it is one of many: NULL where there is more to be done for it. */
+/* Return the template for an event's packet; NULL if Python has to handle the event. */
 static const struct packet_template *next_template(const struct endpoint *endpoint, const struct event_data *event)
 {
 	const struct endpoint_pair *pair = endpoint->pair;
@@ -226,7 +226,7 @@ static __u64 direction_key(const struct event_header *header)
 	return header->connection << 1 | header->direction;
 }
 
-/* Return the data event of a record that is whole, NULL for all others. */
+/* Return the event of a record with complete data, NULL for all other records. */
 static const struct event_data *data_of(const struct record *record)
 {
 	__u32 length = __atomic_load_n(&record->length, __ATOMIC_ACQUIRE); /* the kernel writes it at last */
@@ -263,8 +263,8 @@ int batch_put_next(struct batch *batch, struct endpoint *endpoint, const struct 
 	return put_next(batch, endpoint, template, time_ns, data, size, 0);
 }
 
-/* Add what records of `ring` say from `position` to `limit`, until the batch is full or one says something else; return the
- * position of what is left. The records of `endpoint` come under `key`. */
+/* Add packets for the records of `ring` from `position` to `limit`, until the batch is full or a record needs more than
+ * a packet. Return the position of the first record that was not handled. `key` is that of the records of `endpoint`. */
 __u64 batch_follow(struct batch *batch, struct endpoint *endpoint, __u64 key, const char *ring, __u64 position,
 		   __u64 limit, __s64 clock_offset_ns)
 {
@@ -290,7 +290,7 @@ __u64 batch_follow(struct batch *batch, struct endpoint *endpoint, __u64 key, co
 	return position;
 }
 
-/* Forget what the records of an endpoint are. */
+/* Forget the key of an endpoint's records. */
 void batch_forget(struct batch *batch, struct endpoint *endpoint)
 {
 	struct endpoint **known = batch->known + endpoint->key % KNOWN_ENDPOINTS;
@@ -299,7 +299,7 @@ void batch_forget(struct batch *batch, struct endpoint *endpoint)
 	endpoint->key = 0;
 }
 
-/* Write what comes after the first `skipped` bytes; return how many were written, or a negative errno. */
+/* Write the batch without its first `skipped` bytes; return how many were written, or a negative errno. */
 long batch_write(const struct batch *batch, int fd, __u64 skipped)
 {
 	struct iovec rest[MOST_PIECES];
@@ -315,14 +315,14 @@ long batch_write(const struct batch *batch, int fd, __u64 skipped)
 	return written < 0 ? -errno : written;
 }
 
-/* Give a file room before it grows into it: to write costs a quarter less on ext4. A file system that cannot do so is none
- * the worse for it. */
+/* Reserve space for a file before it grows: writing then costs a quarter less on ext4. Errors do not matter: some file
+ * systems cannot reserve space. */
 void reserve(int fd, __u64 position, __u64 bytes)
 {
 	fallocate(fd, FALLOC_FL_KEEP_SIZE, position, bytes);
 }
 
-/* Copy all of it. */
+/* Copy the whole batch. */
 void batch_join(const struct batch *batch, char *joined)
 {
 	for (__u32 i = 0; i < batch->count; i++) {

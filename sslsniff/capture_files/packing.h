@@ -11,21 +11,21 @@
 
 #include <sys/uio.h>
 
-#define BATCH_BYTES (1 << 20)	     /* a batch is full, and to be written, once it has so many */
+#define BATCH_BYTES (1 << 20)	     /* a batch of this size or more is full, and has to be written */
 #define ROOM_BYTES (2 * BATCH_BYTES) /* for a batch and one more packet */
 #define MOST_PIECES 1024	     /* IOV_MAX */
 #define MOST_DATA_BYTES 16384	     /* of a TLS record, and so of a packet */
 #define KNOWN_ENDPOINTS 4096
-#define KEPT_TEMPLATES 8     /* of a direction at once: so many threads may take turns */
+#define KEPT_TEMPLATES 8     /* of a direction at once: one for each thread that takes turns */
 #define DISCARDED (1U << 30) /* a record's first word that is not less is busy or discarded (kernel/bpf/ringbuf.c) */
 
-/* What the packets of one thread have in common, in the file: `head`, with room for times, lengths and numbers, data, zeros,
- * padding if the format has a `tail`, and that. */
+/* What the packets of one thread have in common. A packet in the file is `head`, with room for times, lengths and
+ * sequence numbers, then data, zeros, and, if the format has a `tail`, padding and `tail`. */
 struct packet_template {
 	const char *head, *tail;
 	__u32 head_bytes, tail_bytes;
-	__u32 time_at;	  /* where in the head two words of time are, then the packet's length, twice, and the packet */
-	__u32 zero_bytes; /* the MAC of the TLS record whose header is the head's end; 0: there is none */
+	__u32 time_at;	  /* where in the head: two words of time, then twice the packet's length, then the packet */
+	__u32 zero_bytes; /* of the MAC of a TLS record, whose header ends the head; 0: no TLS record */
 	__u32 tid;
 };
 
@@ -36,7 +36,7 @@ struct endpoint {
 	__u64 position, last_ns;
 	const struct packet_template *templates[KEPT_TEMPLATES];
 	const struct packet_template *acknowledgement; /* of what the peer sent */
-	__u32 looks; /* among so many of its next packets a message's beginning is looked for */
+	__u32 looks; /* in so many of its next packets the start of a message is still searched for */
 	__u32 sequence;
 	__u32 in_flight_bytes; /* sent, and not acknowledged by the peer */
 	__u32 record_bytes;    /* what a TLS record adds to the data */
@@ -46,14 +46,14 @@ struct endpoint {
 struct endpoint_pair {
 	struct endpoint ends[DIRECTIONS];
 	__u32 settled; /* what follows can be dissected */
-	__u32 speaker; /* whose bytes were looked at last */
+	__u32 speaker; /* the direction whose bytes were searched last */
 };
 
 /* Packets in the order of the file: `pieces` of `text`, and of other memory that stays until the batch is cleared. Python
  * reads `bytes` only. */
 struct batch {
 	__u64 bytes;
-	__u64 high_ns, low_ns; /* a time is so many of the one, and after them so many of the other */
+	__u64 high_ns, low_ns; /* units of the two words of a time: the second counts the rest of the first */
 	__u32 count, text_bytes;
 	struct endpoint *known[KNOWN_ENDPOINTS]; /* by the last bits of their keys */
 	struct iovec pieces[MOST_PIECES];

@@ -1,8 +1,7 @@
-"""Capture files: what all formats share, and classic pcap written.
+"""What the formats of capture files share, and a writer of classic pcap.
 
-By hand: dpkt takes 13 us for a packet of 16 KiB, as it puts its pieces together for each;
-``packing`` takes 0.1. Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe,
-Wireshark takes only its own machine's byte order.
+Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark reads only its own
+machine's byte order. Not by dpkt, which takes 13 us for a packet of 16 KiB; ``packing`` takes 0.1.
 """
 
 import contextlib
@@ -23,8 +22,8 @@ LARGEST_PACKET_BYTES = 16 << 20
 
 _SHORTEST_RECORD_BYTES = 16
 _TIME_AND_LENGTHS_BYTES = 16
-_SMALL_FILE_BYTES = 4 << 20
-_RESERVED_BYTES = 16 << 20
+_SMALL_FILE_BYTES = 4 << 20  # no space is reserved for a file up to this size
+_RESERVED_BYTES = 16 << 20  # at a time
 
 
 class Packet(NamedTuple):
@@ -38,46 +37,47 @@ class Packet(NamedTuple):
 
 
 class Readable(Protocol):
-    """What is asked of a file that is read."""
+    """A file as the readers of captures need it."""
 
     def read(self, size: int, /) -> bytes:
-        """Return so many bytes, or fewer where the file ends. Raises ``OSError``."""
+        """Return the next ``size`` bytes, or fewer at the end of the file. Raises ``OSError``."""
 
 
 class PacketReader(Protocol):
     """A capture file being read."""
 
     truncated: bool
-    """Whether the file ended in the middle of a packet, or went on with nonsense."""
+    """Whether the file ended in the middle of a packet, or had invalid data."""
 
     def __iter__(self) -> Iterator[Packet]:
         """Yield the whole packets in the order of the file."""
 
 
 class Origin(NamedTuple):
-    """Where a packet is from: an interface of the file, a process and its thread if known.
-
-    ``inbound``: the process received it.
-    """
+    """Where a packet comes from."""
 
     interface: int
+    """Number of an interface of the file."""
     process: tuple[int, int] | None
+    """Process id and thread id, if known."""
     inbound: bool
+    """Whether the process received the packet."""
 
 
 class PacketWriter:
-    """A capture file being written: batches packets, which the formats surround.
+    """Writes packets to a capture file in batches; each subclass is a format.
 
-    ``file`` gets whole packets only. When it takes no more, it is cut back to the last
-    whole packet where it can be, ``OutputError`` is raised once, and the rest is dropped.
-    ``batch`` is what was not written yet.
+    ``file`` gets whole packets only. When it cannot be written any more, it is cut back to the last
+    whole packet if possible, ``OutputError`` is raised once, and later packets are dropped.
+    ``batch`` has the packets that are not written yet.
     """
 
     kind: str
     """A key of ``mending.KINDS``."""
     high_ns: int
+    """Unit of the first word of a time."""
     low_ns: int
-    """A time is written as two words: so many of the one, and so many of the other after them."""
+    """Unit of the second word of a time, which is the rest."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._name = str(getattr(file, "name", "the capture file"))
@@ -85,7 +85,7 @@ class PacketWriter:
         self._file: IO[bytes] = getattr(file, "raw", file)
         self._fd: int | None = None
         self._is_new = False  # a regular file that nobody else writes
-        with contextlib.suppress(OSError):  # what only behaves like a file has none
+        with contextlib.suppress(OSError):  # a file in memory has no descriptor
             self._fd = self._file.fileno()
             found = os.fstat(self._fd)
             self._is_new = stat.S_ISREG(found.st_mode) and not found.st_size
@@ -96,7 +96,7 @@ class PacketWriter:
         self._guard: FileGuard | None = None
 
     def guard(self) -> None:
-        """Write what there is, and keep a new regular file whole even if this process is killed.
+        """Flush; from now on keep a new regular file whole even if this process is killed.
 
         Raises what ``flush`` does.
         """
@@ -112,10 +112,10 @@ class PacketWriter:
     def template(
         self, origin: Origin, start: bytes, after: bytes, *, zeros: int = 0, comment: str = ""
     ) -> Template:
-        """Return the template of packets that end in data, if any, and so many ``zeros``.
+        """Return the template of packets with data, if any, and then ``zeros`` zero bytes.
 
-        ``start`` and ``after`` are what is before and after the sequence numbers, ``comment``
-        is said where the format can tell it.
+        ``start`` and ``after`` are the headers before and after the sequence numbers. ``comment``
+        is written if the format has comments.
         """
         before, tail = self._surround(origin, comment)
         head = before + bytes(_TIME_AND_LENGTHS_BYTES) + start + bytes(NUMBERS_BYTES) + after
@@ -132,7 +132,7 @@ class PacketWriter:
         count: int,
         acknowledges: bool = True,
     ) -> None:
-        """Add a packet of a template that takes ``count`` of TCP's sequence numbers."""
+        """Add a packet, which takes ``count`` of TCP's sequence numbers."""
         self.batch.put(endpoint, template, time_ns, data, count=count, acknowledges=acknowledges)
         self._flush_full()
 
@@ -144,7 +144,7 @@ class PacketWriter:
         self._flush_full()
 
     def follow(self, endpoint: Endpoint, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Add the packets of the records that come next: see ``Batch.follow``."""
+        """Add packets for the next records (see ``Batch.follow``), and write full batches."""
         self.batch.follow(endpoint, key, records, clock_offset_ns)
         while self.batch.is_full:
             self.flush()
@@ -155,7 +155,7 @@ class PacketWriter:
         raise NotImplementedError
 
     def statistics(self, time_ns: int, comment: str) -> None:
-        """Add a remark on the whole capture, where the format can hold it."""
+        """Add a comment on the whole capture, if the format has comments."""
 
     def flush(self) -> None:
         """Write the batch; raises ``OutputError`` (once) or ``BrokenPipeError`` (once)."""
@@ -191,7 +191,7 @@ class PacketWriter:
                 self._guard.close()
 
     def _add(self, raw: bytes) -> None:
-        """Add what is no packet."""
+        """Add bytes that are not a packet."""
         self.batch.add(raw)
         self._flush_full()
 
@@ -200,10 +200,10 @@ class PacketWriter:
             self.flush()
 
     def _write(self) -> None:
-        """Write all; raises ``OSError`` with ``_written_bytes`` at what the file took."""
+        """Write the batch; if it raises ``OSError``, ``_written_bytes`` counts what was written."""
         if self._fd is None:
             rest = self.batch.joined()
-            while rest:  # an unbuffered file may take a part only
+            while rest:  # an unbuffered file may write only a part
                 size = self._file.write(rest)
                 self._written_bytes += size
                 rest = rest[size:]

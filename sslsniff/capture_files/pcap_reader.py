@@ -1,4 +1,4 @@
-"""Classic pcap read, by dpkt: both byte orders, micro- and nanoseconds, the modified format too."""
+"""Reads classic pcap by dpkt: both byte orders, micro- and nanoseconds, the modified format too."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -9,9 +9,9 @@ from sslsniff.capture_files.pcap import LARGEST_PACKET_BYTES, Packet, Readable
 
 
 class _Bounded:
-    """A file that notes when it gave less than was asked for, and gives no more than a packet.
+    """A file that notes when a read came short, and limits a read to the longest packet.
 
-    dpkt takes a cut-off packet for a whole one, and asks for as much as a damaged header says.
+    dpkt returns a cut-off packet as a whole one, and reads as much as a damaged header says.
     """
 
     def __init__(self, start: bytes, file: Readable) -> None:
@@ -49,18 +49,18 @@ class PcapReader:
                 yield Packet(_time_ns(time_s), link_type, data)
             else:
                 return
-        except dpkt.NeedData:  # half a packet's header
+        except dpkt.NeedData:  # in the middle of a packet's header
             pass
         self.truncated = True
 
 
 def is_pcap(start: bytes) -> bool:
-    """Say whether a file that begins with these 4 bytes is classic pcap."""
+    """Return whether a file that begins with these 4 bytes is classic pcap."""
     return int.from_bytes(start, "big") in dpkt.pcap.MAGIC_TO_PKT_HDR
 
 
 def _time_ns(time_s: float | Decimal) -> int:
-    """Return what dpkt made of whole microseconds (a float) or nanoseconds."""
+    """Return dpkt's time in ns: it is a float of microseconds, or a ``Decimal`` of nanoseconds."""
     if isinstance(time_s, Decimal):
         return int(time_s * 1_000_000_000)
     return round(time_s * 1_000_000) * 1000

@@ -1,8 +1,8 @@
-"""pcapng: blocks written and read.
+"""Writes and reads pcapng.
 
-Own code, not dpkt's: its writer takes 9 us a packet with a comment, which ours makes once for many;
-its reader knows only the first interface, keeps times as floats and drops comments.
 Format: draft-ietf-opsawg-pcapng; the block and option names here are its.
+Not by dpkt: its writer takes 9 us for each packet with a comment, which is made once for many here;
+its reader knows only the first interface, has times as floats and drops comments.
 """
 
 import functools
@@ -214,7 +214,7 @@ class PcapngReader:
         return body[at : at + size]
 
     def _options(self, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-        """Yield code and value of the options from ``at``; one that is cut off ends them."""
+        """Yield code and value of each option from ``at``, up to one that is cut off."""
         header = struct.Struct(self._order + "HH")
         while at + 4 <= len(body):
             code, size = header.unpack_from(body, at)

@@ -1,8 +1,8 @@
-"""TCP segments -> the order in which they passed -> bytes in order, every gap explicit.
+"""TCP segments -> the order in which they were sent -> bytes in order, every gap explicit.
 
-RFC 9293, sections 3.4 and 3.10. Memory: what came too early, up to ``EARLY_BYTES`` a direction and
-``EARLY_BYTES_IN_ALL``; beyond, what is missing before it counts as lost. Of segments that wait for
-what they acknowledge, ``MOST_WAITING`` a connection, which count as ``Early`` bytes.
+RFC 9293, sections 3.4 and 3.10. Memory: bytes that came too early, at most ``EARLY_BYTES`` a
+direction and ``EARLY_BYTES_IN_ALL``; beyond that, the bytes missing before them count as lost.
+Segments that wait for what they acknowledge, at most ``MOST_WAITING`` a connection, count as early.
 """
 
 from bisect import insort
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from sslsniff.capture_files.segments import (
-    End,
+    AddressPort,
     Segment,
     distance,
     is_before,
@@ -20,7 +20,7 @@ from sslsniff.capture_files.segments import (
 EARLY_BYTES = 256 << 10
 EARLY_BYTES_IN_ALL = 64 << 20
 MOST_WAITING = 16
-"""So many segments may come in front of one that they acknowledge; else that is lost."""
+"""How many segments may wait for one that they acknowledge; beyond that, it counts as lost."""
 _EARLY_SEGMENTS = 1024
 _BELIEVED_BYTES = 16 << 20
 
@@ -29,33 +29,33 @@ Tag = TypeVar("Tag")
 
 
 class Piece(NamedTuple, Generic[Tag]):
-    """Bytes in order, ``missing`` of which were lost just before; the tag of their segment."""
+    """Bytes in order, with the tag of their segment; ``missing`` bytes before them were lost."""
 
     missing: int
     data: bytes
     tag: Tag
 
 
-class Early:
-    """Counts the bytes that wait in all directions together."""
+class EarlyBytes:
+    """Counts the bytes that came too early, in all directions together."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     @property
     def is_full(self) -> bool:
-        """Say whether no more may wait."""
+        """Whether no more bytes may wait."""
         return self.bytes > EARLY_BYTES_IN_ALL
 
 
 class Reassembler(Generic[Tag]):
     """Puts the segments of one direction in order; repeated bytes are dropped.
 
-    It begins with ``sequence``, or with the first segment's. Each segment carries a tag, for
-    what its bytes are to be known by.
+    The first byte has the number ``sequence``, by default that of the first segment. Each segment
+    has a tag, which its bytes come with.
     """
 
-    def __init__(self, early: Early, sequence: int | None = None) -> None:
+    def __init__(self, early: EarlyBytes, sequence: int | None = None) -> None:
         self._early = early
         self._next = sequence
         self._end: int | None = None
@@ -65,7 +65,7 @@ class Reassembler(Generic[Tag]):
         self._order = 0
 
     def feed(self, sequence: int, data: bytes, size: int, tag: Tag) -> list[Piece[Tag]]:
-        """Take a segment of ``size`` bytes, of which ``data`` was captured."""
+        """Feed a segment of ``size`` bytes; ``data`` may be cut. Return the bytes in order now."""
         if self._next is None:
             self._next = sequence
         at = nearest_position(sequence, self._next)
@@ -73,12 +73,12 @@ class Reassembler(Generic[Tag]):
             return []
         pieces: list[Piece[Tag]] = []
         if at <= self._next:
-            self._pass(at, data, size, tag, pieces)
+            self._append_new(at, data, size, tag, pieces)
             self._drain(pieces)
             return pieces
-        self._wait(at, data, size, tag)
+        self._add_waiting(at, data, size, tag)
         while self._waiting and self._is_full():
-            self._jump(pieces)
+            self._skip_gap(pieces)
         return pieces
 
     def finish(self, sequence: int) -> None:
@@ -89,14 +89,14 @@ class Reassembler(Generic[Tag]):
 
     @property
     def is_finished(self) -> bool:
-        """Say whether all bytes up to the FIN came, or were given up."""
+        """Whether all bytes up to the FIN came, or count as lost."""
         return self._end is not None and self._next is not None and self._next >= self._end
 
     def lacks(self, acknowledged: int) -> int:
-        """Return how many bytes the receiver has, as it acknowledged, that did not come here.
+        """Return how many bytes are missing here that the receiver acknowledged.
 
-        A single one beyond all others is most likely a FIN that was not captured; and what
-        is too far ahead belongs to another connection.
+        A single byte does not count: most likely it is a FIN that was not captured. A number too
+        far ahead does not count either: it belongs to another connection.
         """
         if self._next is None:
             return 0
@@ -107,35 +107,38 @@ class Reassembler(Generic[Tag]):
             return max(0, min(missing, self._end - self._next))
         return missing if missing > 1 else 0
 
-    def give_up(self, acknowledged: int, tag: Tag) -> list[Piece[Tag]]:
-        """Count what it ``lacks`` as lost; return that, and what waited for it."""
+    def count_as_lost(self, acknowledged: int, tag: Tag) -> list[Piece[Tag]]:
+        """Count the bytes that it ``lacks`` as lost; return the gap, and bytes that waited."""
         pieces: list[Piece[Tag]] = []
         missing = self.lacks(acknowledged)
         if missing and self._next is not None:
             until = self._next + missing
             while self._waiting and self._waiting[0][0] <= until:
-                self._jump(pieces)
+                self._skip_gap(pieces)
             self._lost += max(0, until - self._next)
             self._next = max(until, self._next)
             self._report_lost(tag, pieces)
         return pieces
 
     def flush(self, tag: Tag) -> list[Piece[Tag]]:
-        """Return what waits, with its gaps; no more segments come. ``tag`` is the end's."""
+        """Return the bytes that wait: no more come. ``tag`` is for a gap at the end."""
         pieces: list[Piece[Tag]] = []
         while self._waiting:
-            self._jump(pieces)
+            self._skip_gap(pieces)
         self._report_lost(tag, pieces)
         return pieces
 
-    def _pass(self, at: int, data: bytes, size: int, tag: Tag, pieces: list[Piece[Tag]]) -> None:
+    def _append_new(
+        self, at: int, data: bytes, size: int, tag: Tag, pieces: list[Piece[Tag]]
+    ) -> None:
+        """Append to ``pieces`` what a segment at position ``at`` has beyond ``_next``."""
         assert self._next is not None
         skip = self._next - at
-        kept = data[skip:] if skip else data
-        if kept:
-            pieces.append(Piece(self._lost, kept, tag))
+        new = data[skip:] if skip else data
+        if new:
+            pieces.append(Piece(self._lost, new, tag))
             self._lost = 0
-        self._lost += size - skip - len(kept)  # cut off by the capture's snap length
+        self._lost += size - skip - len(new)  # cut off by the capture's snap length
         self._next = at + size
 
     def _report_lost(self, tag: Tag, pieces: list[Piece[Tag]]) -> None:
@@ -143,12 +146,12 @@ class Reassembler(Generic[Tag]):
             pieces.append(Piece(self._lost, b"", tag))
             self._lost = 0
 
-    def _wait(self, at: int, data: bytes, size: int, tag: Tag) -> None:
+    def _add_waiting(self, at: int, data: bytes, size: int, tag: Tag) -> None:
         self._order += 1  # so that tags are never compared
         insort(self._waiting, (at, self._order, data, size, tag))
-        self._count(len(data))
+        self._count_waiting(len(data))
 
-    def _count(self, change: int) -> None:
+    def _count_waiting(self, change: int) -> None:
         self._waiting_bytes += change
         self._early.bytes += change
 
@@ -159,8 +162,8 @@ class Reassembler(Generic[Tag]):
             or self._early.is_full
         )
 
-    def _jump(self, pieces: list[Piece[Tag]]) -> None:
-        """Give up what is missing before the first segment that waits."""
+    def _skip_gap(self, pieces: list[Piece[Tag]]) -> None:
+        """Count as lost what is missing before the first segment that waits."""
         assert self._next is not None
         at = self._waiting[0][0]
         self._lost += at - self._next
@@ -174,31 +177,35 @@ class Reassembler(Generic[Tag]):
             if at > self._next:
                 break
             done += 1
-            self._count(-len(data))
+            self._count_waiting(-len(data))
             if at + size > self._next:
-                self._pass(at, data, size, tag, pieces)
+                self._append_new(at, data, size, tag, pieces)
         del self._waiting[:done]
 
 
 class Ordering(Generic[Tag]):
-    """Orders the segments of both directions; ``reassemblers`` know what came from each end.
+    """Puts the segments of both directions of a connection in the order in which they were sent.
 
-    A capture may have them otherwise: they come over several queues, or from several files. But
-    what a segment acknowledges came before it: so it waits for that.
-    Whoever takes what it yields must feed the reassemblers before asking for more.
+    A capture may have another order: packets come over several queues, or from several files. But a
+    segment was sent after the bytes that it acknowledges: so it waits for these.
+
+    ``reassemblers``, by sender, know which bytes came. The caller must feed them each segment that
+    is yielded before it asks for the next one.
     """
 
-    def __init__(self, reassemblers: Mapping[End, Reassembler[Tag]], early: Early) -> None:
+    def __init__(
+        self, reassemblers: Mapping[AddressPort, Reassembler[Tag]], early: EarlyBytes
+    ) -> None:
         self._reassemblers = reassemblers
         self._early = early
         self._waiting: list[tuple[Segment, Tag]] = []
 
     def is_next(self, segment: Segment) -> bool:
-        """Say whether ``segment`` is next and none waits: then ``order`` need not be asked."""
+        """Return whether ``segment`` is next and none waits: then ``order`` need not be called."""
         return not self._waiting and not self._must_wait(segment)
 
     def order(self, segment: Segment, tag: Tag) -> Iterator[tuple[Segment, Tag]]:
-        """Take the next segment of the capture; yield those whose turn it is."""
+        """Add the next segment of the capture; yield those that need not wait any more."""
         self._waiting.append((segment, tag))
         self._early.bytes += len(segment.payload)
         while self._waiting:
@@ -208,7 +215,7 @@ class Ordering(Generic[Tag]):
             yield self._pop(ready[0] if ready else self._earliest())
 
     def flush(self) -> Iterator[tuple[Segment, Tag]]:
-        """Yield what waits; no more segments come."""
+        """Yield the segments that wait: no more come."""
         while self._waiting:
             yield self._pop(self._earliest())
 
@@ -220,7 +227,7 @@ class Ordering(Generic[Tag]):
         )
 
     def _earliest(self) -> int:
-        """Return which of those that wait acknowledges none of the others."""
+        """Return the index of a segment that waits and acknowledges none of the others."""
         for i, (segment, _) in enumerate(self._waiting):
             if not any(
                 other.source == segment.destination
@@ -228,7 +235,7 @@ class Ordering(Generic[Tag]):
                 for other, _ in self._waiting
             ):
                 return i
-        return 0  # none: damaged
+        return 0  # there is none only in a damaged capture
 
     def _pop(self, index: int) -> tuple[Segment, Tag]:
         segment, tag = self._waiting.pop(index)

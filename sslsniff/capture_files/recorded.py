@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sslsniff.capture_files import null_tls, segments
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
-from sslsniff.capture_files.reassembly import Early, Ordering, Piece, Reassembler
+from sslsniff.capture_files.reassembly import EarlyBytes, Ordering, Piece, Reassembler
 from sslsniff.capture_files.segments import Segment, advance
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
@@ -21,10 +21,10 @@ class Tag(NamedTuple):
     note: Note | None
 
 
-class Recorded:
-    """A connection in events: its number, and the offset that each direction reached.
+class RecordedConnection:
+    """Makes the events of a connection: has its number, and the offset that each direction reached.
 
-    It outlives a ``TcpConnection`` where several of them are parts of one.
+    It outlives a ``TcpConnection`` if several of these are parts of one connection.
     """
 
     def __init__(self, number: int, library: int, opened_ns: int) -> None:
@@ -43,7 +43,7 @@ class Recorded:
         joined: bool,
         tls: bool,
     ) -> Iterator[Event]:
-        """Tell of the connection, unless that was done."""
+        """Yield the opening of the connection, unless that was done."""
         if self._is_open:
             return
         self._is_open = True
@@ -66,14 +66,14 @@ class Recorded:
         )
 
     def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
-        """Tell of bytes."""
-        return self._pass(direction, data, len(data), None, tag)
+        """Return the event of bytes."""
+        return self._data(direction, data, len(data), None, tag)
 
     def lost(self, direction: Direction, missing: int, cause: LossCause | None, tag: Tag) -> Event:
-        """Tell that ``missing`` bytes are not there."""
-        return self._pass(direction, b"", missing, cause, tag)
+        """Return the event of ``missing`` lost bytes."""
+        return self._data(direction, b"", missing, cause, tag)
 
-    def _pass(
+    def _data(
         self, direction: Direction, data: bytes, span: int, cut: LossCause | None, tag: Tag
     ) -> Event:
         position = self._positions[direction]
@@ -81,9 +81,9 @@ class Recorded:
         return Data(tag.time_ns, tag.tid, self.number, direction, position, span, data, cut)
 
     def resume(self, described: Described, tag: Tag) -> Iterator[Event]:
-        """Continue where a later part begins: yield what was lost before it."""
-        begins = {Direction.READ: described.read, Direction.WRITE: described.written}
-        for direction, position in begins.items():
+        """Continue with a later part: yield the bytes that were lost before it."""
+        starts = {Direction.READ: described.read, Direction.WRITE: described.written}
+        for direction, position in starts.items():
             missing = position - self._positions[direction]
             if missing > 0:
                 lost = described.lost
@@ -93,36 +93,36 @@ class Recorded:
 
     @property
     def is_open(self) -> bool:
-        """Say whether it had any event."""
+        """Whether the connection had any event."""
         return self._is_open
 
     def end(self, direction: Direction, time_ns: int) -> Iterator[Event]:
-        """Yield that nothing follows in one direction, if the connection had any event."""
+        """Yield the end of one direction, if the connection had any event."""
         if self._is_open:
             yield Ended(time_ns, self.number, direction, self._positions[direction])
 
     def close(self, time_ns: int) -> Iterator[Event]:
-        """Yield that it ended, if it had any event."""
+        """Yield the end of the connection, if it had any event."""
         if self._is_open:
             read, written = self._positions[Direction.READ], self._positions[Direction.WRITE]
             yield Closed(time_ns, self.number, read, written)
 
 
 class _RecordedDirection:
-    """One direction: its bytes in order, and what they are wrapped in."""
+    """One direction: its bytes in order, and the TLS records that they may be in."""
 
-    def __init__(self, direction: Direction, early: Early, *, plain: bool) -> None:
-        self.direction = direction
+    def __init__(self, kind: Direction, early: EarlyBytes, *, plain: bool) -> None:
+        self.kind = kind
         self.reassembler: Reassembler[Tag] = Reassembler(early)
         self.end_reported = False
         self.hello: null_tls.Hello | None = None
         self.is_tls = False
-        self._undecided = None if plain else b""
+        self._undecided = None if plain else b""  # first bytes, until they show whether it is TLS
         self._unwrapper: null_tls.Unwrapper | None = None
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether its bytes are those of TLS, with a cipher that hides the plaintext."""
+        """Whether its bytes are those of TLS, with a cipher that hides the plaintext."""
         return self.is_tls and self._unwrapper is None
 
     def plaintext(self, data: bytes) -> list[bytes]:
@@ -140,39 +140,39 @@ class _RecordedDirection:
                 self._unwrapper = null_tls.Unwrapper()
         return self._unwrapper.feed(data) if self._unwrapper is not None else [data]
 
-    def missing(self, missing: int) -> int:
-        """Return how many bytes of plaintext are missing where ``missing`` bytes are."""
+    def missing_plaintext(self, missing: int) -> int:
+        """Return how many of ``missing`` lost bytes were plaintext."""
         if self._unwrapper is None:
             return missing
         return self._unwrapper.gap(missing)
 
-    def rest(self) -> bytes:
-        """Return the beginning of a record that will not be whole any more."""
-        rest = self._undecided
-        if rest:
+    def pop_undecided(self) -> bytes:
+        """Return the first bytes if they are undecided still: the next ones never come."""
+        undecided = self._undecided
+        if undecided:
             self._undecided = None
-        return rest or b""
+        return undecided or b""
 
 
 class TcpConnection:
-    """A TCP connection, from its first captured ``segment``; ``described`` says if it is ours.
+    """A TCP connection, from its first captured ``segment``.
 
-    ``over_ns`` is when it ended.
+    ``described`` is its comment if sslsniff wrote the capture. ``ended_ns`` is when it ended.
     """
 
     def __init__(
         self,
         segment: Segment,
-        recorded: Recorded,
+        recorded: RecordedConnection,
         described: Described | None,
-        early: Early,
+        early: EarlyBytes,
     ) -> None:
         self.recorded = recorded
         self.described = described
         self.goes_on = False
-        self.over_ns: int | None = None
+        self.ended_ns: int | None = None
         self._is_ending = False
-        self._fins: set[segments.End] = set()
+        self._fins: set[segments.AddressPort] = set()
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
         answers = segment.flags & ACK and not self._joined
@@ -183,36 +183,38 @@ class TcpConnection:
         self._role = None if self._joined else Side.CLIENT
         self._addresses: tuple[Address, Address] | None = None
         if described is None or described.addresses_known:
-            ends = Address.of(*client), Address.of(*server)
+            addresses = Address.of(*client), Address.of(*server)
             if described is not None and described.client_port is not None:
-                ends = Address(ends[0].ip, described.client_port), ends[1]
-            self._addresses = ends if plays is Side.CLIENT else ends[::-1]
+                addresses = Address(addresses[0].ip, described.client_port), addresses[1]
+            self._addresses = addresses if plays is Side.CLIENT else addresses[::-1]
         plain = described is not None and not described.wrapped
-        self._halves = {
+        self._directions = {
             local: _RecordedDirection(Direction.WRITE, early, plain=plain),
             remote: _RecordedDirection(Direction.READ, early, plain=plain),
         }
-        reassemblers = {end: half.reassembler for end, half in self._halves.items()}
+        reassemblers = {
+            sender: direction.reassembler for sender, direction in self._directions.items()
+        }
         self._ordering = Ordering(reassemblers, early)
 
     @property
     def is_encrypted(self) -> bool:
-        """Say whether it is TLS, with a cipher that hides the plaintext."""
-        return any(half.is_encrypted for half in self._halves.values())
+        """Whether it is TLS, with a cipher that hides the plaintext."""
+        return any(direction.is_encrypted for direction in self._directions.values())
 
     @property
-    def both_end(self) -> bool:
-        """Say whether both ends sent a FIN, though what is before may not have come."""
+    def both_sent_fin(self) -> bool:
+        """Whether both sides sent a FIN; bytes before it may be missing still."""
         return len(self._fins) == 2
 
     def is_another(self, segment: Segment) -> bool:
-        """Say whether ``segment``, a SYN, begins another connection between the same ends."""
+        """Return whether ``segment``, a SYN, begins another connection of the same addresses."""
         if segment.flags & ACK:
             return False
         return self._joined or segment.sequence != self._initial
 
     def begin(self, tag: Tag) -> Iterator[Event]:
-        """Tell of the connection, if its comment did; else that waits for its first bytes."""
+        """Yield its opening if a comment described it; otherwise its first bytes open it."""
         described = self.described
         if described is None:
             return
@@ -222,94 +224,95 @@ class TcpConnection:
             yield from self._open(tag.time_ns)
 
     def feed(self, segment: Segment, tag: Tag) -> Iterator[Event]:
-        """Take the next segment."""
+        """Feed the next segment; yield the events that are complete with it."""
         if segment.flags & FIN:
             self._fins.add(segment.source)
         if self._ordering.is_next(segment):
-            yield from self._pass(segment, tag)
+            yield from self._handle(segment, tag)
             return
-        for each in self._ordering.order(segment, tag):
-            yield from self._pass(*each)
+        for ordered, its_tag in self._ordering.order(segment, tag):
+            yield from self._handle(ordered, its_tag)
 
-    def _pass(self, segment: Segment, tag: Tag) -> Iterator[Event]:
-        """Tell what ``segment`` brings, after all that it acknowledges."""
-        half, other = self._halves[segment.source], self._halves[segment.destination]
-        if segment.acknowledges is not None and other.reassembler.lacks(segment.acknowledges):
-            for piece in other.reassembler.give_up(segment.acknowledges, tag):
-                yield from self._piece(other, piece)
+    def _handle(self, segment: Segment, tag: Tag) -> Iterator[Event]:
+        """Yield the events of ``segment``, after those of all bytes that it acknowledges."""
+        direction = self._directions[segment.source]
+        reverse = self._directions[segment.destination]
+        if segment.acknowledges is not None and reverse.reassembler.lacks(segment.acknowledges):
+            for piece in reverse.reassembler.count_as_lost(segment.acknowledges, tag):
+                yield from self._piece(reverse, piece)
         sequence = segment.sequence
         if segment.flags & SYN:
             sequence = advance(sequence, 1)
-            half.reassembler.feed(sequence, b"", 0, tag)
+            direction.reassembler.feed(sequence, b"", 0, tag)
         if segment.size:
-            for piece in half.reassembler.feed(sequence, segment.payload, segment.size, tag):
-                yield from self._piece(half, piece)
+            for piece in direction.reassembler.feed(sequence, segment.payload, segment.size, tag):
+                yield from self._piece(direction, piece)
         if segment.flags & FIN:
-            half.reassembler.finish(sequence + segment.size)
+            direction.reassembler.finish(sequence + segment.size)
             self.goes_on |= tag.note == GOES_ON
             self._is_ending = True
         if segment.flags & RST:
-            self.over_ns = tag.time_ns
+            self.ended_ns = tag.time_ns
         elif self._is_ending:
             yield from self._end(tag.time_ns)
 
     def _end(self, time_ns: int) -> Iterator[Event]:
-        """Tell which direction ended now, but not where the connection did."""
-        finished = [half for half in self._halves.values() if half.reassembler.is_finished]
+        """Yield the end of a direction, unless both ended: then note the connection's end."""
+        finished = [each for each in self._directions.values() if each.reassembler.is_finished]
         if len(finished) == 2:
-            self.over_ns = time_ns
+            self.ended_ns = time_ns
             return
-        for half in finished:
-            if not half.end_reported:
-                half.end_reported = True
+        for direction in finished:
+            if not direction.end_reported:
+                direction.end_reported = True
                 if not self.goes_on:
-                    yield from self.recorded.end(half.direction, time_ns)
+                    yield from self.recorded.end(direction.kind, time_ns)
 
     def flush(self, time_ns: int) -> Iterator[Event]:
-        """Tell what waits for bytes that never came."""
-        for each in self._ordering.flush():
-            yield from self._pass(*each)
+        """Yield the events of segments that wait for bytes that never came."""
+        for segment, its_tag in self._ordering.flush():
+            yield from self._handle(segment, its_tag)
         tag = Tag(time_ns, 0, None)
-        for half in self._halves.values():
-            for piece in half.reassembler.flush(tag):
-                yield from self._piece(half, piece)
-            yield from self._undecided(half, tag)
+        for direction in self._directions.values():
+            for piece in direction.reassembler.flush(tag):
+                yield from self._piece(direction, piece)
+            yield from self._undecided(direction, tag)
 
-    def _undecided(self, half: _RecordedDirection, tag: Tag) -> Iterator[Event]:
-        """Tell what waited for a decision: its next bytes never came."""
-        rest = half.rest()
-        if rest:
+    def _undecided(self, direction: _RecordedDirection, tag: Tag) -> Iterator[Event]:
+        """Yield the first bytes of a direction if they are undecided still."""
+        undecided = direction.pop_undecided()
+        if undecided:
             yield from self._open(tag.time_ns)
-            yield self.recorded.data(half.direction, rest, tag)
+            yield self.recorded.data(direction.kind, undecided, tag)
 
     def _open(self, time_ns: int) -> Iterator[Event]:
         if self.recorded.is_open:
             return
-        hellos = [half.hello for half in self._halves.values() if half.hello is not None]
+        hellos = [each.hello for each in self._directions.values() if each.hello is not None]
         hello = hellos[0] if hellos else null_tls.Hello(null=False)
         joined = self._joined or not all(each.from_start for each in hellos)
-        tls = any(half.is_tls for half in self._halves.values())
+        tls = any(direction.is_tls for direction in self._directions.values())
         yield from self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
         if self._addresses is not None:
             yield Addresses(time_ns, self.recorded.number, *self._addresses)
 
-    def _piece(self, half: _RecordedDirection, piece: Piece[Tag]) -> Iterator[Event]:
+    def _piece(self, direction: _RecordedDirection, piece: Piece[Tag]) -> Iterator[Event]:
         tag = piece.tag
         if piece.missing:
-            yield from self._undecided(half, tag)
-            missing = half.missing(piece.missing)
+            yield from self._undecided(direction, tag)
+            missing = direction.missing_plaintext(piece.missing)
             if missing:
                 yield from self._open(tag.time_ns)
-                yield self.recorded.lost(half.direction, missing, None, tag)
+                yield self.recorded.lost(direction.kind, missing, None, tag)
         note = tag.note
         if note == MADE_UP:
             return
         if isinstance(note, Lost):
             if note.offset == 0:
                 yield from self._open(tag.time_ns)
-                yield self.recorded.lost(half.direction, note.missing, note.cause, tag)
+                yield self.recorded.lost(direction.kind, note.missing, note.cause, tag)
             return
-        for plaintext in half.plaintext(piece.data) if piece.data else ():
+        for plaintext in direction.plaintext(piece.data) if piece.data else ():
             if plaintext:
                 yield from self._open(tag.time_ns)
-                yield self.recorded.data(half.direction, plaintext, tag)
+                yield self.recorded.data(direction.kind, plaintext, tag)

@@ -1,8 +1,8 @@
 """The recorded source: a capture file -> the events of a live capture.
 
-Our own captures are read back as they were taken: comments (see ``comments``) tell process,
-role and loss. In other captures the near end is whoever opened the TCP connection, or, where that
-is not in the file, was seen sending first; its process is not known.
+Our own captures are read back with process, role and loss, from their comments (see ``comments``).
+In other captures the process is not known. Its side is the one that opened the TCP connection or,
+if that is not in the file, the one that was seen sending first.
 
 Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of at most
 ``MOST_CONNECTIONS`` open connections.
@@ -16,9 +16,9 @@ from sslsniff.capture_files.comments import Described, parse
 from sslsniff.capture_files.input_files import Input, open_input
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
-from sslsniff.capture_files.reassembly import Early
-from sslsniff.capture_files.recorded import Recorded, Tag, TcpConnection
-from sslsniff.capture_files.segments import End
+from sslsniff.capture_files.reassembly import EarlyBytes
+from sslsniff.capture_files.recorded import RecordedConnection, Tag, TcpConnection
+from sslsniff.capture_files.segments import AddressPort
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Event, IsOver, never
 from sslsniff.fast_path import FastPath
@@ -29,20 +29,21 @@ MOST_CONNECTIONS = 65536
 
 _EVENTS_A_POLL = 4096
 _LATE_NS = 1_000_000_000
-"""So late a packet may be captured after the ends of its connection."""
+"""How long missing packets of a connection are waited for after the FINs of both sides."""
 
 _REMEMBERED_CLOSED = 4096
+"""How many closed connections are remembered: their late packets open no new one."""
 
 
 class ReplaySource:
-    """A ``source.Source`` that reads a pcap or pcapng file; also iterates over all its events.
+    """A ``source.Source`` that reads a pcap or pcapng file; iterating over it yields all events.
 
-    ``path`` may be ``-``, standard input; gzip's compression is undone.
+    ``path`` may be ``-``, standard input. A file compressed with gzip is decompressed. Raises
+    ``CaptureFileError`` if ``path`` is not a capture file.
 
-    ``truncated`` says that the file ended, or was damaged, in the middle of a packet; all
-    before it was read. ``warnings`` are sentences on what could not be read; both are complete
-    once the source has ended; ``close`` is for one that is left before. Raises
-    ``CaptureFileError`` when ``path`` is no capture.
+    ``truncated`` says that the file is cut off or damaged; everything before that was read.
+    ``warnings`` are sentences on what could not be read. Both are complete once the source has
+    ended. ``close`` stops it before.
     """
 
     fast_path: FastPath | None = None
@@ -55,11 +56,11 @@ class ReplaySource:
         self._reader = _reader(self._file, self._name)
         self._ended = False
         self._stopping = False
-        self._early = Early()
-        self._connections: dict[tuple[End, End], TcpConnection] = {}
-        self._closed: dict[tuple[End, End], None] = {}
-        self._ending: dict[tuple[End, End], int] = {}  # by their last packet's time
-        self._parts: dict[str, Recorded] = {}
+        self._early = EarlyBytes()
+        self._connections: dict[tuple[AddressPort, AddressPort], TcpConnection] = {}
+        self._closed: dict[tuple[AddressPort, AddressPort], None] = {}
+        self._ending: dict[tuple[AddressPort, AddressPort], int] = {}  # -> time of its last packet
+        self._parts: dict[str, RecordedConnection] = {}
         self._connections_seen = 0
         self._unread_links: dict[int, int] = {}
         self._encrypted = 0
@@ -75,11 +76,11 @@ class ReplaySource:
 
     @property
     def truncated(self) -> bool:
-        """Say whether the file was found to be cut off or damaged so far."""
+        """Whether the file was found to be cut off or damaged so far."""
         return self._reader.truncated or self._file.is_damaged
 
     def __iter__(self) -> Iterator[Event]:
-        """Yield the events that are left."""
+        """Yield the remaining events."""
         return self._events
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
@@ -95,7 +96,7 @@ class ReplaySource:
         return []
 
     def left_out(self) -> int | None:
-        """See ``source.Source``: nothing is."""
+        """See ``source.Source``: a capture file is not sampled."""
         return None
 
     def not_probed(self) -> list[NotProbed] | None:
@@ -130,7 +131,7 @@ class ReplaySource:
             self._ended = True
         for key, connection in list(self._connections.items()):
             yield from connection.flush(time_ns)
-            if connection.over_ns is not None:  # its last segments waited
+            if connection.ended_ns is not None:  # its last segments had to wait
                 yield from self._close(key, connection, time_ns)
         self._encrypted += sum(each.is_encrypted for each in self._connections.values())
         self._connections.clear()
@@ -154,21 +155,21 @@ class ReplaySource:
             connection = None
         if connection is None:
             if not opens and (not segment.size or key in self._closed):
-                return  # what follows a connection's end
+                return  # no data, or a late packet of a closed connection
             connection = self._open_connection(key, segment, packet.time_ns, note)
             if len(self._connections) > MOST_CONNECTIONS:
                 oldest = next(iter(self._connections))
                 yield from self._close(oldest, self._connections[oldest], packet.time_ns)
             yield from connection.begin(tag)
         yield from connection.feed(segment, tag)
-        if connection.over_ns is not None:
+        if connection.ended_ns is not None:
             yield from self._close(key, connection, packet.time_ns)
-        elif connection.both_end:  # bytes before the ends are missing
+        elif connection.both_sent_fin:  # bytes before the FINs are missing
             self._ending.pop(key, None)
             self._ending[key] = packet.time_ns
 
     def _close_ending(self, now_ns: int) -> Iterator[Event]:
-        """Close those of which nothing came for long after their ends: it is lost."""
+        """Close connections whose missing bytes did not come within ``_LATE_NS``."""
         while self._ending:
             key, last_ns = next(iter(self._ending.items()))
             if now_ns - last_ns < _LATE_NS:
@@ -176,7 +177,11 @@ class ReplaySource:
             yield from self._close(key, self._connections[key], last_ns)
 
     def _open_connection(
-        self, key: tuple[End, End], segment: segments.Segment, time_ns: int, note: object
+        self,
+        key: tuple[AddressPort, AddressPort],
+        segment: segments.Segment,
+        time_ns: int,
+        note: object,
     ) -> TcpConnection:
         described = note if isinstance(note, Described) else None
         recorded = None
@@ -187,14 +192,16 @@ class ReplaySource:
             library = described.library if described else "unknown"
             if library not in self.libraries:
                 self.libraries.append(library)
-            recorded = Recorded(self._connections_seen, self.libraries.index(library), time_ns)
+            recorded = RecordedConnection(
+                self._connections_seen, self.libraries.index(library), time_ns
+            )
         self._closed.pop(key, None)
         connection = TcpConnection(segment, recorded, described, self._early)
         self._connections[key] = connection
         return connection
 
     def _close(
-        self, key: tuple[End, End], connection: TcpConnection, time_ns: int
+        self, key: tuple[AddressPort, AddressPort], connection: TcpConnection, time_ns: int
     ) -> Iterator[Event]:
         del self._connections[key]
         self._ending.pop(key, None)
@@ -208,17 +215,17 @@ class ReplaySource:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[connection.described.connection] = connection.recorded
         else:
-            yield from connection.recorded.close(connection.over_ns or time_ns)
+            yield from connection.recorded.close(connection.ended_ns or time_ns)
 
     def _warn(self) -> None:
         if self.truncated:
-            self.warnings.append(f"{self._name} is cut off or damaged: what stands before was read")
+            self.warnings.append(f"{self._name} is cut off or damaged: all before that was read")
         for link_type, count in self._unread_links.items():
             self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
         if self._encrypted:
             self.warnings.append(
-                f"connections that are encrypted: {self._encrypted}; of those, a capture from the"
-                " network holds no plaintext"
+                f"encrypted connections: {self._encrypted};"
+                " a network capture has no plaintext of them"
             )
 
 

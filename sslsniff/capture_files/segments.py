@@ -1,6 +1,6 @@
-"""The TCP segments in captured packets, parsed by dpkt.
+"""Parses the TCP segments in captured packets, by dpkt.
 
-dpkt hides how much of a packet was cut off and what it could not read: both are asked for here.
+dpkt does not report how much of a packet was cut off, or what it could not parse: both are checked.
 """
 
 import contextlib
@@ -14,18 +14,18 @@ from sslsniff.capture_files.packets import ACK, LINK_RAW, RST, WORD
 _HALF = 1 << 31
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
 
-End = tuple[bytes, int]
-"""An end of a TCP connection: IP address and port."""
+AddressPort = tuple[bytes, int]
+"""IP address and port of a side of a TCP connection."""
 
 
 class Segment(NamedTuple):
     """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
 
-    ``acknowledges`` is the sequence number up to which its sender has all that the other sent.
+    ``acknowledges`` is its acknowledgement number, None without one.
     """
 
-    source: End
-    destination: End
+    source: AddressPort
+    destination: AddressPort
     sequence: int
     acknowledges: int | None
     flags: int
@@ -33,7 +33,7 @@ class Segment(NamedTuple):
     size: int
 
 
-# Sequence numbers are of 32 bits, and wrap around (RFC 9293 section 3.4).
+# Sequence numbers have 32 bits, and wrap around (RFC 9293 section 3.4).
 
 
 def advance(sequence: int, count: int) -> int:
@@ -47,12 +47,12 @@ def distance(sequence: int, other: int) -> int:
 
 
 def is_before(sequence: int, other: int) -> bool:
-    """Say whether a sequence number is before another: less than half of all are between them."""
+    """Return whether a sequence number is before another, by less than half of all numbers."""
     return 0 < distance(sequence, other) < _HALF
 
 
 def nearest_position(sequence: int, near: int) -> int:
-    """Return the position of which ``sequence`` is the lower 32 bits, the one next ``near``."""
+    """Return the position nearest to ``near`` whose lower 32 bits are ``sequence``."""
     return near + ((sequence - near + _HALF) & WORD) - _HALF
 
 
@@ -61,7 +61,7 @@ def _ip(data: bytes) -> Any:
 
 
 def _after_family(data: bytes) -> Any:
-    # The numbers of IPv6 differ between systems, in byte order too; IP's version tells as much.
+    # Systems differ in IPv6's number and in byte order; the version in the IP header is enough.
     return _ip(data[4:])
 
 
@@ -77,23 +77,23 @@ _LINKS: dict[int, Callable[[bytes], Any]] = {
     dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
     dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2,
 }
-"""How packets begin, by link type (www.tcpdump.org/linktypes.html)."""
+"""Parsers of a packet by its link type (www.tcpdump.org/linktypes.html)."""
 
 
 def is_known_link(link_type: int) -> bool:
-    """Say whether ``parse`` can read packets of this link type."""
+    """Return whether ``parse`` can read packets of this link type."""
     return link_type in _LINKS
 
 
 def parse(link_type: int, packet: bytes) -> Segment | None:
-    """Return the TCP segment in a captured packet; None where there is none, or only a fragment.
+    """Return the TCP segment in a captured packet; None if there is none, or only a fragment.
 
-    Of IP inside IP and the like, the innermost counts.
+    Where IP is inside IP or another tunnel, it is the innermost segment.
     """
     read = _LINKS.get(link_type)
     if read is None:
         return None
-    # Whatever its parsers stumble upon: a damaged packet must not end the others' reading.
+    # dpkt may raise anything: one damaged packet must not stop the reading of the others.
     with contextlib.suppress(Exception):
         return _segment(read(packet))
     return None
@@ -118,7 +118,7 @@ def _segment(layer: Any) -> Segment | None:
     else:
         return None
     payload = layer.data
-    # 0: the network card was to cut the packet into pieces
+    # 0: the network card was to divide the packet into segments
     size = total_bytes - before_bytes - layer.off * 4 if total_bytes else len(payload)
     if size < len(payload):
         return None

@@ -1,7 +1,7 @@
 """Plaintext as the packets of a synthetic TCP connection.
 
-What is real: addresses, ports, times, bytes. What is made up: handshakes, acknowledgements and,
-where asked for, the TLS records with a NULL cipher. Comments say so.
+Addresses, ports, times and bytes are real. Handshakes, acknowledgements and, where asked for, TLS
+records with a NULL cipher are made up. Comments say so.
 """
 
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ LARGEST_FILLED_GAP_BYTES = 1 << 20
 HTTP_PORTS = frozenset((80, 1900, 2710, 2869, 3128, 3132, 5985, 8080, 8088, 11371))
 """Server ports at which Wireshark (3.x to 4.x, ``http.tcp.port``) sees HTTP and never TLS.
 
-There, and only there, plaintext TCP is recognised as HTTP or HTTP/2, and is written so in
-both layouts. Ports of other protocols, such as 5432, show neither; 4.0 was measured.
+It recognises HTTP and HTTP/2 in plain TCP on these ports only, so they get plain TCP in both
+layouts. On ports of other protocols, such as 5432, it sees neither; measured with 4.0.
 """
 
 _SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
-_LOOKS = 8
-_LOOKED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
+_SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
+_SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
 _ZEROS = bytes(_SEGMENT_BYTES)
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
@@ -46,17 +46,17 @@ _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 
 class _DirectionWriter:
-    """One direction, its ``fast_path.Consumer``: packets' first bytes, and templates by thread.
+    """Writes one direction of a connection; its ``fast_path.Consumer``.
 
-    ``ended`` says that its FIN is written. ``state.looks`` is among how many of its next packets a
-    message's beginning is looked for, while what passes cannot be dissected.
+    ``start`` is the first bytes of its packets: the headers up to the sequence number. ``ended``
+    says that its FIN is written.
     """
 
     __slots__ = (
         "_acknowledgement",
         "_connection",
+        "_packet_writer",
         "_templates",
-        "_writer",
         "direction",
         "ended",
         "start",
@@ -64,20 +64,20 @@ class _DirectionWriter:
     )
 
     start: bytes
-    _acknowledgement: Template  # of what the peer sends
+    _acknowledgement: Template  # the template of packets that acknowledge what the peer sends
 
     def __init__(
         self,
         connection: "SyntheticConnection",
         direction: Direction,
-        writer: PacketWriter,
+        packet_writer: PacketWriter,
         state: Endpoint,
     ) -> None:
         self.direction = direction
         self.ended = False
         self.state = state
         self._connection = connection
-        self._writer = writer
+        self._packet_writer = packet_writer
         self._templates: dict[int, Template] = {}
 
     @property
@@ -96,12 +96,12 @@ class _DirectionWriter:
         return self
 
     def begin(self, start: bytes) -> None:
-        """Go on in another synthetic connection, whose packets begin with ``start``."""
+        """Continue in another synthetic connection, whose packets begin with ``start``."""
         self.start = start
         self.ended = False
-        self.state.looks = _LOOKS
+        self.state.looks = _SEARCHED_PACKETS
         self._templates.clear()
-        self.state.keep(())
+        self.state.set_templates(())
         self._acknowledgement = self._connection.control_template(self, ACK)
         self.state.acknowledge_by(self._acknowledgement)
 
@@ -111,19 +111,19 @@ class _DirectionWriter:
         self._connection.find_message_start(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
             piece = data[start : start + _SEGMENT_BYTES]
-            self._writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
+            self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``fast_path.RecordConsumer``."""
-        self._writer.follow(self.state, key, records, clock_offset_ns)
+        self._packet_writer.follow(self.state, key, records, clock_offset_ns)
 
     def forget(self) -> None:
         """See ``fast_path.RecordConsumer``."""
-        self._writer.batch.forget(self.state)
+        self._packet_writer.batch.forget(self.state)
 
     def flush(self) -> None:
         """See ``fast_path.RecordConsumer``."""
-        self._writer.flush()
+        self._packet_writer.flush()
 
     def _template(self, tid: int) -> Template:
         template = self._templates.get(tid)
@@ -131,18 +131,20 @@ class _DirectionWriter:
             if len(self._templates) >= KEPT_TEMPLATES:
                 self._templates.clear()
             template = self._templates[tid] = self._connection.template(self, tid)
-            self.state.keep(self._templates.values())
+            self.state.set_templates(self._templates.values())
         return template
 
 
 class SyntheticConnection:
-    """Writes one connection; it becomes several synthetic ones where it must.
+    """Writes a connection as one synthetic connection, or as several parts.
 
-    That is so after a gap too long to fill, and where a capture joined in the middle of an
-    HTTP/1 message: its rest would spoil the dissection of all that follows. ``numbers`` gives
-    each synthetic connection a number of its own; ``plays`` is the side of the process;
-    ``wraps`` asks for TLS records. ``ends`` are the client's and the server's address in the
-    packets, ``client_port`` is the client's real port where that is another.
+    A new part begins after a gap that is too long to fill. One also begins at the first message of
+    a capture that joined in the middle of another: its rest would spoil the dissection.
+
+    ``addresses``: of the client and the server, in the packets.
+    ``client_port``: the client's real port, if the packets have another.
+    ``plays``: the side of the process. ``wraps``: whether data is in TLS records.
+    ``numbers``: yields a number for each part.
     """
 
     __slots__ = (
@@ -151,163 +153,165 @@ class SyntheticConnection:
         "_connection",
         "_interface",
         "_numbers",
+        "_packet_writer",
         "_pair",
         "_part",
         "_plays",
         "_read",
         "_record_bytes",
         "_stray",
-        "_writer",
         "_written",
-        "ends",
+        "addresses",
     )
 
     def __init__(
         self,
         connection: Connection,
-        writer: PacketWriter,
+        packet_writer: PacketWriter,
         interface: int,
         *,
         plays: Side,
-        ends: tuple[Address, Address],
+        addresses: tuple[Address, Address],
         numbers: Iterator[int],
         wraps: bool,
         client_port: int | None = None,
     ) -> None:
-        self.ends = ends
+        self.addresses = addresses
         self._connection = connection
         self._client_port = client_port
-        self._writer = writer
+        self._packet_writer = packet_writer
         self._interface = interface
         self._plays = plays
         self._numbers = numbers
-        wraps = wraps and ends[1].port not in HTTP_PORTS
+        wraps = wraps and addresses[1].port not in HTTP_PORTS
         self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
         self._stray = False  # whether this part has bytes that cannot be dissected
         self._pair = EndpointPair()
-        self._read = self._new_end(Direction.READ)
-        self._written = self._new_end(Direction.WRITE)
+        self._read = self._new_writer(Direction.READ)
+        self._written = self._new_writer(Direction.WRITE)
 
     def write(self, chunk: Chunk) -> None:
-        """Write a chunk; ``OutputError`` when the file takes no more."""
-        end = self._end_of(chunk.direction)
-        if end.ended:  # its object was used again, unseen
+        """Write a chunk. Raises ``OutputError`` if the file cannot be written."""
+        writer = self._writer_of(chunk.direction)
+        if writer.ended:  # the program used its TLS object again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
-        end.state.position = chunk.offset
+        writer.state.position = chunk.offset
         if chunk.missing:
             if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
-            self._fill(end, chunk)
+            self._fill(writer, chunk)
         elif chunk.data:
-            end.feed(chunk.time_ns, chunk.tid, chunk.data)
+            writer.feed(chunk.time_ns, chunk.tid, chunk.data)
 
     def consumer(self, direction: Direction) -> Consumer | None:
-        """Return what writes the next bytes of a direction, None where it has ended."""
-        end = self._end_of(direction)
-        end.state.last_ns = 0
-        return None if end.ended else end
+        """Return the writer of the next bytes of a direction; None if it has ended."""
+        writer = self._writer_of(direction)
+        writer.state.last_ns = 0
+        return None if writer.ended else writer
 
-    def template(self, end: _DirectionWriter, tid: int, comment: str = "") -> Template:
+    def template(self, writer: _DirectionWriter, tid: int, comment: str = "") -> Template:
         """Return the template of packets with a thread's plaintext."""
         after, zeros = DATA_END, 0
         if self._record_bytes:
             after, zeros = after + null_tls.record_header(0), null_tls.MAC_BYTES
-        start = end.start
-        return self._writer.template(
-            self._origin(end, tid), start, after, zeros=zeros, comment=comment
+        start = writer.start
+        return self._packet_writer.template(
+            self._origin(writer, tid), start, after, zeros=zeros, comment=comment
         )
 
     def control_template(
-        self, end: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
+        self, writer: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
     ) -> Template:
         """Return the template of a packet without data."""
-        start, after = end.start, header_end(flags)
-        return self._writer.template(self._origin(end, tid), start, after, comment=comment)
+        start, after = writer.start, header_end(flags)
+        return self._packet_writer.template(
+            self._origin(writer, tid), start, after, comment=comment
+        )
 
     def find_message_start(
-        self, end: _DirectionWriter, time_ns: int, data: bytes | memoryview
+        self, writer: _DirectionWriter, time_ns: int, data: bytes | memoryview
     ) -> None:
-        """Look whether a message begins with ``data``: if so, what follows can be dissected.
+        """Check whether a message begins with ``data``: Wireshark can dissect from there on.
 
-        One begins where the sides take turns, or soon after: who speaks on and on is in the middle
-        of one, or speaks something else, and need not be looked at again before the next turn.
+        Messages begin where the sides take turns, or soon after. A side that sends more is in the
+        middle of a message or of another protocol: it is searched again at its next turn.
         """
-        pair, speaker = self._pair, DIRECTIONS.index(end.direction)
+        pair, speaker = self._pair, DIRECTIONS.index(writer.direction)
         if pair.settled:
             return
         if speaker != pair.speaker:
             pair.speaker = speaker
-            end.state.looks = _LOOKS
-        if end.state.looks:
-            end.state.looks -= 1
-            self._settle(time_ns, bytes(data[:_LOOKED_BYTES]))
+            writer.state.looks = _SEARCHED_PACKETS
+        if writer.state.looks:
+            writer.state.looks -= 1
+            self._settle(time_ns, bytes(data[:_SEARCHED_BYTES]))
 
     def begin(self) -> None:
-        """Write the handshakes of a connection on which nothing passed so far."""
+        """Write the handshakes, if no packet was written yet."""
         if not self._part:
             self._begin(self._connection.opened_ns)
 
     def end_direction(self, direction: Direction, time_ns: int) -> None:
-        """Write that nothing follows in one direction."""
+        """Write the end of one direction."""
         self.begin()
-        end = self._end_of(direction)
-        if not end.ended:
-            end.ended = True
-            self._control(end, time_ns, FIN | ACK)
-            self._control(self._peer(end), time_ns, ACK)
+        writer = self._writer_of(direction)
+        if not writer.ended:
+            writer.ended = True
+            self._control(writer, time_ns, FIN | ACK)
+            self._control(self._peer(writer), time_ns, ACK)
 
     def end(self, time_ns: int) -> None:
         """Write the end of the connection."""
         self.begin()
         self._finish(time_ns, "")
 
-    def _new_end(self, direction: Direction) -> _DirectionWriter:
+    def _new_writer(self, direction: Direction) -> _DirectionWriter:
         state = self._pair.ends[DIRECTIONS.index(direction)]
         state.record_bytes = self._record_bytes
-        state.looks = _LOOKS
-        return _DirectionWriter(self, direction, self._writer, state)
+        state.looks = _SEARCHED_PACKETS
+        return _DirectionWriter(self, direction, self._packet_writer, state)
 
-    def _end_of(self, direction: Direction) -> _DirectionWriter:
+    def _writer_of(self, direction: Direction) -> _DirectionWriter:
         return self._written if direction is Direction.WRITE else self._read
 
-    def _peer(self, end: _DirectionWriter) -> _DirectionWriter:
-        return self._read if end is self._written else self._written
+    def _peer(self, writer: _DirectionWriter) -> _DirectionWriter:
+        return self._read if writer is self._written else self._written
 
-    def _origin(self, end: _DirectionWriter, tid: int) -> Origin:
+    def _origin(self, writer: _DirectionWriter, tid: int) -> Origin:
         process = self._connection.process
-        whose = (process.pid, tid) if process.is_known else None
-        return Origin(self._interface, whose, end.direction is Direction.READ)
+        ids = (process.pid, tid) if process.is_known else None
+        return Origin(self._interface, ids, writer.direction is Direction.READ)
 
     def _control(
-        self, end: _DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
+        self, writer: _DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
-        template = self.control_template(end, flags, comment, tid)
-        self._writer.packet(
-            end.state,
+        template = self.control_template(writer, flags, comment, tid)
+        self._packet_writer.packet(
+            writer.state,
             template,
             time_ns,
             count=numbers_taken(flags),
             acknowledges=bool(flags & ACK),
         )
 
-    def _raw(self, end: _DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
-        """Write a packet with data that is in no record of ours."""
-        origin, start = self._origin(end, 0), end.start
-        template = self._writer.template(origin, start, DATA_END, comment=comment)
-        self._writer.packet(end.state, template, time_ns, data, count=len(data))
+    def _raw(self, writer: _DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
+        """Write a packet whose data is not put into a TLS record."""
+        origin, start = self._origin(writer, 0), writer.start
+        template = self._packet_writer.template(origin, start, DATA_END, comment=comment)
+        self._packet_writer.packet(writer.state, template, time_ns, data, count=len(data))
 
     def _sides(self) -> tuple[_DirectionWriter, _DirectionWriter]:
-        """Return the client's and the server's direction."""
+        """Return the writers of what the client sends, and of what the server sends."""
         if self._plays is Side.CLIENT:
             return self._written, self._read
         return self._read, self._written
 
     def _settle(self, time_ns: int, data: bytes) -> None:
-        """Begin, or begin anew where joined in the middle and now at a message's start."""
+        """Begin the first part, or the next if ``data`` can be dissected and bytes before not."""
         starts = self._starts(data)
         if not self._part:
             resumes = not data.startswith(_HTTP2_PREFACE)
@@ -319,7 +323,7 @@ class SyntheticConnection:
         self._stray = not starts
 
     def _starts(self, data: bytes) -> bool:
-        """Say whether dissection can begin with ``data``; learn HTTP/2 where there is no ALPN."""
+        """Return whether dissection can begin with ``data``; note HTTP/2 where ALPN did not."""
         if self._alpn == "h2" or not data:
             return bool(data)
         if self._connection.from_start and self._part <= 1:
@@ -340,13 +344,13 @@ class SyntheticConnection:
     ) -> None:
         """Write the handshakes of the next part.
 
-        ``tid`` is the thread that ``lost`` bytes; ``resumes`` says that an HTTP/2 connection's
-        own beginning does not follow.
+        ``lost`` is the gap before it, ``tid`` the thread of the lost bytes. ``resumes`` says that
+        the data does not begin with HTTP/2's preface.
         """
         self._part += 1
         connection = self._connection
         client, server = self._sides()
-        starts = connect(*self.ends, next(self._numbers), (client.state, server.state))
+        starts = connect(*self.addresses, next(self._numbers), (client.state, server.state))
         client.begin(starts[0])
         server.begin(starts[1])
         positions = self._read.position, self._written.position
@@ -371,26 +375,26 @@ class SyntheticConnection:
             self._raw(client, time_ns, _HTTP2_PREFACE + _HTTP2_SETTINGS, MADE_UP)
 
     def _finish(self, time_ns: int, comment: str) -> None:
-        """Write a FIN where there is none yet, and the acknowledgement of the last."""
-        open_ends = [end for end in (self._written, self._read) if not end.ended]
-        for end in open_ends:
-            end.ended = True
-            self._control(end, time_ns, FIN | ACK, comment)
-        if open_ends:
-            self._control(self._peer(open_ends[-1]), time_ns, ACK)
+        """Write a FIN of each direction that has none yet, and acknowledge the last one."""
+        open_writers = [each for each in (self._written, self._read) if not each.ended]
+        for writer in open_writers:
+            writer.ended = True
+            self._control(writer, time_ns, FIN | ACK, comment)
+        if open_writers:
+            self._control(self._peer(open_writers[-1]), time_ns, ACK)
 
-    def _fill(self, end: _DirectionWriter, chunk: Chunk) -> None:
-        """Write zeros for lost bytes, or begin anew after them."""
+    def _fill(self, writer: _DirectionWriter, chunk: Chunk) -> None:
+        """Write zeros for lost bytes, or begin a new part after them."""
         missing, time_ns = chunk.missing, chunk.time_ns
         cause = chunk.cause or LossCause.NOT_CAPTURED
         if missing > LARGEST_FILLED_GAP_BYTES:
             self._finish(time_ns, GOES_ON)
-            self._begin(time_ns, Lost(missing, 0, cause, end.direction), chunk.tid)
+            self._begin(time_ns, Lost(missing, 0, cause, writer.direction), chunk.tid)
             self._pair.settled = self._stray = False
             return
         for start in range(0, missing, _SEGMENT_BYTES):
             zeros = _ZEROS[: missing - start]
-            comment = Lost(missing, start, cause, end.direction).text()
-            template = self.template(end, chunk.tid, comment)
+            comment = Lost(missing, start, cause, writer.direction).text()
+            template = self.template(writer, chunk.tid, comment)
             count = len(zeros) + self._record_bytes
-            self._writer.packet(end.state, template, time_ns, zeros, count=count)
+            self._packet_writer.packet(writer.state, template, time_ns, zeros, count=count)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
-    """Raise the error that ``open_sinks`` would, before there is anything to write."""
+    """Raise the error that ``open_sinks`` would raise, before anything is written."""
     _schema(options.proto_set)
     named: dict[str, str] = {}
-    shows_there = _wants_text(options) and not options.output and standard is sys.stdout
+    shows_text = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
         if not path:
             continue
@@ -42,7 +42,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
         other = named.setdefault(os.path.realpath(path), option)
         if other != option:
             raise OutputError(f"{other} and {option} both name {path}", "name two files")
-        if path in STANDARD_OUTPUT and shows_there and option != "-o":
+        if path in STANDARD_OUTPUT and shows_text and option != "-o":
             raise OutputError(f"{option} and text both go to standard output", "name a file")
     if standard is None and _wants_text(options) and not options.output:
         raise no_standard_output()
@@ -67,14 +67,14 @@ def open_sinks(
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
-    chosen: "Filter | None" = None,
+    expression: "Filter | None" = None,
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
 
-    With a filter ``chosen``, they get only what it lets through.
+    With a filter ``expression``, they get only what it matches. Text goes to ``standard`` if no
+    file is named; ``reader_gone`` is called when nobody reads it any more.
 
-    Text goes to ``standard`` where no file was named; ``reader_gone`` is called when nobody
-    reads it any more. Raises ``OutputError`` and ``SchemaError``.
+    Raises ``OutputError`` and ``SchemaError``.
     """
     sinks: list[Sink] = []
     if _wants_text(options):
@@ -94,11 +94,11 @@ def open_sinks(
         sinks.append(HarSink(closing.enter_context(open_output(options.har, force=options.force))))
     for sink in sinks:
         closing.callback(sink.close)
-    if chosen is None:
+    if expression is None:
         return sinks
     from sslsniff.sinks.filtered import FilteredSink
 
-    return [FilteredSink(chosen, sinks)]
+    return [FilteredSink(expression, sinks)]
 
 
 def _text_sinks(options: OutputOptions, stream: TextIO) -> list[Sink]:

@@ -24,7 +24,7 @@ _PIPED_COLUMNS = 80  # reports are pasted into e-mails and issues
 
 
 class Finding(NamedTuple):
-    """One answer; ``needed`` says that nothing can be captured without it."""
+    """One line of the report; ``needed``: without it nothing can be captured."""
 
     what: str
     ok: bool
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 
 def find() -> Iterator[Finding]:
-    """Look at everything that capture depends on."""
+    """Check everything that a capture depends on."""
     yield from _kernel()
     yield from _privileges()
     yield _links()
@@ -66,7 +66,7 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _links() -> Finding:
-    """Find out how uprobes are attached: it decides how long it takes to end."""
+    """Check how uprobes are attached: that decides how long an end takes."""
     return Finding(
         "multi links",
         uprobe_multi.is_supported(),
@@ -125,7 +125,7 @@ def _trial() -> Iterator[Finding]:
 
 
 def _addresses(loader: Loader) -> Finding:
-    """Find out how the addresses of connections are learned."""
+    """Check how the addresses of connections are found."""
     try:
         way, detaches = socket_probes.attach(loader)
     except KernelError as error:
@@ -136,7 +136,7 @@ def _addresses(loader: Loader) -> Finding:
 
 
 def _holding(loader: Loader) -> Finding:
-    """Find out how a command's mappings of files are noticed, so that it can wait."""
+    """Check how a command's mappings of files are noticed, so that it can be stopped."""
     from sslsniff.live import holds
 
     try:
@@ -156,7 +156,7 @@ def _attempt(action: Callable[[], object]) -> SslsniffError | None:
 
 
 def print_report(*, as_json: bool = False) -> int:
-    """Print the findings; return 0 where sslsniff can capture, else 1."""
+    """Print the findings; return 0 if sslsniff can capture, else 1."""
     findings = list(find())
     able = all(finding.ok for finding in findings if finding.needed)
     if as_json:
@@ -168,7 +168,7 @@ def print_report(*, as_json: bool = False) -> int:
 
 
 def _report(findings: list[Finding], able: bool) -> dict[str, object]:
-    """Return what a bug report needs: no names of hosts and users, no paths but the system's."""
+    """Return the report as JSON: without names of hosts and users, with system paths only."""
     shown = [finding._asdict() for finding in findings]
     for each in shown:
         each["fact"] = _PRIVATE_PATH.sub("(path)", each["fact"])

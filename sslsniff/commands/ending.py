@@ -1,8 +1,8 @@
-"""Signals that end a capture, and an end in time whatever the process is doing.
+"""Ends a capture by signal, within a time limit, whatever the process is doing.
 
-It is first only noted. What waits to be decoded is decoded, as long as there is time; then work is
-abandoned where it is, outputs that take nothing more are let go of, and at last the process is
-left: the kernel takes the probes away.
+At first the signal is only noted: data that waits is decoded as long as there is time. Then
+decoding is abandoned where it is, and outputs that nobody reads are replaced by /dev/null. At last
+the process exits, and the kernel removes the probes.
 """
 
 import contextlib
@@ -17,17 +17,17 @@ from pathlib import Path
 from types import FrameType
 
 END_WITHIN_S = 2.0
-"""So long an end takes at most, where nothing else was asked for."""
+"""The default time limit of an end."""
 
-# Shares of that. An output took nothing for so long.
-_BLOCKED = 0.2
-# Until then what waits is decoded, until then its length is counted.
-_DRAINED, _SKIPPED = 0.35, 0.6
-# Then work is abandoned, and then the process is left. The rest is for the kernel.
-_OVERDUE, _LEFT = 0.5, 0.7
+# Shares of the time limit:
+_BLOCKED = 0.2  # an output that could not be written for so long is replaced
+_DRAINED = 0.35  # until then data that waits is decoded
+_OVERDUE = 0.5  # then decoding is abandoned
+_SKIPPED = 0.6  # until then data that waits is counted as lost
+_EXIT = 0.7  # then the process exits; the rest is for the kernel
 _TICK_S = 0.1
 _OPEN_FILES = Path("/proc/self/fd")
-# Not abandoned where it writes: what was written and not counted would be written once more.
+# Not abandoned while these write: data that is written but not counted would be written again.
 _WRITERS = frozenset(
     {
         "sslsniff.capture_files.packing",
@@ -43,27 +43,26 @@ class OverdueError(BaseException):
     """Work was abandoned where it was: there is no time left for it."""
 
 
-class Asked:
-    """What the user or the system asked for by signals. An end takes ``within_s`` at most.
-
-    ``let_go`` says whether an output was let go of, as nobody read it any more.
-    """
+class CaptureControl:
+    """What the user or the system asked for by signals. An end takes ``within_s`` at most."""
 
     def __init__(self, within_s: float = END_WITHIN_S) -> None:
         self.to_stop = False
         self.to_show = False
-        self.let_go = False
-        self.at_last: Callable[[], None] = lambda: None
-        """What is called when the process is left: only what cannot wait."""
+        self.output_replaced = False
+        """Whether an output was replaced by /dev/null, as nobody read it."""
+
+        self.before_exit: Callable[[], None] = lambda: None
+        """Called just before the process exits at the time limit: only for what cannot wait."""
 
         self._within_s = within_s
         self._began_s: float | None = None
         self._is_abandonable = False
         self._blocked_s: dict[int, float] = {}
-        """Outputs that take nothing -> since when, on the monotonic clock."""
+        """Outputs that cannot be written -> since when, on the monotonic clock."""
 
     def listen(self, *, ignore_interrupt: bool = False) -> None:
-        """Take signals, for good; ``ignore_interrupt``: Ctrl-C is for another process."""
+        """Handle signals from now on; ``ignore_interrupt``: Ctrl-C is for another process."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._stop_in_time)
         if ignore_interrupt:
@@ -73,20 +72,20 @@ class Asked:
         signal.signal(signal.SIGALRM, self._hurry)
 
     def stop(self) -> None:
-        """End soon, and decode what waits before, as long as that takes."""
+        """Ask for the end, after data that waits is decoded; there is no time limit."""
         self.to_stop = True
 
     def is_drained(self) -> bool:
-        """Say whether there is no time left to decode what still waits."""
+        """Return whether there is no time left to decode data that waits."""
         return self._is_past(_DRAINED)
 
     def is_skipped(self) -> bool:
-        """Say whether there is no time left to count what still waits."""
+        """Return whether there is no time left to count data that waits."""
         return self._is_past(_SKIPPED)
 
     @contextlib.contextmanager
     def abandonable(self) -> Iterator[None]:
-        """Let what is done here be abandoned by an ``OverdueError`` when there is no time left."""
+        """Let an ``OverdueError`` abandon what is done in this context if there is no time left."""
         self._is_abandonable = True
         try:
             yield
@@ -94,7 +93,7 @@ class Asked:
             self._is_abandonable = False
 
     def done(self) -> None:
-        """Note that all is done in time."""
+        """Stop the time limit: everything is done."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _stop_in_time(self, _number: int, _frame: FrameType | None) -> None:
@@ -107,23 +106,23 @@ class Asked:
         self.to_show = True
 
     def _hurry(self, _number: int, frame: FrameType | None) -> None:
-        """Do what helps to end, on each tick: this runs wherever the process is."""
-        self._let_go_of_blocked()
-        if self._is_past(_LEFT):
+        """Enforce the time limit on each tick of a timer, wherever the process is."""
+        self._replace_blocked_outputs()
+        if self._is_past(_EXIT):
             with contextlib.suppress(Exception):
-                self.at_last()
+                self.before_exit()
             os._exit(0)
-        if self._is_past(_OVERDUE) and self._is_abandonable and not _writes(frame):
+        if self._is_past(_OVERDUE) and self._is_abandonable and not _is_writing(frame):
             raise OverdueError
 
-    def _let_go_of_blocked(self) -> None:
-        """Let go of outputs that took nothing for a while."""
+    def _replace_blocked_outputs(self) -> None:
+        """Replace outputs that could not be written for a while."""
         now_s = time.monotonic()
-        self._blocked_s = {each: self._blocked_s.get(each, now_s) for each in _blocked_outputs()}
+        self._blocked_s = {file: self._blocked_s.get(file, now_s) for file in _blocked_outputs()}
         for file, since_s in self._blocked_s.items():
             if now_s - since_s >= self._within_s * _BLOCKED:
-                _replace_by_nothing(file)
-                self.let_go = True
+                _replace_by_null(file)
+                self.output_replaced = True
 
     def _is_past(self, share: float) -> bool:
         return self._began_s is not None and (
@@ -131,8 +130,8 @@ class Asked:
         )
 
 
-def _writes(frame: FrameType | None) -> bool:
-    """Say whether what runs is called by what writes to outputs."""
+def _is_writing(frame: FrameType | None) -> bool:
+    """Return whether ``frame``, or one of its callers, is code that writes outputs."""
     while frame is not None:
         if frame.f_globals.get("__name__") in _WRITERS:
             return True
@@ -141,27 +140,27 @@ def _writes(frame: FrameType | None) -> bool:
 
 
 def _blocked_outputs() -> set[int]:
-    """Return the open outputs that take nothing now, as nobody reads what is in them."""
+    """Return the open outputs that cannot be written now, as nobody reads them."""
     outputs = set(filter(_is_output, (int(each.name) for each in _OPEN_FILES.iterdir())))
     waiting = select.poll()
-    for each in outputs:
-        waiting.register(each, select.POLLOUT)
+    for output in outputs:
+        waiting.register(output, select.POLLOUT)
     return outputs - {file for file, _ in waiting.poll(0)}
 
 
-def _replace_by_nothing(file: int) -> None:
-    """Put nothing in the place of an output: a write that waits there continues."""
-    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    os.dup2(nothing, file, inheritable=False)
-    os.close(nothing)
+def _replace_by_null(file: int) -> None:
+    """Replace an output by /dev/null: a write that waits there continues."""
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(null, file, inheritable=False)
+    os.close(null)
 
 
 def _is_output(file: int) -> bool:
-    """Say whether ``file`` is open to be written, and may wait for who reads it."""
+    """Return whether ``file`` is open for writing, and a write may wait for its reader."""
     try:
         mode = os.fstat(file).st_mode
         flags = fcntl.fcntl(file, fcntl.F_GETFL)
-    except OSError:  # it was that of a look at all of them
+    except OSError:  # the descriptor of the listing itself, closed by now
         return False
     may_wait = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
     return may_wait and flags & os.O_ACCMODE != os.O_RDONLY

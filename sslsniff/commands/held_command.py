@@ -1,4 +1,4 @@
-"""A command that is started stopped, and continues when the probes are placed."""
+"""A command that is started, but waits until the probes are placed."""
 
 import errno
 import os
@@ -17,10 +17,10 @@ _REMEDIES = {
 
 
 class HeldCommand:
-    """A child process that waits before it becomes ``arguments``, and ends if this one does.
+    """A child process that waits for ``release`` before it executes ``arguments``.
 
-    It has sslsniff's own standard input, output and error, and stays in its process group, so
-    that Ctrl-C reaches it as if it had been started alone.
+    It ends if this process ends before that. It has sslsniff's own standard input, output and
+    error, and stays in its process group: Ctrl-C reaches it as if it had been started alone.
     """
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
@@ -30,12 +30,12 @@ class HeldCommand:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._go)
-            _become(arguments, self._go_reader, failure_writer)
+            _execute_when_released(arguments, self._go_reader, failure_writer)
         os.close(self._go_reader)
         os.close(failure_writer)
 
     def release(self) -> None:
-        """Let the child go; raises ``TargetError`` where it cannot become the command."""
+        """Let the child execute the command; raises ``TargetError`` if it cannot."""
         os.write(self._go, b"g")
         os.close(self._go)
         with os.fdopen(self._failure, "rb") as failure:
@@ -48,7 +48,7 @@ class HeldCommand:
     def wait(self, is_over: Callable[[], bool] = lambda: False) -> int | None:
         """Wait for the command's end; return its exit code as a shell shows it.
 
-        None where the wait ``is_over`` before.
+        None if ``is_over`` returns True before.
         """
         ended = select.poll()
         process = os.pidfd_open(self.pid)
@@ -63,8 +63,8 @@ class HeldCommand:
         return code if code >= 0 else 128 - code
 
 
-def _become(arguments: tuple[str, ...], go: int, failure: int) -> NoReturn:
-    """Wait for the word, then exec; the number of a failure goes to the pipe ``failure``."""
+def _execute_when_released(arguments: tuple[str, ...], go: int, failure: int) -> NoReturn:
+    """Execute a command after a byte comes from the pipe ``go``; write an errno to ``failure``."""
     # As a shell would start it: Python ignores two signals, sslsniff itself one more.
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -11,9 +11,9 @@ from sslsniff.sinks.text.pieces import counted
 
 
 def print_inventory(pids: Collection[int] = ()) -> int:
-    """Print a line for each process and library; return 0 where at least one can be probed.
+    """Print a line for each process and library; return 0 if at least one can be probed.
 
-    Raises ``TargetError`` where one of ``pids`` does not exist.
+    Raises ``TargetError`` if one of ``pids`` does not exist.
     """
     from rich.table import Table
     from rich.text import Text
@@ -38,7 +38,7 @@ def print_inventory(pids: Collection[int] = ()) -> int:
 
 
 def _rows(usage: Usage) -> Iterator[tuple[str, ...]]:
-    """Yield what the table says of a process; nothing of a hidden one, which is only counted."""
+    """Yield the rows of a process; none for a hidden one, which is only counted."""
     process = str(usage.process.pid), usage.process.comm
     for path, plan in usage.files.items():
         if isinstance(plan, Attachment):

@@ -1,4 +1,4 @@
-"""What commands print themselves: lines beside the output, and tables."""
+"""Prints notes to standard error, and tables to standard output."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def note(line: str) -> None:
 def print_table(table: "Table", piped_columns: int = _ENDLESS) -> None:
     """Print ``table`` to standard output, as wide as the terminal is.
 
-    Elsewhere ``piped_columns`` is the limit: by default each row is one line.
+    If that is not a terminal, ``piped_columns`` is the width: by default each row is one line.
     """
     from rich.console import Console
 

@@ -1,10 +1,10 @@
-"""Moves the events of a source to the sinks, until the source ends or the user ends it."""
+"""Moves the events of a source to the sinks, until the source or the user ends it."""
 
 import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from sslsniff.commands.ending import Asked, OverdueError
+from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
 from sslsniff.errors import NO_TIME
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 
 
-def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked) -> None:
-    """Move everything from the source to the sinks, until one of them ends or the user does."""
+def pump(
+    source: Source, sinks: list[Sink], options: OutputOptions, control: CaptureControl
+) -> None:
+    """Move all events from the source to the sinks, until the source ends or the user asks."""
     tracer = Tracer(
         sinks,
         frames=options.frames,
@@ -35,49 +37,49 @@ def pump(source: Source, sinks: list[Sink], options: OutputOptions, asked: Asked
 
         redactor = Redactor(tracer, rules)
     flows = Flows(source.libraries, redactor or tracer, source.fast_path)
-    asked.at_last = lambda: _leave(sinks)
+    control.before_exit = lambda: _flush_before_exit(sinks)
     try:
         try:
-            with asked.abandonable():
-                while not asked.to_stop and not source.ended:
-                    _move(source, flows, sinks, asked)
+            with control.abandonable():
+                while not control.to_stop and not source.ended:
+                    _move(source, flows, sinks, control)
                     now_ns = source.now_ns() or tracer.last_ns
                     tracer.tick(now_ns)
-                    if asked.to_show:
-                        asked.to_show = False
+                    if control.to_show:
+                        control.to_show = False
                         _show_open(tracer.open_exchanges(), now_ns)
-                _take_rest(source, flows, asked)
+                _drain(source, flows, control)
                 if redactor is not None:
                     redactor.finish()
         except OverdueError:
             note(f"what was being decoded is not shown: {NO_TIME}")
-            # What was abandoned may be of any state; and of what was to be redacted, nothing
-            # more should come out.
+            # The state of what was abandoned is not known: so errors are ignored here, and with
+            # redaction nothing more is written.
             with contextlib.suppress(Exception):
                 if redactor is None:
-                    _take_rest(source, flows, asked)
-        for sink in sinks:  # a disk that is full should be told before the figures
+                    _drain(source, flows, control)
+        for sink in sinks:  # the error of a full disk should come before the figures
             sink.flush()
         tracer.finish(source.counted_losses(), source.left_out(), source.not_probed())
         for sink in sinks:
             sink.flush()
         if rules is not None:
             note(rules.describe())
-        if asked.let_go:
+        if control.output_replaced:
             note(f"an output is incomplete, as nobody read it: {NO_TIME}")
     except BrokenPipeError:
-        pass  # whoever read a capture from a pipe is gone; other files are whole up to here
+        pass  # nobody reads a pipe any more; other files are whole up to here
 
 
-def _take_rest(source: Source, flows: Flows, asked: Asked) -> None:
-    """Take what the source still has, as far as there is time."""
-    for event in source.finish(asked.is_drained, asked.is_skipped):
+def _drain(source: Source, flows: Flows, control: CaptureControl) -> None:
+    """Handle the events that the source still has, as far as there is time."""
+    for event in source.finish(control.is_drained, control.is_skipped):
         flows.handle(event)
     flows.finish()
 
 
-def _leave(sinks: list[Sink]) -> None:
-    """Make visible what there is: the process ends here."""
+def _flush_before_exit(sinks: list[Sink]) -> None:
+    """Flush all sinks: the process exits after this."""
     note(f"not all that was captured is shown: {NO_TIME}")
     for sink in sinks:
         with contextlib.suppress(Exception):
@@ -85,7 +87,7 @@ def _leave(sinks: list[Sink]) -> None:
 
 
 def _rules(options: OutputOptions) -> "Rules | None":
-    """Return what is to be blanked, None where nothing is."""
+    """Return the rules of redaction; None if nothing is blanked."""
     if not (options.redact or options.redact_pattern):
         return None
     from sslsniff.redaction.rules import Rules
@@ -93,17 +95,17 @@ def _rules(options: OutputOptions) -> "Rules | None":
     return Rules(defaults=options.redact, patterns=options.redact_pattern)
 
 
-def _move(source: Source, flows: Flows, sinks: list[Sink], asked: Asked) -> None:
+def _move(source: Source, flows: Flows, sinks: list[Sink], control: CaptureControl) -> None:
     for event in source.poll(_POLL_S):
         flows.handle(event)
-        if asked.to_stop and asked.is_drained():
+        if control.to_stop and control.is_drained():
             break
     for sink in sinks:
         sink.flush()
 
 
 def _show_open(exchanges: list[Exchange], now_ns: int) -> None:
-    """Tell of exchanges that have not ended: beside the output, which may be for programs."""
+    """Write open exchanges to standard error: the output may be for programs."""
     from sslsniff.sinks.text.lines import Lines, terminal_columns
 
     note(f"open exchanges: {len(exchanges)}")

@@ -1,4 +1,4 @@
-"""``sslsniff read``: a capture file decoded again."""
+"""``sslsniff read``: decodes a capture file again."""
 
 import contextlib
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
-from sslsniff.commands.ending import Asked
+from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.other_options import parse_read
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
@@ -15,15 +15,15 @@ from sslsniff.commands.pump import pump
 def read(arguments: Sequence[str]) -> int:
     """Decode a capture file; return the exit code. Raises ``SslsniffError``."""
     options = parse_read(arguments)
-    chosen = options.parse_filter()
+    expression = options.parse_filter()
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
-        asked = Asked(options.end_within)
-        asked.listen()
-        sinks = open_sinks(options, sys.stdout, closing, asked.stop, chosen)
-        pump(source, sinks, options, asked)
-    asked.done()
+        control = CaptureControl(options.end_within)
+        control.listen()
+        sinks = open_sinks(options, sys.stdout, closing, control.stop, expression)
+        pump(source, sinks, options, control)
+    control.done()
     for warning in source.warnings:
         note(warning)
     return 0

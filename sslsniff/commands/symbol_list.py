@@ -1,6 +1,6 @@
-"""``sslsniff symbols``: the functions of a binary, where a probe belongs in each, and its USDT.
+"""``sslsniff symbols``: the functions of a binary, where to probe each, and its USDT probes.
 
-As a table for people, or as objects for programs (docs/json.md).
+Prints a table for people, or objects for programs (docs/json.md).
 """
 
 import json
@@ -21,10 +21,9 @@ from sslsniff.machine_code.probe_sites import MACHINES, best_site
 
 Object = dict[str, Any]
 
-_MOST_SECONDS = 10.0
-# All 115,000 functions of Node.js take 25 s and 180 MB.
-_MOST_CPU_S = 600
-_MOST_MEMORY_BYTES = 2 << 30
+_MOST_DEBUG_INFO_S = 10.0
+_MOST_CPU_S = 600  # all 115,000 functions of Node.js take 25 s
+_MOST_MEMORY_BYTES = 2 << 30  # these take 180 MB
 _MAYBE_INLINED = "a function that matches may have been inlined into its callers"
 _LINE = "{:<12} {:<12} {:>8}  {:<16}  {}"
 
@@ -37,7 +36,7 @@ def print_symbols_in_time(
     as_json: bool = False,
     mangled: bool = False,
 ) -> int:
-    """Do what ``print_symbols`` does, within limits: raises ``ElfError`` beyond them, too."""
+    """Call ``print_symbols`` with limits of time and memory; ``ElfError`` beyond them."""
     try:
         with limited(_MOST_CPU_S, _MOST_MEMORY_BYTES):
             return print_symbols(path, pattern, note, as_json=as_json, mangled=mangled)
@@ -56,36 +55,36 @@ def print_symbols(
     as_json: bool = False,
     mangled: bool = False,
 ) -> int:
-    """Print the functions of a file whose names ``pattern`` finds; return 1 where there are none.
+    """Print the functions of a file whose names match ``pattern``; return 1 if there are none.
 
-    ``note`` takes lines about what may be missing; ``mangled`` shows names as they were linked.
-    Raises ``ElfError``.
+    ``note`` is called with a line on functions that may be missing. ``mangled`` shows names as they
+    were linked. Raises ``ElfError``.
     """
     with Elf(path) as elf:
         if (debug := debug_files.find(elf)) is not None:
             elf.add_symbols(debug.symbols, debug.path)
         listing = _Listing(elf, pattern)
         found = 0
-        for each in listing.objects():
+        for entry in listing.objects():
             if not found and not as_json:
                 print(_LINE.format("address", "offset", "size", "probe", "function"))
             found += 1
-            print(_json(each) if as_json else _line(each, mangled=mangled))
-    doubt = listing.doubt(found)
-    if doubt is not None:
-        note(f"{path}: {doubt}")
+            print(_json(entry) if as_json else _line(entry, mangled=mangled))
+    possibly_missing = listing.possibly_missing(found)
+    if possibly_missing is not None:
+        note(f"{path}: {possibly_missing}")
     return 0 if found else 1
 
 
 class _Listing:
-    """What there is to say of one file."""
+    """The functions and static probes of one file."""
 
     def __init__(self, elf: Elf, pattern: re.Pattern[str] | None) -> None:
         self._elf = elf
         self._pattern = pattern
         functions = {*elf.functions()}
-        self._functions = sorted(functions, key=lambda each: (each.function.address, each.name))
-        self._addresses = [each.function.address for each in self._functions]
+        self._functions = sorted(functions, key=lambda entry: (entry.function.address, entry.name))
+        self._addresses = [entry.function.address for entry in self._functions]
         self._inlinings: Inlinings | None = None
 
     def objects(self) -> Iterator[Object]:
@@ -100,8 +99,8 @@ class _Listing:
             if self._is_wanted(f"{probe.provider}:{probe.name}"):
                 yield {"type": "usdt", **probe._asdict(), "offset": self._offset(probe.address)}
 
-    def doubt(self, found: int) -> str | None:
-        """Return what may be missing after so many objects; None where that is nothing."""
+    def possibly_missing(self, found: int) -> str | None:
+        """Return what may be missing from ``found`` objects; None if they are complete."""
         if not self._functions:
             return "it has no symbols: build it with symbols, or install its debug file"
         if self._pattern is None:
@@ -110,7 +109,7 @@ class _Listing:
         if self._inlinings is None:
             return f"{maybe}: there is no debug info that would tell"
         if not self._inlinings.is_whole:
-            return f"{maybe}: debug info was read for {_MOST_SECONDS:.0f} s, not to its end"
+            return f"{maybe}: debug info was read for {_MOST_DEBUG_INFO_S:.0f} s, not to its end"
         if not self._inlinings.places:
             return f"{maybe}: the debug info that there is tells of none"
         return None
@@ -152,9 +151,9 @@ class _Listing:
 
         for path in (self._elf.path, self._elf.debug_file):
             if path is not None and self._inlinings is None:
-                self._inlinings = find_inlined(path, is_wanted, _MOST_SECONDS)
+                self._inlinings = find_inlined(path, is_wanted, _MOST_DEBUG_INFO_S)
         for symbol, address in self._inlinings.places if self._inlinings else ():
-            into = self._around(address)
+            into = self._function_at(address)
             yield {
                 "type": "inlined",
                 "name": demangle(symbol) or symbol,
@@ -164,7 +163,7 @@ class _Listing:
                 "into": into and (demangle(into.name) or into.name),
             }
 
-    def _around(self, address: int) -> Symbol | None:
+    def _function_at(self, address: int) -> Symbol | None:
         """Return the function that ``address`` is in."""
         at = bisect_right(self._addresses, address) - 1
         found = self._functions[at] if at >= 0 else None
@@ -172,33 +171,33 @@ class _Listing:
         return found if is_inside else None
 
 
-def _json(each: dict[str, Any]) -> str:
-    return escape_json(json.dumps(each, ensure_ascii=False))
+def _json(entry: dict[str, Any]) -> str:
+    return escape_json(json.dumps(entry, ensure_ascii=False))
 
 
-def _line(each: Object, *, mangled: bool) -> str:
-    offset = "-" if each["offset"] is None else f"{each['offset']:#x}"
-    name = str(each.get("symbol", each["name"]) if mangled else each["name"])
-    size, probe, shown = _COLUMNS[each["type"]](each, name)
-    return _LINE.format(f"{each['address']:#x}", offset, size, probe, escape(shown)).rstrip()
+def _line(entry: Object, *, mangled: bool) -> str:
+    offset = "-" if entry["offset"] is None else f"{entry['offset']:#x}"
+    name = str(entry.get("symbol", entry["name"]) if mangled else entry["name"])
+    size, probe, shown = _COLUMNS[entry["type"]](entry, name)
+    return _LINE.format(f"{entry['address']:#x}", offset, size, probe, escape(shown)).rstrip()
 
 
-def _of_function(each: Object, name: str) -> tuple[str, str, str]:
-    probe = each["probe"]
+def _of_function(entry: Object, name: str) -> tuple[str, str, str]:
+    probe = entry["probe"]
     if probe is None:
-        return str(each["size"] or "-"), "no place", name
-    inside = probe["address"] - each["address"]
-    return str(each["size"]), probe["cost"] + (f" +{inside}" if inside else ""), name
+        return str(entry["size"] or "-"), "no place", name
+    inside = probe["address"] - entry["address"]
+    return str(entry["size"]), probe["cost"] + (f" +{inside}" if inside else ""), name
 
 
-def _of_inlined(each: Object, name: str) -> tuple[str, str, str]:
-    return "-", "inlined", name + (f" into {each['into']}" if each["into"] else "")
+def _of_inlined(entry: Object, name: str) -> tuple[str, str, str]:
+    return "-", "inlined", name + (f" into {entry['into']}" if entry["into"] else "")
 
 
-def _of_usdt(each: Object, name: str) -> tuple[str, str, str]:
-    arguments = f" {each['arguments']}" if each["arguments"] else ""
-    semaphore = "" if each["semaphore"] is None else f" (semaphore {each['semaphore']:#x})"
-    return "-", "usdt", f"{each['provider']}:{name}{arguments}{semaphore}"
+def _of_usdt(entry: Object, name: str) -> tuple[str, str, str]:
+    arguments = f" {entry['arguments']}" if entry["arguments"] else ""
+    semaphore = "" if entry["semaphore"] is None else f" (semaphore {entry['semaphore']:#x})"
+    return "-", "usdt", f"{entry['provider']}:{name}{arguments}{semaphore}"
 
 
 _COLUMNS = {"function": _of_function, "inlined": _of_inlined, "usdt": _of_usdt}

@@ -1,11 +1,11 @@
-"""``sslsniff``: processes watched, live."""
+"""``sslsniff``: watches running processes."""
 
 import contextlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sslsniff.commands.ending import Asked
+from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.watch_options import WatchOptions, parse_watch
 from sslsniff.commands.printing import note
 from sslsniff.errors import KernelError
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 def watch(arguments: Sequence[str]) -> int:
     """Watch processes; return the exit code, that of a command if one was started.
 
-    What no probe should wait for is imported after they are placed, or while programs are loaded.
+    Modules that no probe needs are imported after the probes are placed, or while the BPF programs
+    are loaded: probes should not wait for them.
     Raises ``SslsniffError``.
     """
     options = parse_watch(arguments)
     command = options.command
-    chosen = options.parse_filter()
-    asked = Asked(options.end_within)
-    # A command in the foreground gets Ctrl-C itself; its end is ours.
-    asked.listen(ignore_interrupt=bool(command))
+    expression = options.parse_filter()
+    control = CaptureControl(options.end_within)
+    # A command in the foreground gets Ctrl-C itself; when it ends, so does the capture.
+    control.listen(ignore_interrupt=bool(command))
     privileges.require()
     holder = _start_holder() if options.hold or (command and options.hold is None) else None
-    held = _hold(command) if command else None
+    held = _start_held(command) if command else None
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
     from sslsniff.kernel.loaders.loading import Loading
     from sslsniff.probing.planning.process import PlanningProcess
 
-    process = PlanningProcess()  # as those above: before any thread is started
+    process = PlanningProcess()  # like those above, it forks: before any thread is started
     loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
-    # While the programs are loaded, new files are planned, and the rest is imported.
+    # While the programs are loaded, new files are planned, and other modules are imported.
     from sslsniff.live.early_files import EarlyFiles
     from sslsniff.live.scope import Scope
 
@@ -74,25 +75,25 @@ def watch(arguments: Sequence[str]) -> int:
         )
         with capture:
             if held:
-                _import_the_rest(options)
+                _import_other_modules(options)
                 held.release()
-            # Not before: an error up to here should leave no file behind, and none overwritten.
-            sinks = open_sinks(options, standard, closing, asked.stop, chosen)
+            # Only now: an earlier error must not leave or overwrite a file.
+            sinks = open_sinks(options, standard, closing, control.stop, expression)
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")
             from sslsniff.commands.pump import pump  # with the decoders: 30 ms
 
-            pump(capture, sinks, options, asked)
-    code = held.wait(asked.is_drained) if held else 0
-    asked.done()
+            pump(capture, sinks, options, control)
+    code = held.wait(control.is_drained) if held else 0
+    control.done()
     if held and code is None:
         note(f"process {held.pid} continues, and is not watched any more")
     return code or 0
 
 
 def _return_style(options: WatchOptions) -> "ReturnStyle":
-    """Return how returns are seen: as asked for, as far as this kernel and loader can do it."""
+    """Return how returns are probed: as asked for, if this kernel and loader can do it."""
     from sslsniff.kernel import release
     from sslsniff.kernel.loaders import loading
     from sslsniff.probing.probe_set import ReturnStyle
@@ -108,22 +109,22 @@ def _return_style(options: WatchOptions) -> "ReturnStyle":
     return style
 
 
-def _hold(command: tuple[str, ...]) -> "HeldCommand":
-    """Start a command held: before any thread is started, as it forks."""
+def _start_held(command: tuple[str, ...]) -> "HeldCommand":
+    """Start a command that waits. It forks: this must be before any thread is started."""
     from sslsniff.commands.held_command import HeldCommand
 
     return HeldCommand(command)
 
 
 def _start_holder() -> "Holder":
-    """Start what traces processes: before any thread is started, as it forks."""
+    """Start the tracing process. It forks: this must be before any thread is started."""
     from sslsniff.live.holder import Holder
 
     return Holder()
 
 
 def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Holder | None":
-    """Have processes traced. Where that cannot be it is an error only if it was asked for."""
+    """Let ``holder`` trace processes. If it cannot, that is an error only with ``--hold``."""
     try:
         holder.seize(pids, follows_children=options.follows_children)
     except KernelError as error:
@@ -137,8 +138,8 @@ def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Hol
     return holder
 
 
-def _import_the_rest(options: WatchOptions) -> None:
-    """Import what no probe should wait for (70 ms), but a command should, which fills the ring."""
+def _import_other_modules(options: WatchOptions) -> None:
+    """Import other modules (70 ms) before a command runs, whose events would fill the ring."""
     import sslsniff.commands.pump
 
     if options.pcap:

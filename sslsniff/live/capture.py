@@ -296,7 +296,7 @@ class LiveCapture:
             )
 
     def _let_events_accumulate(self, enough_bytes: int) -> None:
-        """Wait a little. As long as the reader lags behind, the kernel wakes nobody."""
+        """Wait a little. While many events wait, the kernel wakes nobody."""
         for _ in range(round(self._poll_delays)):
             time.sleep(_POLL_DELAY_S)
             if self._records.waiting_bytes > enough_bytes:

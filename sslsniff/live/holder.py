@@ -77,7 +77,10 @@ class Holder:
         self._channel.setblocking(False)
 
     def requests(self) -> Iterator[HoldRequest]:
-        """Yield what the threads that wait, or waited too long. Raises ``EOFError`` if it ended."""
+        """Yield a request for each thread that waits or has waited too long.
+
+        Raises ``EOFError`` if the holder has ended.
+        """
         while True:
             try:
                 message = self._channel.recv(_MESSAGE.size)
@@ -125,7 +128,7 @@ class _HeldThread(NamedTuple):
 
 
 class _PtraceLoop:
-    """What the holder does. ``channel`` leads to sslsniff."""
+    """The holder's loop, which traces threads. ``channel`` leads to sslsniff."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
@@ -136,7 +139,10 @@ class _PtraceLoop:
         """A thread waited too long, and sslsniff has said nothing since: none waits until then."""
 
     def attach(self) -> None:
-        """Trace what sslsniff says. Raises ``EOFError`` where that cannot be, or has ended."""
+        """Trace the processes that sslsniff names.
+
+        Raises ``EOFError`` where one cannot be traced, or sslsniff has ended.
+        """
         pids: list[int] = []
         follows_children = False
         while True:
@@ -179,7 +185,7 @@ class _PtraceLoop:
                         raise
 
     def run(self, woken: int) -> None:
-        """Do the work until sslsniff ends; ``woken`` is readable when signals have come."""
+        """Trace until sslsniff ends; ``woken`` is readable when signals have come."""
         self._channel.setblocking(False)
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
@@ -195,7 +201,7 @@ class _PtraceLoop:
             self._end_overdue()
 
     def end(self) -> None:
-        """Let all continue."""
+        """Let all traced threads continue."""
         for tid in self._held:
             ptrace.resume(tid)
         while (stop := ptrace.next_stop()) is not None:
@@ -234,7 +240,7 @@ class _PtraceLoop:
         self._send(_ASKED, tid)
 
     def _answer(self) -> bool:
-        """Do what sslsniff says; return False where it has ended."""
+        """Carry out what sslsniff asks for; return False if it has ended."""
         while True:
             try:
                 message = self._channel.recv(_MESSAGE.size)
@@ -280,7 +286,7 @@ def _may_be_ours(stop: ptrace.Stop) -> bool:
 
 
 def _hold(channel: socket.socket) -> NoReturn:
-    """Be the holder, in a process that was forked for it."""
+    """Run the holder, in the process that was forked for it."""
     try:
         woken = _stand_apart(channel)
         tracer = _PtraceLoop(channel)

@@ -46,7 +46,7 @@ class _FileUse(NamedTuple):
 
 
 class LateFiles:
-    """What to do with files that processes map after the ``early`` ones, and with these.
+    """Probes files: the ``early`` ones, and those that processes map later.
 
     ``note`` takes lines for the user. ``unprobed`` are the TLS libraries that the processes use and
     that have no probes.
@@ -189,7 +189,7 @@ class LateFiles:
         self.report_refused()
 
     def _handle_mapping(self, mapped: Mapped) -> None:
-        """Probe a file that a process has mapped, and say so: what passed now was missed."""
+        """Probe a file that a process has mapped, and report it: what passed before was missed."""
         self._plan(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
 
     def _answer_holds(self, holds: "Holds") -> None:

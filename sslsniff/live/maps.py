@@ -188,7 +188,7 @@ class Tables:
         return self._counter(_LOST_ENDS)
 
     def lost_closes(self) -> int:
-        """Return how many events of such ends it had no room for: of a half's its own."""
+        """Return how many events of such ends were lost: each half of a connection has its own."""
         return self._counter(_LOST_CLOSES)
 
     def unfollowed(self) -> int:

@@ -23,7 +23,7 @@ class Planned(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """It is known what belongs into the file at ``path``; ``planned``: None where nothing does."""
+    """The result for the file at ``path``; ``planned`` is None if it gets no probes."""
 
     path: str
     identity: Identity
@@ -31,7 +31,7 @@ class Decided(NamedTuple):
 
 
 class Planner:
-    """Decides what belongs into a file; each file is looked at once, until it changes.
+    """Decides which probes a file gets. Each file is analysed once, until it changes.
 
     ``refusal`` is why the first of the refused files was; ``new_lines`` are about those with a TLS
     library, and are taken out by who reports them. So are ``unprobed``: of each file its identity,
@@ -51,7 +51,7 @@ class Planner:
         """A file -> its time of change; None: it has probes, which hold its inode in the kernel."""
 
     def has_seen(self, device: int, inode: int, path: str) -> bool:
-        """Say whether this file was looked at, and not its inode's last one or what it was before.
+        """Say whether this very file was analysed, as it is now.
 
         ``path`` is where it is now; it does not matter if it is gone.
         """
@@ -67,7 +67,7 @@ class Planner:
         return self._seen.get(identity, _UNSEEN) in (None, status.st_ctime_ns)
 
     def add(self, path: str) -> bool:
-        """Let be found out what belongs into the file at ``path``, if that is not known.
+        """Have the file at ``path`` analysed, unless the result is known.
 
         It stays open meanwhile, and is named by its descriptor: a container could put another one
         in its place between two looks at its path. Returns whether it ``is_waiting`` then.
@@ -101,7 +101,7 @@ class Planner:
         return identity if identity in self._waiting.values() else None
 
     def decided(self) -> Iterator[Decided]:
-        """Yield the files of which it is known now what belongs into them.
+        """Yield the files whose results have come.
 
         What is planned is open until the next is asked for. Of the others there is ``refusal`` or
         a line in ``new_lines``, if anything.

@@ -100,7 +100,7 @@ class _Whole:
 
 
 class RustlsConnections:
-    """Puts halves together. Connections that are whole pass as they are.
+    """Joins halves into connections. Whole connections pass unchanged.
 
     What continues a whole connection is joined to it on ``fast_path``, too.
     """
@@ -280,13 +280,13 @@ class RustlsConnections:
         return data
 
     def _leave_fast_path(self, half: _Half) -> None:
-        """Let what a half passes from now on go the long way."""
+        """Take a half off the fast path."""
         if half.whole is not None:
             self._catch_up(half.whole)
         self._fast_path.part(half.number, half.direction)
 
     def _catch_up(self, whole: _Whole) -> None:
-        """Note how far its directions got by the fast path."""
+        """Note the offsets that its directions reached on the fast path."""
         for direction, half in whole.current.items():
             position = self._fast_path.position(half.number, direction)
             if position is not None:

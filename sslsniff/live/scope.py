@@ -17,7 +17,7 @@ _NAME_BYTES = 15  # of a process's name: TASK_COMM_LEN, include/linux/sched.h, w
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to watch: all that is given must fit; empty means any.
+    """What to watch. All filters must match; an empty one matches anything.
 
     ``pids`` are watched with all their descendants if ``follows_children``. ``libraries`` are names
     or paths; ``programs`` are files to probe beside those that processes map already, such as a

@@ -56,7 +56,7 @@ def _skip_run(records: Records, runs: _Runs) -> bool:
 
 
 def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[events.Data]:
-    """Take the runs out; yield each as plaintext that is not there."""
+    """Yield each run as lost plaintext, and forget it."""
     for (connection, direction), (first, last, tid, time_ns) in runs.items():
         yield events.Data(
             time_ns + clock_offset_ns,

@@ -34,7 +34,7 @@ class Unreachable(NamedTuple):
 
 
 def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
-    """Return of each path what to attach to the file there, or why nothing."""
+    """Return for each path what to attach to its file, or why nothing."""
     plans: dict[str, Attachment | Refusal] = {}
 
     def collect_finished() -> None:

@@ -23,7 +23,7 @@ _TOO_MANY = "there are more of them than sslsniff tells apart"
 
 
 class UnprobedLibraries:
-    """What of the processes in ``scope`` cannot be shown.
+    """The TLS libraries of processes in ``scope`` that have no probes.
 
     ``name`` returns what a process in ``scope`` was called that is gone, None where nobody knows.
     What is kept is bounded: some kilobytes for each of 512 libraries, and little for each file.

@@ -41,14 +41,15 @@ class Link(NamedTuple):
 
 
 class CallChains:
-    """Follows calls in a file. ``behind`` returns the function that a call of an address reaches.
+    """Follows calls in a file.
 
+    ``find_called`` returns the function that a call of an address reaches, perhaps through a stub.
     Raises ``ElfError`` where the file is damaged.
     """
 
-    def __init__(self, elf: Elf, behind: Callable[[int], Function | None]) -> None:
+    def __init__(self, elf: Elf, find_called: Callable[[int], Function | None]) -> None:
         self._elf = elf
-        self._behind = behind
+        self._find_called = find_called
         self._tables = MethodTables(elf)
         self._functions: dict[int, Function] = {}
         self._bodies: dict[int, FunctionBody] = {}
@@ -146,7 +147,7 @@ class CallChains:
         """Yield where a call leads, and whether by a table of TLS; None: by no table."""
         addresses: Mapping[int, bool | None]
         if isinstance(to, int):
-            function = self._behind(to)
+            function = self._find_called(to)
             addresses = {} if function is None else {function.address: None}
         else:
             addresses = self._tables.at(to.offset)

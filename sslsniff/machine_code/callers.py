@@ -62,12 +62,15 @@ def callees(code: bytes, address: int) -> set[int]:
 
 
 class Call(NamedTuple):
-    """A direct call in the function at ``caller``, and the instruction that it returns to."""
+    """A direct call in the function at ``caller``: its address, and where it returns to.
+
+    ``return_bytes`` are those of the instruction there.
+    """
 
     caller: int
     address: int
-    behind: int
-    behind_bytes: bytes
+    return_address: int
+    return_bytes: bytes
 
 
 def direct_calls(
@@ -75,8 +78,9 @@ def direct_calls(
     parts: Iterable[tuple[int, bytes]],
     around: Callable[[int], tuple[int, bytes] | None],
 ) -> list[Call] | None:
-    """Return all direct calls of the function at ``target``; None: a jump leads there, or perhaps.
+    """Return all direct calls of the function at ``target``.
 
+    None where that is not known: a jump leads there, or may.
     ``parts`` are the addresses and bytes of a file's code, which may overlap; ``around`` returns
     address and code of the function that an address is in.
     """
@@ -94,8 +98,8 @@ def direct_calls(
             continue  # in the middle of an instruction
         if function[at].mnemonic != "call" or at + 1 == len(function):
             return None
-        behind = function[at + 1]
-        calls.append(Call(address, place, behind.address, bytes(behind.bytes)))
+        following = function[at + 1]
+        calls.append(Call(address, place, following.address, bytes(following.bytes)))
     return calls
 
 

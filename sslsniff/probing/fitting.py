@@ -120,15 +120,15 @@ class _Fitting:
             raise UnfitError(f"{name} has callers that cannot be found")
         for call in calls:
             if call.caller not in probed:
-                cost = Cost.EMULATED if is_emulated(call.behind_bytes) else Cost.STEPPED
+                cost = Cost.EMULATED if is_emulated(call.return_bytes) else Cost.STEPPED
                 yield Probe(str(row.enter), self._elf.offset(call.address), False, Cost.EMULATED)
-                yield Probe(str(row.leave), self._elf.offset(call.behind), False, cost)
+                yield Probe(str(row.leave), self._elf.offset(call.return_address), False, cost)
 
     @cached_property
     def _chains(self) -> "CallChains":
         from sslsniff.machine_code.call_chains import CallChains  # only where a plan is made
 
-        return CallChains(self._elf, self._behind_stub)
+        return CallChains(self._elf, self._called_through_stub)
 
     def _inside(
         self, row: Row, name: str, function: Function, _probed: set[int]
@@ -155,7 +155,9 @@ class _Fitting:
     def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
         """Say whether a function calls one of ``wanted``, itself or through the ones named."""
         targets = callees(self._elf.code(function), function.address)
-        called = {each for target in targets if (each := self._behind_stub(target)) is not None}
+        called = {
+            each for target in targets if (each := self._called_through_stub(target)) is not None
+        }
         if any(each.address in wanted for each in called):
             return True
         inner = {name: self._elf.function(name) for name in through}
@@ -165,7 +167,7 @@ class _Fitting:
             if each is not None
         )
 
-    def _behind_stub(self, address: int) -> Function | None:
+    def _called_through_stub(self, address: int) -> Function | None:
         try:
             code = self._elf.code(Function(address, _STUB_BYTES))
         except ElfError:

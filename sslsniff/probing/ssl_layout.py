@@ -193,7 +193,7 @@ def _step(
     """Carry out one instruction on ``registers``; yield where it continues."""
     import capstone
 
-    behind = instruction.address + instruction.size
+    following = instruction.address + instruction.size
     if instruction.group(capstone.CS_GRP_RET):
         outcomes.results.add(registers.get("rax"))
         return
@@ -201,16 +201,16 @@ def _step(
         kept = {name: registers.get(name) for name in _KEPT_OVER_CALLS}
         registers.clear()
         registers.update(kept)
-        yield behind
+        yield following
         return
     if instruction.group(capstone.CS_GRP_JUMP):
         if instruction.operands[0].type == capstone.CS_OP_IMM:
             yield instruction.operands[0].imm
         if instruction.mnemonic != "jmp":
-            yield behind
+            yield following
         return
     _operate(instruction, registers, outcomes)
-    yield behind
+    yield following
 
 
 def _operate(

@@ -1,6 +1,7 @@
-"""Secrets blanked in plaintext, between ``flows`` and all that shows or stores it (docs/redact.md).
+"""Where are secrets in plaintext, and how are they blanked? See docs/redact.md.
 
-Lengths stay, in every layer: of messages, of frames, and of Huffman codes in header blocks. What
-cannot be looked into is blanked whole: content codings, protocols that are not known, bytes after
-a loss where their beginning decides what they are.
+This happens between ``flows`` and everything that shows or stores plaintext. Lengths do not change
+in any layer: of messages, of frames, and of Huffman codes in header blocks. What cannot be read is
+blanked whole: bodies with a content coding, unknown protocols, and bytes after a loss whose meaning
+depends on the lost ones.
 """

@@ -1,8 +1,8 @@
-"""Secrets blanked inside HPACK header blocks (RFC 7541) whose every length stays.
+"""Blanks secrets in HPACK header blocks (RFC 7541) without changing any length.
 
-A value is blanked where it is as a literal; whoever names its table entry later gets the
-blanked one. Entries count by their decoded lengths (section 4.1), so these must stay, too: a
-Huffman-coded value is replaced by as many symbols whose codes fill as many octets.
+A value is blanked where it is a literal; a later field that refers to its table entry then has the
+blanked value. The size of an entry depends on decoded lengths (section 4.1), so these must stay as
+well: a Huffman-coded value is replaced by as many symbols, whose codes fill as many octets.
 """
 
 from collections import deque
@@ -14,19 +14,20 @@ from sslsniff.decoders.messages import Header
 from sslsniff.redaction.pending_bytes import BLANK
 from sslsniff.redaction.rules import Rules, Span
 
-_ENTRY_BYTES = 32  # what an entry counts beside its text (section 4.1)
+_ENTRY_BYTES = 32  # the size of an entry without its text (section 4.1)
 _SYMBOLS = {5: b"0", 6: b"-", 7: b"x", 8: BLANK}
-"""What stands for a symbol, by the bits of its code."""
+"""The symbol that replaces another, by the length of its code in bits."""
 _BITS = [f"{code:0{size}b}" for code, size in zip(REQUEST_CODES, REQUEST_CODES_LENGTH, strict=True)]
 _KINDS = ((0x80, 0x7F), (0x40, 0x3F), (0x20, 0x1F), (0x00, 0x0F))
-"""The least first octet of a field's representation, and the mask of its index (section 6)."""
+"""The smallest first octet of a kind of field, and the mask of its index (section 6)."""
 _INDEXED, _ADDED, _SIZE_UPDATE, _NOT_ADDED = _KINDS
 
 
 class HeaderBlocks:
-    """Blanks in the header blocks of one direction, in order.
+    """Blanks secrets in the header blocks of one direction, in order.
 
-    The table's size is not followed, but for the largest: no entry is asked for that was evicted.
+    Its table always has the largest size: size updates may be ignored, as no field refers to an
+    entry that was evicted.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -42,7 +43,7 @@ class HeaderBlocks:
     def redact(self, block: bytes) -> tuple[bytes, list[Header]]:
         """Return the block with its secrets blanked, and its fields as they were.
 
-        Fields that cannot be known are None. What cannot be read is blanked.
+        Names and values that are not known are None. Bytes that cannot be parsed are blanked.
         """
         out = bytearray(block)
         fields: list[Header] = []
@@ -58,7 +59,7 @@ class HeaderBlocks:
         return bytes(out), fields
 
     def _field(self, block: bytes, at: int, out: bytearray, fields: list[Header]) -> int:
-        """Blank in the field at ``at``; return where the next one begins."""
+        """Blank secrets in the field at ``at``; return where the next field begins."""
         kind = next(each for each in _KINDS if block[at] >= each[0])
         mask = kind[1]
         index, at = block[at] & mask, at + 1
@@ -73,7 +74,7 @@ class HeaderBlocks:
         if not index:
             name, at = read_string(block, at, len(block))
         value, stop = read_string(block, at, len(block))
-        spans = [(0, 0)] if value is None else _joined(self._rules.find_in_header(name, value))
+        spans = [(0, 0)] if value is None else _merged(self._rules.find_in_header(name, value))
         if spans:
             self._rules.blanked.secrets += len(spans)
             _blank_string(out, block, at, stop, value, spans)
@@ -99,8 +100,8 @@ def _size(entry: Header) -> int:
     return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_BYTES
 
 
-def _joined(spans: list[Span]) -> list[Span]:
-    """Return the spans in order, those that overlap as one."""
+def _merged(spans: list[Span]) -> list[Span]:
+    """Return the spans in order, with overlapping ones merged."""
     out: list[Span] = []
     for start, stop in sorted(spans):
         if out and start <= out[-1][1]:
@@ -113,10 +114,10 @@ def _joined(spans: list[Span]) -> list[Span]:
 def _blank_string(
     out: bytearray, block: bytes, at: int, stop: int, value: str | None, spans: list[Span]
 ) -> None:
-    """Blank in the string (section 5.2) that is from ``at``; all of it, if it is no other way.
+    """Blank the ``spans`` of the string (section 5.2) from ``at`` to ``stop``.
 
-    Only a Huffman code that is longer than what it says, which is of no use, is not replaced by
-    another such code.
+    A Huffman code that is longer than its text may have no replacement of the same length. Then the
+    whole string is blanked, and not coded any more; encoders have no reason to send such a code.
     """
     coded = bool(block[at] & 0x80)
     length, start = block[at] & 0x7F, at + 1
@@ -128,36 +129,36 @@ def _blank_string(
         for first, last in spans:
             code[first:last] = BLANK * (last - first)
     elif value is not None:
-        code = _filled(value.encode("latin-1", "replace"), spans, length)
+        code = _blanked_code(value.encode("latin-1", "replace"), spans, length)
     if code is None:
         out[at] &= 0x7F
         code = bytearray(BLANK * length)
     out[start:stop] = code
 
 
-def _filled(value: bytes, spans: list[Span], length: int) -> bytearray | None:
-    """Return a Huffman code of ``length`` octets for a value of the same size, blanked in spans.
+def _blanked_code(value: bytes, spans: list[Span], length: int) -> bytearray | None:
+    """Return a Huffman code of ``length`` octets for ``value`` with its spans blanked.
 
     None if there is none.
     """
-    kept = bytearray(value)
+    unblanked = bytearray(value)
     for first, last in reversed(spans):
-        del kept[first:last]
+        del unblanked[first:last]
     count = sum(last - first for first, last in spans)
     # The code is padded with less than an octet (section 5.2).
-    room = 8 * length - sum(REQUEST_CODES_LENGTH[octet] for octet in kept)
+    room = 8 * length - sum(REQUEST_CODES_LENGTH[octet] for octet in unblanked)
     bits, longer = divmod(min(room, 8 * count), count)
     if room - 8 * count > 7 or bits not in _SYMBOLS:
         return None
     blanks = iter((_SYMBOLS[bits] * (count - longer)) + _SYMBOLS.get(bits + 1, b"") * longer)
-    filled = bytearray(value)
+    blanked = bytearray(value)
     for first, last in spans:
-        filled[first:last] = bytes(next(blanks) for _ in range(last - first))
-    return _huffman(filled, length)
+        blanked[first:last] = bytes(next(blanks) for _ in range(last - first))
+    return _huffman(blanked, length)
 
 
 def _huffman(text: bytes | bytearray, length: int) -> bytearray:
     """Return the Huffman code of ``text``, padded with ones to ``length`` octets."""
-    # Not number by number: each would copy all before it.
+    # Joined as text first: adding codes to a number would copy the whole number each time.
     bits = "".join([_BITS[octet] for octet in text])
     return bytearray(int(bits.ljust(8 * length, "1"), 2).to_bytes(length, "big"))

@@ -1,4 +1,4 @@
-"""Redaction of an HTTP/2 connection (RFC 9113): header blocks, and the bodies of its streams."""
+"""Redacts an HTTP/2 connection (RFC 9113): header blocks, and the bodies of its streams."""
 
 from dataclasses import dataclass, field
 
@@ -27,23 +27,25 @@ from sslsniff.decoders.messages import Headers, Side
 from sslsniff.redaction.header_block import HeaderBlocks
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
-from sslsniff.redaction.text_run import Run, is_opaque
+from sslsniff.redaction.text_run import TextRun, is_opaque
 
 _MOST_BLOCK_BYTES = 256 << 10
-_MOST_BLOCK_PIECES = 4096  # a frame is one at least
+_MOST_BLOCK_PIECES = 4096  # each frame has at least sender
 _PIECE_BYTES = 4 << 10
 _SEARCHED_BYTES = 256
-"""So many bytes are read, and searched for a frame, at once: little of that is done again where
-hostile ones are often out of sync."""
+"""How many bytes are searched for a frame at once.
+
+Bytes after the frame are read again: a peer that is often out of sync must not make that costly.
+"""
 _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
-"""The bytes of a frame that are numbers; text after them is blanked."""
-_OF_BLOCK = (HEADERS, PUSH_PROMISE, CONTINUATION)
+"""How many bytes of a frame are numbers; text after them is blanked."""
+_BLOCK_FRAMES = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 
 @dataclass(slots=True, eq=False)
 class _Http2Side:
-    """How far one side's frames were read: ``left`` bytes of the payload at hand are to come."""
+    """How far sender side's frames were read."""
 
     buffer: PendingBytes
     blocks: HeaderBlocks
@@ -53,35 +55,37 @@ class _Http2Side:
     flags: int = 0
     stream: int = 0
     length: int = 0
-    left: int = 0
+    left_bytes: int = 0  # of the payload
     padding: int = 0
-    is_in_block: bool = False  # of which all was seen: from its middle on none can be read
-    block: list[tuple[int, bytearray]] = field(default_factory=list)  # where a piece is, and itself
+    is_in_block: bool = False  # a block seen from its start: the rest of sender cannot be read
+    block: list[tuple[int, bytearray]] = field(
+        default_factory=list
+    )  # position and bytes of a piece
     block_bytes: int = 0
-    runs: dict[int, Run] = field(default_factory=dict)
+    runs: dict[int, TextRun] = field(default_factory=dict)
 
     def add_to_block(self, at: int, piece: bytes) -> None:
-        """Keep bytes of a header block back."""
+        """Add bytes of a header block, which wait for its end."""
         if self.block and self.block[-1][0] + len(self.block[-1][1]) == at:
             self.block[-1][1].extend(piece)
         else:
             self.block.append((at, bytearray(piece)))
         self.block_bytes += len(piece)
-        self.buffer.holds.setdefault(self, at)
+        self.buffer.undecided.setdefault(self, at)
         if self.block_bytes > _MOST_BLOCK_BYTES or len(self.block) > _MOST_BLOCK_PIECES:
-            self.give_up()
+            self.blank_undecided()
 
     def end_block(self) -> None:
-        """Note that what is kept of a block is done with."""
+        """Forget the bytes of a block: they are decided."""
         self.block.clear()
         self.block_bytes = 0
         self.is_in_block = False
 
-    def give_up(self) -> None:
-        """See ``pending_bytes.PendingReader``: blank an unfinished block, or frame."""
-        held = self.buffer.holds.pop(self, None)
-        if held is not None:
-            places = [(held, len(self.sync.held))] if self.sync else []
+    def blank_undecided(self) -> None:
+        """See ``pending_bytes.PendingReader``: blanks an unfinished block, or frame."""
+        start = self.buffer.undecided.pop(self, None)
+        if start is not None:
+            places = [(start, len(self.sync.buffer))] if self.sync else []
             for at, size in places or [(at, len(piece)) for at, piece in self.block]:
                 self.buffer.blank(at, at + size)
         self.end_block()
@@ -89,7 +93,7 @@ class _Http2Side:
 
 
 class Http2Redactor:
-    """Blanks in both sides' buffers. Memory: for each side a header block, and its streams."""
+    """Blanks secrets in both sides' buffers. Memory: each side's header block, and its streams."""
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
@@ -97,163 +101,168 @@ class Http2Redactor:
         self._tunnels: set[int] = set()
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""
         for start in range(0, len(data), _PIECE_BYTES):
             self._feed(self._sides[side], data[start : start + _PIECE_BYTES], at + start)
 
-    def _feed(self, one: _Http2Side, data: bytes, at: int) -> None:
+    def _feed(self, sender: _Http2Side, data: bytes, at: int) -> None:
         pos = 0
         while pos < len(data):
-            if one.sync is not None:
+            if sender.sync is not None:
                 piece = data[pos : pos + _SEARCHED_BYTES]
                 pos += len(piece)
-                found, start = self._find_step(one, one.sync, piece, at + pos - len(piece))
+                found, start = self._search_frame(sender, sender.sync, piece, at + pos - len(piece))
                 if found:
                     data, at, pos = found + data[pos:], start, 0
-            elif one.kind < 0:
-                pos += self._header(one, data, pos)
+            elif sender.kind < 0:
+                pos += self._header(sender, data, pos)
             else:
-                piece = data[pos : pos + one.left]
-                self._payload(one, piece, at + pos)
+                piece = data[pos : pos + sender.left_bytes]
+                self._payload(sender, piece, at + pos)
                 pos += len(piece)
 
     def gap(self, side: Side, missing: int) -> None:
-        """Note lost bytes: only inside a body it is known where frames continue."""
-        one = self._sides[side]
-        if one.kind == DATA and missing < one.left:
-            one.left -= missing
-            self._body(one).give_up()
+        """Note lost bytes. Only inside a body it is known where the frames continue."""
+        sender = self._sides[side]
+        if sender.kind == DATA and missing < sender.left_bytes:
+            sender.left_bytes -= missing
+            self._body(sender).blank_undecided()
         else:
-            self._lose_step(one)
+            self._resynchronise(sender)
 
     def end(self, side: Side) -> None:
-        """Take the end of a direction."""
-        one = self._sides[side]
-        one.give_up()
-        for run in one.runs.values():
+        """End a direction: decide on the bytes that wait."""
+        sender = self._sides[side]
+        sender.blank_undecided()
+        for run in sender.runs.values():
             run.end()
 
-    def _lose_step(self, one: _Http2Side) -> None:
-        one.give_up()
-        for run in one.runs.values():
-            run.give_up()
-        one.partial.clear()
-        one.kind = -1
-        one.sync = FrameSync(LONGEST)
+    def _resynchronise(self, sender: _Http2Side) -> None:
+        """Blank what waits, and all bytes up to the next frame that is found."""
+        sender.blank_undecided()
+        for run in sender.runs.values():
+            run.blank_undecided()
+        sender.partial.clear()
+        sender.kind = -1
+        sender.sync = FrameSync(LONGEST)
 
-    def _find_step(
-        self, one: _Http2Side, sync: FrameSync, data: bytes, at: int
+    def _search_frame(
+        self, sender: _Http2Side, sync: FrameSync, data: bytes, at: int
     ) -> tuple[bytes, int]:
-        """Look for a frame, and blank the bytes before it; return it and what follows, and where.
+        """Search for a frame, and blank the bytes before it.
 
-        While there is none, these are no bytes.
+        Return the bytes from the frame on, and their position: no bytes if none is found yet.
         """
-        start = at - len(sync.held)
+        start = at - len(sync.buffer)
         found = sync.feed(data)
         count = found[0] if found else sync.droppable()
-        one.buffer.blank(start, start + count)
+        sender.buffer.blank(start, start + count)
         self._rules.blanked.unread_bytes += count
         start += count
         if found is None:
             sync.drop(count)
-            one.buffer.holds[one] = start
+            sender.buffer.undecided[sender] = start
             return b"", start
-        one.buffer.holds.pop(one, None)
-        one.sync = None
-        held = bytes(sync.held[count:])
-        preface = len(PREFACE) if held.startswith(PREFACE) else 0
-        return held[preface:], start + preface
+        sender.buffer.undecided.pop(sender, None)
+        sender.sync = None
+        frame = bytes(sync.buffer[count:])
+        preface = len(PREFACE) if frame.startswith(PREFACE) else 0
+        return frame[preface:], start + preface
 
-    def _header(self, one: _Http2Side, data: bytes, pos: int) -> int:
-        """Take bytes of a frame's header; return how many."""
-        taken = data[pos : pos + HEADER_SIZE - len(one.partial)]
-        one.partial += taken
-        if len(one.partial) == HEADER_SIZE:
-            kind, one.flags, stream = unpack_header(one.partial, 0)
-            one.partial.clear()
-            one.kind, one.length, one.stream = kind & 0xFF, kind >> 8, stream & 0x7FFFFFFF
-            one.left, one.padding = one.length, 0
-            one.is_in_block |= one.kind in (HEADERS, PUSH_PROMISE)
-            if header_fault(one.kind, one.flags, one.stream, one.length):
-                self._lose_step(one)
-            elif not one.left:
-                self._frame_done(one)
-        return len(taken)
+    def _header(self, sender: _Http2Side, data: bytes, pos: int) -> int:
+        """Read bytes of a frame's header; return how many."""
+        piece = data[pos : pos + HEADER_SIZE - len(sender.partial)]
+        sender.partial += piece
+        if len(sender.partial) == HEADER_SIZE:
+            kind, sender.flags, stream = unpack_header(sender.partial, 0)
+            sender.partial.clear()
+            sender.kind, sender.length, sender.stream = kind & 0xFF, kind >> 8, stream & 0x7FFFFFFF
+            sender.left_bytes, sender.padding = sender.length, 0
+            sender.is_in_block |= sender.kind in (HEADERS, PUSH_PROMISE)
+            if header_fault(sender.kind, sender.flags, sender.stream, sender.length):
+                self._resynchronise(sender)
+            elif not sender.left_bytes:
+                self._frame_done(sender)
+        return len(piece)
 
-    def _payload(self, one: _Http2Side, piece: bytes, at: int) -> None:
-        """Take bytes of the payload at hand."""
-        done = one.length - one.left
-        one.left -= len(piece)
-        if one.kind in _OF_BLOCK and one.is_in_block:
-            one.add_to_block(at, piece)
-        elif one.kind == DATA:
-            self._data(one, piece, at, done)
+    def _payload(self, sender: _Http2Side, piece: bytes, at: int) -> None:
+        """Redact bytes of the current frame's payload."""
+        done = sender.length - sender.left_bytes
+        sender.left_bytes -= len(piece)
+        if sender.kind in _BLOCK_FRAMES and sender.is_in_block:
+            sender.add_to_block(at, piece)
+        elif sender.kind == DATA:
+            self._data(sender, piece, at, done)
         else:
-            text = max(0, _NUMBERS.get(one.kind, 0) - done)
-            if text < len(piece):
-                one.buffer.blank(at + text, at + len(piece))
-                self._rules.blanked.unread_bytes += len(piece) - text
-        if not one.left:
-            self._frame_done(one)
+            numbers = max(0, _NUMBERS.get(sender.kind, 0) - done)
+            if numbers < len(piece):
+                sender.buffer.blank(at + numbers, at + len(piece))
+                self._rules.blanked.unread_bytes += len(piece) - numbers
+        if not sender.left_bytes:
+            self._frame_done(sender)
 
-    def _data(self, one: _Http2Side, piece: bytes, at: int, done: int) -> None:
-        if one.flags & PADDED and not done:
-            one.padding = piece[0]
+    def _data(self, sender: _Http2Side, piece: bytes, at: int, done: int) -> None:
+        if sender.flags & PADDED and not done:
+            sender.padding = piece[0]
             piece, at = piece[1:], at + 1
-        padded = max(0, min(len(piece), one.padding - one.left))
+        padded = max(0, min(len(piece), sender.padding - sender.left_bytes))
         body = piece[: len(piece) - padded]
-        one.buffer.blank(at + len(body), at + len(piece))
-        self._body(one).feed(body, at)
+        sender.buffer.blank(at + len(body), at + len(piece))
+        self._body(sender).feed(body, at)
 
-    def _frame_done(self, one: _Http2Side) -> None:
-        kind, one.kind = one.kind, -1
+    def _frame_done(self, sender: _Http2Side) -> None:
+        kind, sender.kind = sender.kind, -1
         if kind in (HEADERS, PUSH_PROMISE):
-            _strip(one, kind)
-        if kind in _OF_BLOCK and one.is_in_block and one.flags & END_HEADERS:
-            self._block_done(one)
-        if (kind in (DATA, HEADERS) and one.flags & END_STREAM) or kind == RST_STREAM:
-            run = one.runs.pop(one.stream, None)
+            _strip(sender, kind)
+        if kind in _BLOCK_FRAMES and sender.is_in_block and sender.flags & END_HEADERS:
+            self._block_done(sender)
+        if (kind in (DATA, HEADERS) and sender.flags & END_STREAM) or kind == RST_STREAM:
+            run = sender.runs.pop(sender.stream, None)
             if run is not None:
                 run.end()
 
-    def _block_done(self, one: _Http2Side) -> None:
-        block, fields = one.blocks.redact(b"".join(piece for _, piece in one.block))
+    def _block_done(self, sender: _Http2Side) -> None:
+        block, fields = sender.blocks.redact(b"".join(piece for _, piece in sender.block))
         done = 0
-        for at, piece in one.block:
-            one.buffer.write(at, block[done : done + len(piece)])
+        for at, piece in sender.block:
+            sender.buffer.write(at, block[done : done + len(piece)])
             done += len(piece)
-        one.end_block()
-        one.buffer.holds.pop(one, None)
+        sender.end_block()
+        sender.buffer.undecided.pop(sender, None)
         if (":method", "CONNECT") in fields:
             if len(self._tunnels) >= _MOST_STREAMS:
                 self._tunnels.clear()
-            self._tunnels.add(one.stream)
+            self._tunnels.add(sender.stream)
         if any(name and name[0] == ":" for name, _ in fields):  # no trailers
-            self._begin(one, is_blind=one.stream in self._tunnels or is_opaque(Headers(fields)))
+            self._begin_body(
+                sender, blanks_all=sender.stream in self._tunnels or is_opaque(Headers(fields))
+            )
 
-    def _body(self, one: _Http2Side) -> Run:
-        """Return the run of a body; where its head was not seen, it is blind."""
-        run = one.runs.get(one.stream)
+    def _body(self, sender: _Http2Side) -> TextRun:
+        """Return the run of the current body; it blanks all if the head was not seen."""
+        run = sender.runs.get(sender.stream)
         if run is None:
-            run = self._begin(one, is_blind=True)
+            run = self._begin_body(sender, blanks_all=True)
         return run
 
-    def _begin(self, one: _Http2Side, *, is_blind: bool) -> Run:
-        if len(one.runs) >= _MOST_STREAMS:
-            one.runs.pop(next(iter(one.runs))).end()
-        run = one.runs[one.stream] = Run(one.buffer, self._rules, is_blind=is_blind)
+    def _begin_body(self, sender: _Http2Side, *, blanks_all: bool) -> TextRun:
+        if len(sender.runs) >= _MOST_STREAMS:
+            sender.runs.pop(next(iter(sender.runs))).end()
+        run = sender.runs[sender.stream] = TextRun(
+            sender.buffer, self._rules, blanks_all=blanks_all
+        )
         return run
 
 
-def _strip(one: _Http2Side, kind: int) -> None:
-    """Take what is no fragment of a block off a frame's payload: padding and prefix fields.
+def _strip(sender: _Http2Side, kind: int) -> None:
+    """Remove padding and prefix fields, so that the payload is a fragment of a header block.
 
-    Padding is blanked (RFC 9113 section 6.1: it should be zeros, but may say anything).
+    Padding is blanked: it should be zeros, but may be anything (RFC 9113 section 6.1).
     """
-    padded = one.flags & PADDED and one.block
-    back = one.block[0][1][0] if padded else 0
-    front = bool(padded) + (4 if kind == PUSH_PROMISE else 5 * bool(one.flags & PRIORITY_FLAG))
-    pieces = one.block
+    padded = sender.flags & PADDED and sender.block
+    back = sender.block[0][1][0] if padded else 0
+    front = bool(padded) + (4 if kind == PUSH_PROMISE else 5 * bool(sender.flags & PRIORITY_FLAG))
+    pieces = sender.block
     while front and pieces:
         at, piece = pieces.pop(0)
         if len(piece) > front:
@@ -262,7 +271,7 @@ def _strip(one: _Http2Side, kind: int) -> None:
     while back and pieces:
         at, piece = pieces.pop()
         cut = max(0, len(piece) - back)
-        one.buffer.blank(at + cut, at + len(piece))
+        sender.buffer.blank(at + cut, at + len(piece))
         if cut:
             pieces.append((at, piece[:cut]))
         back -= len(piece) - cut

@@ -1,7 +1,7 @@
-"""How secrets look in text: header fields, fields of forms and JSON, URLs.
+"""Patterns of secrets in text: header fields, fields of forms and JSON, URLs.
 
-Each pattern is for text in lower case, and has a group ``secret``. What may go on in the next bytes
-must match up to the end of those that are there, for ``Rules.find_so_far``.
+Each pattern is for text in lower case, and has a group ``secret``. A secret that may continue in
+the next bytes must match up to the end of the text so far, for ``Rules.find_so_far``.
 """
 
 import functools
@@ -23,7 +23,7 @@ _FIELD = (
     rb"|(?:access|auth|csrf|id|refresh|session|xsrf)[-_]?token)[\w.\[\]-]{0,64}"
     rb"|(?<![a-z])(?:pass|token))"
 )
-"""A name of a field that is like a password's: it has one of these words in it."""
+"""The name of a field whose value is a credential: it contains one of these words."""
 _AUTHORITY = rb"[^\s/?#\"<>\\]{1,8192}"
 """Up to the end of a URL's authority (RFC 3986 section 3.2), or of what a URL is in."""
 _ENCODED_AUTHORITY = rb"(?:(?!%2f|%3f|%23)[^\s&/?#\"<>\\]){1,8192}"
@@ -33,17 +33,18 @@ _HEADER_WORDS = (
     *("auth", "cookie", "credential", "pass", "secret", "token", "apikey", "jwt"),
     *("oidc-data", "-key", "_key"),
 )
+"""Each name that ``_HEADER`` matches contains one of these words: see ``UsualPattern``."""
 _FIELD_WORDS = (
     *("api-key", "api_key", "apikey", "credential", "pass", "private", "pwd", "secret", "token"),
 )
-"""Words of ``Usual``: each name of a header, or of a field, has one of them."""
+"""Each name that ``_FIELD`` matches contains one of these words."""
 
 
-class Usual(NamedTuple):
-    """A pattern, and what is found much faster: each match has one of ``words`` in it.
+class UsualPattern(NamedTuple):
+    """A pattern, and words that are found much faster: each match contains one of ``words``.
 
-    It begins at most ``reach_bytes`` before the end of the first one. Where there is an ``end``,
-    there is one word only, and a match ends in ``end``.
+    A match begins at most ``reach_bytes`` before the end of the first of them. If ``end`` is not
+    empty, there is only one word, and each match ends with ``end``.
     """
 
     pattern: "regex.Pattern[bytes]"
@@ -52,17 +53,19 @@ class Usual(NamedTuple):
     end: bytes = b""
 
     def find_begin(self, text: bytes | bytearray, places: dict[bytes, int]) -> int:
-        """Return from where on ``text``, in lower case, is to be searched for matches.
+        """Return from which position ``text``, in lower case, has to be searched for matches.
 
-        That is its length where none is whole: what is near its end may begin one. ``places``
-        says where each of the words comes first, if it does.
+        It is the length of the text if no match is complete; one may begin near the end.
+        ``places`` maps the words that are in the text to their first positions.
         """
         found = [places[word] for word in self.words if word in places]
         if not found:
             return len(text)
         first = min(found)
         if self.end and text.find(self.end, first) < 0:
-            first = text.rfind(self.words[0])  # what follows the others ends before this one
+            first = text.rfind(
+                self.words[0]
+            )  # the last word: the matches of all others would have ended
         return first - self.reach_bytes
 
 
@@ -70,13 +73,14 @@ def _compiled(pattern: bytes) -> "regex.Pattern[bytes]":
     return regex.compile(pattern, regex.MULTILINE | regex.DOTALL)
 
 
-def _usual(reach_bytes: int, pattern: bytes, *words: str, end: str = "") -> Usual:
-    return Usual(_compiled(pattern), tuple(map(str.encode, words)), reach_bytes, end.encode())
+def _usual(reach_bytes: int, pattern: bytes, *words: str, end: str = "") -> UsualPattern:
+    encoded = tuple(map(str.encode, words))
+    return UsualPattern(_compiled(pattern), encoded, reach_bytes, end.encode())
 
 
 @functools.cache
-def usual() -> tuple[Usual, ...]:
-    """Return the patterns of what is secret, wherever it is."""
+def usual_patterns() -> tuple[UsualPattern, ...]:
+    """Return the patterns of secrets that may be anywhere in text."""
     return (
         # A header field (RFC 9112 section 5), with lines that continue it (5.2).
         _usual(
@@ -123,14 +127,14 @@ def usual() -> tuple[Usual, ...]:
 
 
 @functools.cache
-def words() -> tuple[bytes, ...]:
-    """Return the words of all these patterns."""
-    return tuple({word: None for each in usual() for word in each.words})
+def usual_words() -> tuple[bytes, ...]:
+    """Return the words of all ``usual_patterns``."""
+    return tuple({word: None for each in usual_patterns() for word in each.words})
 
 
 @functools.cache
-def of_heads() -> "regex.Pattern[bytes]":
-    """Return the pattern of userinfo where an authority stands alone, as it does in heads only."""
+def authority_pattern() -> "regex.Pattern[bytes]":
+    """Return the pattern of userinfo in an authority without a URL; only heads have these."""
     return _compiled(
         rb"^(?:connect |(?::authority|host)[ \t]*:[ \t]*)(?P<secret>" + _AUTHORITY + b")@"
     )
@@ -143,5 +147,5 @@ def _header_name() -> "regex.Pattern[bytes]":
 
 @functools.lru_cache(maxsize=1024)
 def is_secret_header(name: str) -> bool:
-    """Say whether the value of a header is a credential."""
+    """Return whether the value of a header is a credential."""
     return _header_name().fullmatch(name.lower().encode("latin-1", "replace")) is not None

@@ -9,34 +9,34 @@ from sslsniff.model import Chunk
 
 BLANK = b"*"
 HELD_BYTES = 2 << 20
-"""What is held back at most until it is decided, beyond the chunk at hand."""
+"""How many bytes of a direction may wait, beside the current chunk."""
 _MOST_CHUNKS = 1 << 14
-"""So many chunks are held back at most: bytes may come one by one."""
+"""How many chunks of a direction may wait: each may have a single byte."""
 _CHUNK_BYTES = 300
-"""What a chunk takes beside its bytes."""
+"""The memory that a chunk takes beside its data."""
 
 
 class PendingReader(Protocol):
-    """Who needs to see more before bytes can pass."""
+    """A reader that needs the next bytes before it can decide what to blank."""
 
-    def give_up(self) -> None:
-        """Decide now; blank what cannot be."""
+    def blank_undecided(self) -> None:
+        """Stop waiting: blank the bytes that are not decided."""
 
 
 class PendingBytes:
-    """Holds chunks back from the first byte that a ``PendingReader`` needs, then passes them on.
+    """Passes chunks on as soon as no ``PendingReader`` needs their bytes any more.
 
-    Positions count the bytes that were seen in this direction, of a connection that ``is_joined``
-    those from its middle on. ``holds`` maps who keeps bytes back to the position of the first.
+    A position counts the bytes that were seen in this direction; if the connection ``is_joined``,
+    there were others before. ``undecided`` maps each reader to the first position that it needs.
     """
 
     def __init__(self, pass_on: Callable[[Chunk], None], *, is_joined: bool) -> None:
         self.is_joined = is_joined
         self._pass_on = pass_on
-        self._waiting: deque[tuple[int, Chunk]] = deque()  # with where it ends
+        self._waiting: deque[tuple[int, Chunk]] = deque()  # position of its end, chunk
         self._data = bytearray()
         self._base = 0
-        self.holds: dict[PendingReader, int] = {}
+        self.undecided: dict[PendingReader, int] = {}
 
     @property
     def end(self) -> int:
@@ -45,7 +45,7 @@ class PendingBytes:
 
     @property
     def held_bytes(self) -> int:
-        """What is held back, with what it takes to hold it."""
+        """The memory that bytes take which wait."""
         return len(self._data) + _CHUNK_BYTES * len(self._waiting)
 
     @property
@@ -53,7 +53,7 @@ class PendingBytes:
         return len(self._data) > HELD_BYTES or len(self._waiting) > _MOST_CHUNKS
 
     def add(self, chunk: Chunk) -> int:
-        """Take the next chunk, and its data from it; return the position of its first byte."""
+        """Add the next chunk, and move its data here; return the position of its first byte."""
         start = self.end
         self._data += chunk.data
         chunk.data = b""
@@ -61,19 +61,19 @@ class PendingBytes:
         return start
 
     def write(self, at: int, data: bytes) -> None:
-        """Put other bytes in place of those that wait at a position."""
+        """Replace bytes that wait, from position ``at``."""
         start = at - self._base
         self._data[start : start + len(data)] = data
 
     def blank(self, start: int, stop: int, mask: bytes = b"", phase: int = 0) -> None:
-        """Blank bytes, which are masked from ``phase`` on (RFC 6455 section 5.3)."""
+        """Blank bytes; they stay masked, from ``phase`` of the mask on (RFC 6455 section 5.3)."""
         self.write(start, unmask(BLANK * (stop - start), mask, phase))
 
     def release(self) -> None:
-        """Pass on all chunks before the first byte that is held."""
-        while self._is_full and self.holds:
-            min(self.holds, key=lambda reader: self.holds[reader]).give_up()
-        settled = min(self.holds.values(), default=self.end)
+        """Pass on all chunks whose bytes are decided."""
+        while self._is_full and self.undecided:
+            min(self.undecided, key=lambda reader: self.undecided[reader]).blank_undecided()
+        settled = min(self.undecided.values(), default=self.end)
         while self._waiting and self._waiting[0][0] <= settled:
             stop, chunk = self._waiting.popleft()
             size = stop - self._base

@@ -16,34 +16,34 @@ from sslsniff.tracing.flows import Listener
 from sslsniff.tracing.roles import assume_role
 
 _UNDECIDED_BYTES = 64 << 10
-"""What waits for a protocol to be recognised; the detector's search is bounded likewise."""
+"""How many bytes may wait for their protocol to be recognised; the detector has a limit, too."""
 _COPIES = 4
-"""Bytes that are held back are here, in the text at hand, in a decoder and in its search."""
+"""Bytes that wait may be in memory here, in a ``TextRun``, in a decoder and in its search."""
 _PIECE_BYTES = 128
-"""What a piece of it takes beside its bytes."""
+"""The memory that a piece of undecided bytes takes beside its data."""
 _MOST_TUNNELS = 8
 
 HELD_BYTES = 128 << 20
-"""What all connections hold back at most."""
+"""How much memory the bytes that wait may take, of all connections together."""
 _HELD_AFTER_BYTES = HELD_BYTES * 3 // 4
-"""So much is left when those that were idle longest gave up: then there is room for a while."""
+"""How much they may take after the bytes of those idle longest were blanked: room for a while."""
 
 
 class _ProtocolRedactor(Protocol):
     """Redacts one protocol; ``feed`` may return how many bytes were its own."""
 
     def feed(self, side: Side, data: bytes, at: int) -> int | None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
+        """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""
 
     def gap(self, side: Side, missing: int) -> None:
         """Note lost bytes."""
 
     def end(self, side: Side) -> None:
-        """Take the end of a direction."""
+        """End a direction: decide on the bytes that wait."""
 
 
 class _OpaqueRedactor:
-    """Blanks all: a protocol that cannot be looked into."""
+    """Blanks all bytes of a protocol that cannot be read."""
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._buffers = buffers
@@ -67,7 +67,7 @@ class _UndecidedRedactor:
         self._buffers = buffers
         self._rules = rules
         self._detector = detector
-        self._held: deque[tuple[Side, bytearray, int]] = deque()
+        self._pieces: deque[tuple[Side, bytearray, int]] = deque()
         self._size = 0
 
     @property
@@ -81,48 +81,48 @@ class _UndecidedRedactor:
             self._blank_oldest()
 
     def gap(self, side: Side, missing: int) -> None:
-        while self._held:
+        while self._pieces:
             self._blank_oldest()
         self._detector.gap(side, missing)
 
     def end(self, side: Side) -> None:
-        self.give_up()
+        self.blank_undecided()
         self._detector.end(side)
 
-    def give_up(self) -> None:
+    def blank_undecided(self) -> None:
         """See ``pending_bytes.PendingReader``."""
         self.gap(Side.CLIENT, 0)
 
     def release(self) -> list[tuple[Side, bytes, int]]:
-        """Return what waits, which is no longer held."""
+        """Stop waiting; return the undecided bytes, with their side and position."""
         for buffer in self._buffers.values():
-            buffer.holds.pop(self, None)
-        return [(side, bytes(data), at) for side, data, at in self._held]
+            buffer.undecided.pop(self, None)
+        return [(side, bytes(data), at) for side, data, at in self._pieces]
 
     def _append(self, side: Side, data: bytes, at: int) -> None:
         self._size += len(data)
-        if self._held:
-            last_side, last, last_at = self._held[-1]
+        if self._pieces:
+            last_side, last, last_at = self._pieces[-1]
             if last_side is side and last_at + len(last) == at and len(last) < 4096:
                 last += data
                 return
-        self._held.append((side, bytearray(data), at))
+        self._pieces.append((side, bytearray(data), at))
         self._size += _PIECE_BYTES
-        self._buffers[side].holds.setdefault(self, at)
+        self._buffers[side].undecided.setdefault(self, at)
 
     def _blank_oldest(self) -> None:
-        side, data, at = self._held.popleft()
+        side, data, at = self._pieces.popleft()
         self._size -= len(data) + _PIECE_BYTES
         self._buffers[side].blank(at, at + len(data))
         self._rules.blanked.unread_bytes += len(data)
-        del self._buffers[side].holds[self]
-        following = next((at for each, _, at in self._held if each is side), None)
+        del self._buffers[side].undecided[self]
+        following = next((at for sender, _, at in self._pieces if sender is side), None)
         if following is not None:
-            self._buffers[side].holds[self] = following
+            self._buffers[side].undecided[self] = following
 
 
 class _Redaction:
-    """One connection."""
+    """Redacts one connection."""
 
     def __init__(self, connection: Connection, rules: Rules, listener: Listener) -> None:
         self._connection = connection
@@ -131,19 +131,19 @@ class _Redaction:
             direction: PendingBytes(listener.chunk, is_joined=not connection.from_start)
             for direction in Direction
         }
-        self._waiting: list[Chunk] = []  # for a role
+        self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Direction] = set()
         self._protocol_redactor: _ProtocolRedactor | None = None
         self._tunnels = 0
-        self.counted_bytes = 0  # of held_bytes, by the redactor
+        self.counted_bytes = 0  # what ``Redactor`` counted of held_bytes
 
     @property
     def held_bytes(self) -> int:
-        """The memory that bytes take which are held back."""
+        """The memory that bytes take which wait."""
         return _COPIES * sum(buffer.held_bytes for buffer in self._buffers.values())
 
-    def give_up(self) -> None:
-        """Blank what is not decided, and continue as if the connection were joined here."""
+    def blank_undecided(self) -> None:
+        """Blank the bytes that wait, and continue as if the connection were joined here."""
         self._redact_waiting()
         redactor = self._protocol_redactor
         if isinstance(redactor, WebSocketRedactor):
@@ -157,7 +157,7 @@ class _Redaction:
             buffer.release()
 
     def chunk(self, chunk: Chunk) -> None:
-        """Redact plaintext, or note a loss; while the role is not known, keep it."""
+        """Redact plaintext, or note a loss; chunks wait while the role is not known."""
         if self._connection.role is None:
             self._waiting.append(chunk)
             return
@@ -165,7 +165,7 @@ class _Redaction:
         self._redact(chunk)
 
     def end(self, direction: Direction) -> None:
-        """Take the end of a direction: all that waits passes."""
+        """End a direction: decide on the bytes that wait, and pass them on."""
         self._redact_waiting()
         if direction not in self._ended:
             self._ended.add(direction)
@@ -196,11 +196,11 @@ class _Redaction:
             buffer.release()
 
     def _by_side(self) -> dict[Side, PendingBytes]:
-        ends = {
+        by_sender = {
             self._connection.sender(direction): buffer
             for direction, buffer in self._buffers.items()
         }
-        return {side: ends[side] for side in Side}
+        return {side: by_sender[side] for side in Side}
 
     def _begin(self, alpn: str | None) -> _ProtocolRedactor:
         self._protocol_redactor = _UndecidedRedactor(self._by_side(), self._rules, Detector(alpn))
@@ -213,10 +213,10 @@ class _Redaction:
         if isinstance(redactor, _UndecidedRedactor):
             make = _REDACTORS.get(redactor.protocol)
             if make is not None:
-                held = redactor.release()
+                pieces = redactor.release()
                 self._protocol_redactor = make(self._by_side(), self._rules)
-                for each in held:
-                    self._feed(*each)
+                for piece in pieces:
+                    self._feed(*piece)
         elif (
             isinstance(redactor, Http1Redactor)
             and redactor.switch is not None
@@ -227,12 +227,12 @@ class _Redaction:
                 self._feed(side, data[count:], at + count)
 
     def _follow(self, redactor: Http1Redactor) -> None:
-        """Go on with the protocol that the connection switched to."""
+        """Continue with the protocol that the connection switched to."""
         switch = redactor.switch
         assert switch is not None
         for side in Side:
             redactor.end(side)
-        if any(switch.pending.values()):  # blanked: it came before it was known whose it is
+        if any(switch.pending.values()):  # bytes that came before the switch was known are blanked
             self._protocol_redactor = _OpaqueRedactor(self._by_side(), self._rules)
         elif switch.token == "connect" and self._tunnels < _MOST_TUNNELS:
             self._tunnels += 1
@@ -245,7 +245,7 @@ class _Redaction:
 _REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | _OpaqueRedactor]] = {
     "http/1.1": Http1Redactor,
     "http/2": Http2Redactor,
-    "websocket": _OpaqueRedactor,  # joined in its middle: what was agreed on is not known
+    "websocket": _OpaqueRedactor,  # joined in its middle: its extensions are not known
 }
 _SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] = {
     "h2c": Http2Redactor,
@@ -256,16 +256,17 @@ _SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] 
 class Redactor:
     """A ``flows.Listener`` that passes everything to ``listener``, with secrets blanked.
 
-    Nothing passes that could not be looked into. Bytes wait while it is open what they are:
-    a head, a header block, a secret of at most 64 KiB; ``pending_bytes.HELD_BYTES`` in a direction,
-    and ``HELD_BYTES`` of all connections. Beyond, those that were idle longest are blanked.
+    What cannot be read is blanked. Bytes wait until it is known what they are: of a head, of a
+    header block, or of a possible secret of at most 64 KiB. At most ``pending_bytes.HELD_BYTES`` of
+    a direction wait, and ``HELD_BYTES`` in all; beyond that, the bytes of the connections that were
+    idle longest are blanked.
     """
 
     def __init__(self, listener: Listener, rules: Rules) -> None:
         self._listener = listener
         self._rules = rules
         self._open: dict[str, _Redaction] = {}
-        self._holding: dict[str, _Redaction] = {}  # the one that was idle longest first
+        self._holding: dict[str, _Redaction] = {}  # with bytes that wait; idle longest first
         self._held_bytes = 0
 
     def opened(self, connection: Connection, time_ns: int) -> None:
@@ -297,16 +298,16 @@ class Redactor:
         self._listener.closed(connection, time_ns)
 
     def finish(self) -> None:
-        """Pass on what waits: no more comes."""
+        """Pass on all bytes that wait: no more come."""
         for redaction in self._open.values():
             self._finish(redaction)
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """See ``flows.Listener``: none, as every byte is looked at."""
+        """See ``flows.Listener``: none, as every byte is searched."""
         return None
 
     def consumed(self, count: int, time_ns: int) -> None:
-        """See ``flows.Listener``: nothing goes by the fast path."""
+        """See ``flows.Listener``: nothing uses the fast path."""
 
     def _count(self, connection_id: str, redaction: _Redaction) -> None:
         held_bytes = redaction.held_bytes
@@ -319,7 +320,7 @@ class Redactor:
     def _make_room(self) -> None:
         while self._held_bytes > _HELD_AFTER_BYTES and self._holding:
             connection_id, redaction = next(iter(self._holding.items()))
-            redaction.give_up()
+            redaction.blank_undecided()
             self._count(connection_id, redaction)
 
     def _finish(self, redaction: _Redaction) -> None:

@@ -1,23 +1,28 @@
-"""Where secrets are in text: by ``patterns``, and by the user's own patterns."""
+"""Finds secrets in text, by ``patterns`` and by the user's own patterns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
 
-from sslsniff.redaction.patterns import is_secret_header, of_heads, usual, words
+from sslsniff.redaction.patterns import (
+    authority_pattern,
+    is_secret_header,
+    usual_patterns,
+    usual_words,
+)
 
 _SECRET = "secret"
 
 Pattern = regex.Pattern[bytes]
 Span = tuple[int, int]
 _Search = tuple[Pattern, bytes | bytearray, int, int]
-"""A pattern, the text that it is for, where a whole match may begin, and see ``Usual``."""
+"""A pattern, the text to search, where a whole match may begin, ``UsualPattern.reach_bytes``."""
 
 
 @dataclass(slots=True)
 class Blanked:
-    """What was blanked: secrets that were found, and bytes that could not be looked into."""
+    """What was blanked: secrets that were found, and bytes that could not be read."""
 
     secrets: int = 0
     unread_bytes: int = 0
@@ -31,7 +36,7 @@ class Rules:
 
     def __init__(self, *, defaults: bool, patterns: Sequence[Pattern] = ()) -> None:
         self._defaults = defaults
-        self._usual = usual() if defaults else ()
+        self._usual = usual_patterns() if defaults else ()
         self._patterns = patterns
         self.blanked = Blanked()
 
@@ -42,7 +47,7 @@ class Rules:
         return f"redacted: {blanked.secrets:,} secrets{unread if blanked.unread_bytes else ''}"
 
     def find(self, text: bytes | bytearray, start: int = 0) -> list[Span]:
-        """Return where secrets are in ``text``, of which nothing follows."""
+        """Return the spans of secrets in ``text``, which is complete."""
         return [
             span
             for pattern, searched, begin, _ in self._searches(text, start)
@@ -52,14 +57,15 @@ class Rules:
         ]
 
     def find_in_head(self, text: bytes | bytearray) -> list[Span]:
-        """Return where secrets are in the head of a message, or in a part of it."""
+        """Return the spans of secrets in the head of a message, or in a part of it."""
         found = self.find(text)
         if self._defaults and b"@" in text:
-            found += [span for each in of_heads().finditer(text.lower()) for span in _spans(each)]
+            matches = authority_pattern().finditer(text.lower())
+            found += [span for match in matches for span in _spans(match)]
         return found
 
     def find_so_far(self, text: bytearray, start: int) -> tuple[list[Span], int]:
-        """Return where secrets are in ``text``, and from where more must be known to tell."""
+        """Return the spans of secrets in ``text``, and where bytes begin that are undecided."""
         spans: list[Span] = []
         undecided = size = len(text)
         for pattern, searched, begin, reach in self._searches(text, start):
@@ -74,24 +80,25 @@ class Rules:
     def _searches(self, text: bytes | bytearray, start: int) -> Iterator[_Search]:
         if self._usual:
             lowered = text.lower()
-            places = {word: at for word in words() if (at := lowered.find(word, start)) >= 0}
+            places = {word: at for word in usual_words() if (at := lowered.find(word, start)) >= 0}
             for each in self._usual:
                 begin = max(start, each.find_begin(lowered, places))
                 yield each.pattern, lowered, begin, each.reach_bytes
         yield from ((pattern, text, start, 0) for pattern in self._patterns)
 
     def find_in_header(self, name: str | None, value: str) -> list[Span]:
-        """Return where secrets are in the value of a header, whose name may not be known."""
+        """Return the spans of secrets in a header's value; ``name`` is None if it is not known."""
         raw = value.encode("latin-1", "replace")
         if name is None or (self._defaults and is_secret_header(name)):
             return [(0, len(raw))]
-        before = len(text := name.encode("latin-1", "replace") + b": ")
-        found = self.find_in_head(text + raw)
+        prefix = name.encode("latin-1", "replace") + b": "
+        before = len(prefix)
+        found = self.find_in_head(prefix + raw)
         return [(max(start - before, 0), stop - before) for start, stop in found if stop > before]
 
 
 def _spans(found: "regex.Match[bytes]") -> Iterator[Span]:
-    """Yield where the secret of a match is: in its groups of that name, or all of it."""
+    """Yield the spans of a match's groups ``secret``; of the whole match if it has none."""
     if _SECRET in found.re.groupindex:
         yield from (span for span in found.spans(_SECRET) if span[0] < span[1])
     elif found.start() < found.end():

@@ -6,18 +6,20 @@ from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 
 _MOST_PENDING_BYTES = 64 << 10
-"""Where a secret is not decided for so long, the rest of the run is blanked."""
+"""If more bytes than these may belong to a secret, the rest of the run is blanked."""
 
 _SEARCHED_AT_ONCE_BYTES = 256
+"""Up to so many undecided bytes are searched again with each piece."""
+
 _SEARCHED_SHARE = 4
-"""While more than the former is undecided, it is searched again when it grew by such a share:
-not for each byte that may come alone."""
+"""More are searched again when they grew by a quarter: bytes may come one by one."""
 
 
 def is_opaque(headers: Headers) -> bool:
-    """Tell by a message's headers whether its body cannot be looked into, or whether that is open.
+    """Return whether a message's body cannot be read as text, or may be so, by its headers.
 
-    So it is with codings, gRPC's too, and with WebSockets over HTTP/2 (RFC 8441), which are masked.
+    Bodies with a coding cannot, nor gRPC with one, nor WebSockets over HTTP/2 (RFC 8441), which are
+    masked. A header whose name is not known may say so.
     """
     return bool(codings.codings(headers)) or any(
         name is None
@@ -27,27 +29,28 @@ def is_opaque(headers: Headers) -> bool:
     )
 
 
-class Run:
-    """Blanks secrets of a run in ``buffer``; a ``PendingReader`` while one may continue.
+class TextRun:
+    """Blanks secrets of a run in ``buffer``; a ``PendingReader`` while a secret may continue.
 
-    Where ``is_blind``, all that comes is blanked.
+    If ``blanks_all``, all bytes are blanked.
     """
 
-    __slots__ = ("_buffer", "_context", "_new_bytes", "_pending", "_pieces", "_rules", "is_blind")
+    __slots__ = ("_buffer", "_context", "_new_bytes", "_pending", "_pieces", "_rules", "blanks_all")
 
-    def __init__(self, buffer: PendingBytes, rules: Rules, *, is_blind: bool = False) -> None:
+    def __init__(self, buffer: PendingBytes, rules: Rules, *, blanks_all: bool = False) -> None:
         self._buffer = buffer
         self._rules = rules
-        self.is_blind = is_blind
-        self._pending = bytearray()  # with a byte of context before it, if that is 1
-        self._context = self._new_bytes = 0
+        self.blanks_all = blanks_all
+        self._pending = bytearray()  # its first ``_context`` bytes are decided
+        self._context = 0  # one byte, which shows whether a line begins
+        self._new_bytes = 0
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
     def feed(self, data: bytes, at: int, mask: bytes = b"", phase: int = 0) -> None:
-        """Feed the next piece, which is at ``at`` on the buffer, masked there or not."""
+        """Feed the next piece, unmasked; the buffer has it at ``at``, masked if there is a mask."""
         if not data:
             return
-        if self.is_blind:
+        if self.blanks_all:
             self._buffer.blank(at, at + len(data), mask, phase)
             self._rules.blanked.unread_bytes += len(data)
             return
@@ -58,11 +61,11 @@ class Run:
             return
         self._new_bytes = 0
         spans, undecided = self._rules.find_so_far(self._pending, self._context)
-        # What begins later is found again with what follows.
+        # A secret that begins later is found again with the next bytes.
         self._blank([span for span in spans if span[0] < undecided])
-        self._pass(undecided)
+        self._release(undecided)
         if len(self._pending) > _MOST_PENDING_BYTES:
-            self.give_up()
+            self.blank_undecided()
 
     def _add_piece(self, at: int, size: int, mask: bytes, phase: int) -> None:
         if self._pieces and not mask:
@@ -73,23 +76,23 @@ class Run:
         self._pieces.append((at, size, mask, phase))
 
     def end(self) -> None:
-        """Take the end of the run: what was undecided is decided."""
+        """End the run: decide on the bytes that wait."""
         self._blank(self._rules.find(self._pending, self._context))
-        self._drop()
+        self._clear()
 
-    def give_up(self) -> None:
-        """See ``pending_bytes.PendingReader``: blank what is undecided, and all that follows."""
+    def blank_undecided(self) -> None:
+        """See ``pending_bytes.PendingReader``: from now on blanks all bytes."""
         size = len(self._pending) - self._context
         self._blank([(self._context, len(self._pending))] if size else [])
         self._rules.blanked.unread_bytes += size
-        self._drop()
-        self.is_blind = True
+        self._clear()
+        self.blanks_all = True
 
-    def _drop(self) -> None:
+    def _clear(self) -> None:
         self._pending.clear()
         self._pieces.clear()
         self._context = 0
-        self._buffer.holds.pop(self, None)
+        self._buffer.undecided.pop(self, None)
 
     def _blank(self, spans: list[tuple[int, int]]) -> None:
         self._rules.blanked.secrets += len(spans)
@@ -103,8 +106,8 @@ class Run:
                     )
                 begin += size
 
-    def _pass(self, undecided: int) -> None:
-        """Let go of the bytes before ``undecided``, but for one that tells where a line begins."""
+    def _release(self, undecided: int) -> None:
+        """Release the bytes before ``undecided``; one of them stays as context."""
         count = undecided - self._context
         while self._pieces and count >= self._pieces[0][1]:
             count -= self._pieces.pop(0)[1]
@@ -115,6 +118,6 @@ class Run:
             del self._pending[: undecided - 1]
             self._context = 1
         if self._pieces:
-            self._buffer.holds[self] = self._pieces[0][0]
+            self._buffer.undecided[self] = self._pieces[0][0]
         else:
-            self._buffer.holds.pop(self, None)
+            self._buffer.undecided.pop(self, None)

@@ -4,7 +4,7 @@ from sslsniff.decoders.inner.websocket import FrameHeader, read_header, unmask
 from sslsniff.decoders.messages import Side
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
-from sslsniff.redaction.text_run import Run
+from sslsniff.redaction.text_run import TextRun
 
 _CONTROL = 8
 
@@ -14,81 +14,81 @@ class _WebSocketSide:
         self.buffer = buffer
         self.partial = bytearray()
         self.header: FrameHeader | None = None
-        self.left = 0
-        self.message: Run | None = None
-        self.run: Run | None = None  # of the frame at hand
+        self.left_bytes = 0
+        self.message: TextRun | None = None
+        self.run: TextRun | None = None  # of the current frame
         self.is_lost = False
 
 
 class WebSocketRedactor:
-    """Blanks on the buffers of both sides; all, once a side is out of sync."""
+    """Blanks secrets in the buffers of both sides; all bytes of a side that is out of sync."""
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
         self._sides = {side: _WebSocketSide(buffers[side]) for side in Side}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
-        """Feed the next bytes that ``side`` sent, which are at ``at`` on its buffer."""
-        one = self._sides[side]
+        """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""
+        sender = self._sides[side]
         pos = 0
         while pos < len(data):
-            if one.is_lost:
-                one.buffer.blank(at + pos, at + len(data))
+            if sender.is_lost:
+                sender.buffer.blank(at + pos, at + len(data))
                 self._rules.blanked.unread_bytes += len(data) - pos
                 return
-            if one.header is None:
-                one.partial.append(data[pos])  # headers are of 14 bytes at most
+            if sender.header is None:
+                sender.partial.append(data[pos])  # a header has at most 14 bytes
                 pos += 1
-                self._header(one)
+                self._header(sender)
             else:
-                piece = data[pos : pos + one.left]
-                mask, phase = one.header.mask, one.header.length - one.left
-                assert one.run is not None
-                one.run.feed(unmask(piece, mask, phase), at + pos, mask, phase)
+                piece = data[pos : pos + sender.left_bytes]
+                mask, phase = sender.header.mask, sender.header.length - sender.left_bytes
+                assert sender.run is not None
+                sender.run.feed(unmask(piece, mask, phase), at + pos, mask, phase)
                 pos += len(piece)
-                one.left -= len(piece)
-                self._frame_done(one)
+                sender.left_bytes -= len(piece)
+                self._frame_done(sender)
 
     def gap(self, side: Side, missing: int) -> None:
         """Note lost bytes: everything after them is blanked."""
-        one = self._sides[side]
-        one.is_lost = True
-        for run in (one.message, one.run):
+        sender = self._sides[side]
+        sender.is_lost = True
+        for run in (sender.message, sender.run):
             if run is not None:
-                run.give_up()
+                run.blank_undecided()
 
     def end(self, side: Side) -> None:
-        """Take the end of a direction."""
-        one = self._sides[side]
-        for run in (one.message, one.run):
+        """End a direction: decide on the bytes that wait."""
+        sender = self._sides[side]
+        for run in (sender.message, sender.run):
             if run is not None:
                 run.end()
 
-    def _header(self, one: _WebSocketSide) -> None:
-        found = read_header(one.partial, 0, len(one.partial))
+    def _header(self, sender: _WebSocketSide) -> None:
+        found = read_header(sender.partial, 0, len(sender.partial))
         if isinstance(found, int):
             return
-        one.partial.clear()
-        one.header = found
+        sender.partial.clear()
+        sender.header = found
         if found is None:
-            one.is_lost = True
+            sender.is_lost = True
             return
-        one.left = found.length
+        sender.left_bytes = found.length
         if found.opcode >= _CONTROL:
-            one.run = Run(one.buffer, self._rules)
+            sender.run = TextRun(sender.buffer, self._rules)
         else:
-            if found.opcode or one.message is None:
-                if one.message is not None:
-                    one.message.end()
-                one.message = Run(one.buffer, self._rules, is_blind=found.compressed)
-            one.run = one.message
-        self._frame_done(one)
+            if found.opcode or sender.message is None:
+                if sender.message is not None:
+                    sender.message.end()
+                sender.message = TextRun(sender.buffer, self._rules, blanks_all=found.compressed)
+            sender.run = sender.message
+        self._frame_done(sender)
 
-    def _frame_done(self, one: _WebSocketSide) -> None:
-        if one.left or one.header is None or one.run is None:
+    def _frame_done(self, sender: _WebSocketSide) -> None:
+        if sender.left_bytes or sender.header is None or sender.run is None:
             return
-        if one.header.opcode >= _CONTROL or one.header.final:
-            one.run.end()
-            if one.run is one.message:
-                one.message = None
-        one.header = one.run = None
+        if sender.header.opcode >= _CONTROL or sender.header.final:
+            sender.run.end()
+            if sender.run is sender.message:
+                sender.message = None
+        sender.header = sender.run = None

@@ -26,54 +26,53 @@ class Sink:
     """Whether anything decoded is wanted: exchanges or frames."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
-        """Note a connection seen for the first time."""
+        """Handle a connection that is seen for the first time."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take plaintext as captured, or a loss."""
+        """Handle plaintext as captured, or a loss."""
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """Return what may have the next bytes by the fast path; None: they must come as chunks."""
+        """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
         return None
 
     def exchange(self, exchange: Exchange) -> None:
-        """Take an exchange that ended."""
+        """Handle an exchange that ended."""
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
-        """Take an HTTP/2 frame as it passed."""
+        """Handle an HTTP/2 frame as it was sent."""
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
-        """Note that a side waits, or waited, for flow control on an HTTP/2 connection.
+        """Handle a side that waits, or waited, for flow control on an HTTP/2 connection.
 
-        Called once while it lasts, when it has lasted for a while, and when it is over.
+        Called when a stall has lasted for a while, and when it is over.
         """
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
-        """Take what the frames of an HTTP/2 connection came to, at its end or the capture's."""
+        """Handle the sums over an HTTP/2 connection's frames, at its end or the capture's."""
 
-    def message(self, passed: InnerMessage) -> None:
-        """Take a message of a protocol inside HTTP, as soon as it is whole."""
+    def message(self, inner: InnerMessage) -> None:
+        """Handle a message of a protocol inside HTTP, as soon as it is complete."""
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
-        """Note that a protocol is unknown a while after ``side`` sent the first bytes.
+        """Handle a protocol that is unknown some time after ``side`` sent the ``first`` bytes.
 
-        These, and all that follow, come as ``undecoded`` later, unless something in them is
-        recognised.
+        They and all later bytes come as ``undecoded``, unless a protocol is recognised in them.
         """
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
-        """Note bytes that no decoder could read."""
+        """Handle bytes that no decoder could read."""
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
-        """Note that nothing follows in one direction, though the connection stays."""
+        """Handle the end of one direction; the connection stays open."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
-        """Note a connection's end."""
+        """Handle the end of a connection."""
 
     def summary(self, summary: Summary) -> None:
-        """Take the figures of the whole capture: the last hook but ``close``."""
+        """Handle the figures of the whole capture; after it come only ``flush`` and ``close``."""
 
     def flush(self) -> None:
-        """Make what was taken visible; called when the source pauses."""
+        """Write what is buffered; called when the source pauses."""
 
     def close(self) -> None:
         """Finish; the sink is not used again."""

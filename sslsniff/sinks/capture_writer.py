@@ -1,7 +1,7 @@
-"""Captures that Wireshark opens (see ``tcp_writer`` for what is in them).
+"""Writes captures for Wireshark (see ``tcp_writer`` for what is in them).
 
-Memory: 1 MiB of packets, and what connections hold back until it is known where they go to
-and who is the client: 256 KiB each, 64 MiB in all.
+Memory: 1 MiB of packets, and the chunks of connections that wait until their addresses and their
+client are known: 256 KiB each, 64 MiB in all.
 """
 
 import itertools
@@ -27,11 +27,11 @@ from sslsniff.model import (
 from sslsniff.sinks.base import Sink
 
 HELD_BYTES = 256 << 10
-"""What one connection holds back at most."""
+"""How many bytes of one connection may wait."""
 
 _HELD_CHUNKS = 1024
 _HELD_BYTES_IN_ALL = 64 << 20
-_HELD_S = 2.0  # who was quiet for so long without an address will hardly get one
+_HELD_S = 2.0  # a connection that has no address after this time hardly gets one
 _MOST_INTERFACES = 4096
 _PORT_STRIDE = 7919  # a prime: reaches every port
 
@@ -43,7 +43,7 @@ _LAYOUTS = {
 
 
 class _UnstartedConnection:
-    """A connection of which no packet was written yet, and what came of it."""
+    """A connection of which no packet was written yet, with its chunks."""
 
     __slots__ = ("bytes", "chunks", "connection", "since")
 
@@ -69,43 +69,43 @@ class _UnstartedConnection:
         )
 
     def plays(self) -> Side:
-        """Return the process's side: as known, or as assumed where it has to be written now."""
+        """Return the process's side; if it is not known, the one to assume in the file."""
         first = self.chunks[0].direction if self.chunks else Direction.WRITE
         return self.connection.role or assumed_role(first)
 
 
 class _AddressPairs:
-    """The pairs of addresses that are in the file for open connections.
+    """The pairs of addresses that open connections have in the file.
 
-    Both ends of a connection may be watched, and TLS may run inside TLS: one pair of addresses,
-    several connections. Wireshark would take them for one, so each has a client's port of its own.
+    Several connections may have the same addresses: both sides of a connection may be watched, and
+    TLS may run inside TLS. Wireshark would treat them as one, so each gets its own client port.
     """
 
     def __init__(self) -> None:
-        self._taken: set[frozenset[Address]] = set()
+        self._used: set[frozenset[Address]] = set()
 
     def reserve(self, client: Address, server: Address) -> tuple[Address, Address]:
-        """Return both for the packets: as they are, or with a client's port that is free."""
-        # The stride leads out of the neighbourhood, where the kernel's next choices lie.
+        """Return the pair for the packets: as it is, or with another client port if it is used."""
+        # The stride leads away from nearby ports, which the kernel gives to other connections next.
         ports = ((client.port + step * _PORT_STRIDE) % (1 << 16) for step in range(1 << 16))
         clients = (Address(client.ip, port) for port in ports if port)
-        free = (each for each in clients if frozenset((each, server)) not in self._taken)
+        free = (each for each in clients if frozenset((each, server)) not in self._used)
         client = next(free, client)
-        self._taken.add(frozenset((client, server)))
+        self._used.add(frozenset((client, server)))
         return client, server
 
     def release(self, client: Address, server: Address) -> None:
-        """Let the next connection have the pair."""
-        self._taken.discard(frozenset((client, server)))
+        """Make the pair free for another connection."""
+        self._used.discard(frozenset((client, server)))
 
 
 class PcapSink(Sink):
     """Writes ``file`` as ``pcap`` or ``pcapng``, in layout ``null-tls`` or ``plain``.
 
-    Whole packets go to the file in batches and on ``flush``; what was written is readable
-    whatever happens, also when this process is killed (``FileGuard``). Only pcapng tells process,
-    role and loss; in pcap lost bytes are zeros without a word. Raises ``OutputError`` once when the
-    file takes no more.
+    Whole packets go to the file in batches and on ``flush``. What was written stays readable, even
+    if this process is killed (``FileGuard``). Only pcapng has process, role and loss; in pcap,
+    nothing says that zeros stand for lost bytes. Raises ``OutputError`` once if the file cannot be
+    written any more.
     """
 
     wants_messages = False
@@ -173,7 +173,7 @@ class PcapSink(Sink):
         started = self._started.pop(connection.id, None)
         if started is not None:
             started.end(time_ns)
-            self._address_pairs.release(*started.ends)
+            self._address_pairs.release(*started.addresses)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``: writes losses by cause into the file's statistics."""
@@ -193,7 +193,7 @@ class PcapSink(Sink):
         self._writer.flush()
 
     def close(self) -> None:
-        """See ``Sink``: writes all that is held back; the file itself stays open."""
+        """See ``Sink``: writes all chunks that wait; the file itself stays open."""
         for waiting in list(self._waiting.values()):
             self._start(waiting).begin()
         self._writer.close()
@@ -203,15 +203,15 @@ class PcapSink(Sink):
         del self._waiting[connection.id]
         self._held_bytes -= waiting.bytes
         plays = waiting.plays()
-        client, server = self._real_ends(connection, plays)
-        ends = self._address_pairs.reserve(client, server)
+        client, server = self._real_addresses(connection, plays)
+        addresses = self._address_pairs.reserve(client, server)
         started = SyntheticConnection(
             connection,
             self._writer,
             self._interface(connection.process),
             plays=plays,
-            ends=ends,
-            client_port=None if ends[0] == client else client.port,
+            addresses=addresses,
+            client_port=None if addresses[0] == client else client.port,
             numbers=self._numbers,
             wraps=self._wraps,
         )
@@ -225,13 +225,13 @@ class PcapSink(Sink):
         interface = self._interfaces.get(key)
         if interface is None:
             if len(self._interfaces) >= _MOST_INTERFACES:
-                self._interfaces.clear()  # who comes again gets another
+                self._interfaces.clear()  # a process that is seen again gets another one
             interface = self._interfaces[key] = self._writer.interface(
                 str(process), f"plaintext of {process}"
             )
         return interface
 
-    def _real_ends(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
+    def _real_addresses(self, connection: Connection, plays: Side) -> tuple[Address, Address]:
         """Return the client's address and the server's."""
         local, remote = connection.local, connection.remote
         if local is None or remote is None:

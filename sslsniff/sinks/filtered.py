@@ -1,10 +1,10 @@
 """Passes only what a filter selects to other sinks.
 
-Exchanges are passed on if they match, and messages on them if they match by then. All else
-belongs to a connection (its opening and end, its chunks, frames, and bytes that were not decoded)
-and is passed on for the connections of which an exchange matched: what came before is held back,
-up to ``HELD_BYTES`` over all connections. Beyond, the oldest is forgotten, and told as lost where
-its connection matches after all.
+An exchange is passed on if it matches; a message inside HTTP, if its exchange matches so far. All
+other hooks belong to a connection: its opening and end, its chunks, frames and undecoded bytes.
+They wait until an exchange of the connection matches, and are passed on then. Up to
+``WAITING_BYTES`` wait, of all connections together. Beyond that the oldest are dropped; if their
+connection matches later, their bytes are reported as lost.
 """
 
 from collections import OrderedDict, deque
@@ -26,27 +26,26 @@ from sslsniff.model import (
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filters import Filter
 
-HELD_BYTES = 64 << 20
+WAITING_BYTES = 64 << 20
 
-_HOOK_BYTES = 1 << 10  # what a held hook counts beside its bytes
+_HOOK_BYTES = 1 << 10  # the memory of a hook that waits, beside its bytes
 
 _Hook = Callable[[Sink], None]
 
 
 @dataclass(slots=True)
 class _Unmatched:
-    """A connection of which no exchange matched: its opening, and the numbers of what is held.
-
-    ``forgotten`` is the gap in each direction that stands for chunks no longer held.
-    """
+    """A connection of which no exchange has matched yet."""
 
     opening: _Hook
-    held: deque[int] = field(default_factory=deque)
-    forgotten: dict[Direction, Chunk] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+    """Numbers of its hooks that wait."""
+    gaps: dict[Direction, Chunk] = field(default_factory=dict)
+    """For each direction the gap in place of chunks that were dropped."""
 
 
 @dataclass(slots=True)
-class _HeldHook:
+class _WaitingHook:
     connection: Connection
     call: _Hook
     size: int
@@ -54,19 +53,19 @@ class _HeldHook:
 
 
 class FilteredSink(Sink):
-    """Passes to ``sinks`` what ``chosen`` selects; the summary says how much that was."""
+    """Passes to ``sinks`` what ``expression`` matches; the summary says how much that was."""
 
     def __init__(
-        self, chosen: Filter, sinks: Sequence[Sink], *, held_bytes: int = HELD_BYTES
+        self, expression: Filter, sinks: Sequence[Sink], *, waiting_bytes: int = WAITING_BYTES
     ) -> None:
-        self._chosen = chosen
+        self._expression = expression
         self._sinks = sinks
-        self.wants_bodies = chosen.wants_bodies or any(sink.wants_bodies for sink in sinks)
+        self.wants_bodies = expression.wants_bodies or any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self._unmatched: dict[str, _Unmatched] = {}
-        self._held: OrderedDict[int, _HeldHook] = OrderedDict()  # oldest first
-        self._numbers = 0
-        self._room_bytes = held_bytes
+        self._waiting: OrderedDict[int, _WaitingHook] = OrderedDict()  # oldest first
+        self._last_number = 0
+        self._room_bytes = waiting_bytes
         self._shown = 0
         self._lost = Loss(LossCause.FILTER, 0, 0)
 
@@ -109,16 +108,16 @@ class FilteredSink(Sink):
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        if self._chosen.matches(exchange):
+        if self._expression.matches(exchange):
             self._shown += 1
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
 
-    def message(self, passed: InnerMessage) -> None:
-        """See ``Sink``. It flows at once, so that its exchange must match as far as it is known."""
-        if passed.exchange is not None and self._chosen.matches(passed.exchange):
-            self._admit(passed.connection)
-            self._call(lambda sink: sink.message(passed))
+    def message(self, inner: InnerMessage) -> None:
+        """See ``Sink``. Nothing waits: the exchange must match as far as it is known by then."""
+        if inner.exchange is not None and self._expression.matches(inner.exchange):
+            self._admit(inner.connection)
+            self._call(lambda sink: sink.message(inner))
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Sink``."""
@@ -135,8 +134,8 @@ class FilteredSink(Sink):
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         losses = [*summary.losses, self._lost] if self._lost.events else summary.losses
-        told = replace(summary, shown=self._shown, losses=losses)
-        self._call(lambda sink: sink.summary(told))
+        filtered = replace(summary, shown=self._shown, losses=losses)
+        self._call(lambda sink: sink.summary(filtered))
 
     def flush(self) -> None:
         """See ``Sink``."""
@@ -149,27 +148,28 @@ class FilteredSink(Sink):
     def _pass(
         self, connection: Connection, hook: _Hook, size: int, chunk: Chunk | None = None
     ) -> None:
-        """Pass ``hook`` on, or hold it back until an exchange of its connection matches."""
+        """Pass ``hook`` on, or let it wait until an exchange of its connection matches."""
         unmatched = self._unmatched.get(connection.id)
         if unmatched is None:
             self._call(hook)
             return
-        self._numbers += 1
-        self._held[self._numbers] = _HeldHook(connection, hook, size + _HOOK_BYTES, chunk)
-        unmatched.held.append(self._numbers)
-        self._room_bytes -= size + _HOOK_BYTES
+        self._last_number += 1
+        hook_bytes = size + _HOOK_BYTES
+        self._waiting[self._last_number] = _WaitingHook(connection, hook, hook_bytes, chunk)
+        unmatched.waiting.append(self._last_number)
+        self._room_bytes -= hook_bytes
         while self._room_bytes < 0:
-            self._forget_oldest()
+            self._drop_oldest()
 
-    def _forget_oldest(self) -> None:
-        _, held = self._held.popitem(last=False)
-        self._room_bytes += held.size
-        unmatched = self._unmatched[held.connection.id]
-        unmatched.held.popleft()
-        chunk = held.chunk
+    def _drop_oldest(self) -> None:
+        _, hook = self._waiting.popitem(last=False)
+        self._room_bytes += hook.size
+        unmatched = self._unmatched[hook.connection.id]
+        unmatched.waiting.popleft()
+        chunk = hook.chunk
         if chunk is not None:
-            before = unmatched.forgotten.get(chunk.direction)
-            unmatched.forgotten[chunk.direction] = replace(
+            before = unmatched.gaps.get(chunk.direction)
+            unmatched.gaps[chunk.direction] = replace(
                 chunk,
                 offset=chunk.offset + len(chunk.data),
                 data=b"",
@@ -178,19 +178,20 @@ class FilteredSink(Sink):
             )
 
     def _admit(self, connection: Connection) -> None:
+        """Pass on all hooks of a connection that wait: an exchange of it matched."""
         unmatched = self._unmatched.pop(connection.id, None)
         if unmatched is None:
             return
         self._call(unmatched.opening)
-        for gap in unmatched.forgotten.values():
+        for gap in unmatched.gaps.values():
             self._lost.events += 1
             self._lost.bytes += gap.missing
             self._call(lambda sink, gap=gap: sink.chunk(gap))  # type: ignore[misc]
-        for held in self._release(unmatched):
-            self._call(held.call)
+        for hook in self._release(unmatched):
+            self._call(hook.call)
 
-    def _release(self, unmatched: _Unmatched) -> list[_HeldHook]:
-        """Return what was held of a connection, and count its room as free."""
-        held = [self._held.pop(number) for number in unmatched.held]
-        self._room_bytes += sum(each.size for each in held)
-        return held
+    def _release(self, unmatched: _Unmatched) -> list[_WaitingHook]:
+        """Return the hooks of a connection that wait, and free their room."""
+        hooks = [self._waiting.pop(number) for number in unmatched.waiting]
+        self._room_bytes += sum(hook.size for hook in hooks)
+        return hooks

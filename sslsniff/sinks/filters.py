@@ -9,7 +9,7 @@ The grammar, loosest binding first; what is side by side must all match:
 
 A regex is a word without spaces, quotes, parentheses and ``~``, or quoted text. In quotes a
 backslash keeps its meaning for the regex; before the quote mark it makes that a part of it.
-What cannot be known of an exchange matches no operator. (mitmproxy 12, "Filter expressions".)
+An operator does not match if what it tests is not known. (mitmproxy 12, "Filter expressions".)
 """
 
 import re
@@ -39,20 +39,21 @@ _ASSET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter expression, ready to be used; ``wants_bodies`` says whether it looks at bodies."""
+    """A parsed filter expression; ``wants_bodies`` says whether it tests bodies."""
 
     matches: Predicate
     wants_bodies: bool
 
 
 def parse(text: str) -> Filter:
-    """Return the filter that ``text`` says. Raises ``FilterError``, which knows the place."""
+    """Parse a filter expression. Raises ``FilterError``, which has the position of the fault."""
     parser = _FilterParser(text)
     matches = parser.whole()
     return Filter(matches, parser.wants_bodies)
 
 
-def _halves(exchange: Exchange) -> Iterator[Request | Response]:
+def _messages(exchange: Exchange) -> Iterator[Request | Response]:
+    """Yield an exchange's request and response, as far as they are known."""
     if exchange.request is not None:
         yield exchange.request
     if exchange.response is not None:
@@ -60,23 +61,23 @@ def _halves(exchange: Exchange) -> Iterator[Request | Response]:
 
 
 def _request(exchange: Exchange) -> Iterator[Request | Response]:
-    return (half for half in _halves(exchange) if half is exchange.request)
+    return (message for message in _messages(exchange) if message is exchange.request)
 
 
 def _response(exchange: Exchange) -> Iterator[Request | Response]:
-    return (half for half in _halves(exchange) if half is exchange.response)
+    return (message for message in _messages(exchange) if message is exchange.response)
 
 
-_Halves = Callable[[Exchange], Iterator[Request | Response]]
+_Messages = Callable[[Exchange], Iterator[Request | Response]]
 _Texts = Callable[[Exchange], Iterable[str]]
 
 
-def _lines(halves: _Halves) -> _Texts:
-    """Return a function that gives headers and trailers as ``name: value``."""
+def _lines(messages: _Messages) -> _Texts:
+    """Return a function that yields headers and trailers as ``name: value``."""
     return lambda exchange: (
         f"{name or ''}: {value or ''}"
-        for half in halves(exchange)
-        for name, value in (*half.headers, *half.trailers)
+        for message in messages(exchange)
+        for name, value in (*message.headers, *message.trailers)
     )
 
 
@@ -84,19 +85,21 @@ def _values(headers: Iterable[Header], wanted: str) -> list[str]:
     return [value for name, value in headers if name and value and name.lower() == wanted]
 
 
-def _types(halves: _Halves) -> _Texts:
+def _types(messages: _Messages) -> _Texts:
     return lambda exchange: (
-        value for half in halves(exchange) for value in _values(half.headers, "content-type")
+        value
+        for message in messages(exchange)
+        for value in _values(message.headers, "content-type")
     )
 
 
-def _bodies(halves: _Halves) -> Callable[[Exchange], Iterable[bytes]]:
-    """Return a function that gives bodies without their content coding, as far as kept."""
+def _bodies(messages: _Messages) -> Callable[[Exchange], Iterable[bytes]]:
+    """Return a function that yields bodies without their content coding, as far as stored."""
 
     def bodies(exchange: Exchange) -> Iterator[bytes]:
-        for half in halves(exchange):
-            decoded = codings.decode(half.body.data, half.headers)
-            yield half.body.data if decoded.error else decoded.data
+        for message in messages(exchange):
+            decoded = codings.decode(message.body.data, message.headers)
+            yield message.body.data if decoded.error else decoded.data
 
     return bodies
 
@@ -129,19 +132,19 @@ _TEXTS: dict[str, _Texts] = {
     "comm": lambda exchange: _comm(exchange.connection.process),
     "d": _domains,
     "dst": lambda exchange: _address(exchange.connection.server),
-    "h": _lines(_halves),
+    "h": _lines(_messages),
     "hq": _lines(_request),
     "hs": _lines(_response),
     "m": lambda exchange: ((exchange.request and exchange.request.method) or "",),
     "proto": lambda exchange: (exchange.protocol,),
     "src": lambda exchange: _address(exchange.connection.client),
-    "t": _types(_halves),
+    "t": _types(_messages),
     "tq": _types(_request),
     "ts": _types(_response),
     "u": lambda exchange: (exchange.request.url,) if exchange.request is not None else (),
 }
 _BODIES: dict[str, Callable[[Exchange], Iterable[bytes]]] = {
-    "b": _bodies(_halves),
+    "b": _bodies(_messages),
     "bq": _bodies(_request),
     "bs": _bodies(_response),
 }
@@ -153,7 +156,7 @@ OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS)))
 
 
 class _FilterParser:
-    """A recursive descent over the grammar above: a method a rule."""
+    """A recursive descent over the grammar above: one method for each rule."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -164,12 +167,12 @@ class _FilterParser:
     def whole(self) -> Predicate:
         predicate = self._expression()
         if self._at < len(self._text):
-            raise self._wrong("nothing is open that ) could close", "remove it")
+            raise self._error("nothing is open that ) could close", "remove it")
         return predicate
 
     def _expression(self) -> Predicate:
         parts = [self._either()]
-        while self._rest() not in ("", ")"):
+        while self._next_character() not in ("", ")"):
             parts.append(self._either())
         return _all(parts)
 
@@ -186,10 +189,10 @@ class _FilterParser:
         return _all(parts)
 
     def _term(self) -> Predicate:
-        start = self._rest()
+        start = self._next_character()
         self._depth += 1
         if self._depth > _MOST_NESTED:
-            raise self._wrong("nested too deeply", f"use at most {_MOST_NESTED} levels")
+            raise self._error("nested too deeply", f"use at most {_MOST_NESTED} levels")
         if self._accept("!"):
             negated = self._term()
             predicate: Predicate = lambda exchange: not negated(exchange)  # noqa: E731
@@ -198,7 +201,7 @@ class _FilterParser:
         elif start == "~":
             predicate = self._operator()
         elif start in ("", ")", "&", "|"):
-            raise self._wrong("an operator or a regex is missing here", "such as ~m POST")
+            raise self._error("an operator or a regex is missing here", "such as ~m POST")
         else:
             predicate = self._search(_TEXTS["u"])
         self._depth -= 1
@@ -209,7 +212,7 @@ class _FilterParser:
         self._accept("(")
         predicate = self._expression()
         if not self._accept(")"):
-            raise self._wrong("this ( is never closed", "close it with )", opened)
+            raise self._error("this ( is never closed", "close it with )", opened)
         return predicate
 
     def _operator(self) -> Predicate:
@@ -221,7 +224,7 @@ class _FilterParser:
             return _FLAGS[name]
         if name not in OPERATORS:
             known = " ".join(f"~{each}" for each in OPERATORS)
-            raise self._wrong(f"there is no operator ~{name}", f"take one of {known}")
+            raise self._error(f"there is no operator ~{name}", f"take one of {known}")
         self._at = found.end()
         if name in _NUMBERS:
             return self._equals(name)
@@ -231,56 +234,58 @@ class _FilterParser:
         return self._search(_TEXTS[name])
 
     def _equals(self, name: str) -> Predicate:
-        given, at = self._argument(f"~{name} needs a number", f"such as ~{name} 404")
-        if not (given.isascii() and given.isdecimal() and len(given) < 20):
-            raise self._wrong(f"~{name} takes a number", f"such as ~{name} 404", at)
-        wanted, number = int(given), _NUMBERS[name]
+        argument, at = self._argument(f"~{name} needs a number", f"such as ~{name} 404")
+        if not (argument.isascii() and argument.isdecimal() and len(argument) < 20):
+            raise self._error(f"~{name} takes a number", f"such as ~{name} 404", at)
+        wanted, number = int(argument), _NUMBERS[name]
         return lambda exchange: number(exchange) == wanted
 
     def _search(self, texts: _Texts) -> Predicate:
-        given, at = self._argument("a regex is missing here", "quote it if it has spaces")
-        search = self._compiled(given, at, re.IGNORECASE).search
+        argument, at = self._argument("a regex is missing here", "quote it if it has spaces")
+        search = self._compiled(argument, at, re.IGNORECASE).search
         return lambda exchange: any(map(search, texts(exchange)))
 
     def _search_bytes(self, bodies: Callable[[Exchange], Iterable[bytes]]) -> Predicate:
-        given, at = self._argument("a regex is missing here", "quote it if it has spaces")
-        # Bytes, as mitmproxy has it: a body need not be text.
+        argument, at = self._argument("a regex is missing here", "quote it if it has spaces")
+        # Bytes, as in mitmproxy: a body need not be text.
         flags = re.IGNORECASE | re.DOTALL
-        search = self._compiled(given.encode(errors="surrogateescape"), at, flags).search
+        search = self._compiled(argument.encode(errors="surrogateescape"), at, flags).search
         return lambda exchange: any(map(search, bodies(exchange)))
 
     def _compiled(self, regex: AnyStr, at: int, flags: int) -> re.Pattern[AnyStr]:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # on what a later Python may read differently
+                warnings.simplefilter(
+                    "ignore"
+                )  # on regexes whose meaning may change in a later Python
                 return re.compile(regex, flags)
         except re.error as error:
             place = at + (error.pos or 0)
-            raise self._wrong(f"wrong regex, {error.msg}", "see Python's re", place) from None
+            raise self._error(f"wrong regex, {error.msg}", "see Python's re", place) from None
         except (OverflowError, RecursionError):
-            raise self._wrong("a regex that is too large", "make it simpler", at) from None
+            raise self._error("a regex that is too large", "make it simpler", at) from None
 
     def _argument(self, missing: str, remedy: str) -> tuple[str, int]:
-        """Take a word or quoted text; return it, and where it began."""
-        mark = self._rest()
+        """Read a word or quoted text; return it, and its position."""
+        mark = self._next_character()
         at = self._at
         if mark in ("'", '"'):
             quoted = _QUOTED.match(self._text, at)
             if quoted is None:
-                raise self._wrong(f"this {mark} is never closed", "close it", at)
+                raise self._error(f"this {mark} is never closed", "close it", at)
             self._at = quoted.end()
             return quoted[0][1:-1].replace("\\" + mark, mark), at + 1
         word = _WORD.match(self._text, at)
         if word is None:
-            raise self._wrong(missing, remedy)
-        if word[0][-1] in "&|":  # a part of the regex, but hardly meant so
-            raise self._wrong(
+            raise self._error(missing, remedy)
+        if word[0][-1] in "&|":  # valid in a regex, but most likely an operator
+            raise self._error(
                 "a space is missing before this", "or quote the regex", word.end() - 1
             )
         self._at = word.end()
         return word[0], at
 
-    def _rest(self) -> str:
+    def _next_character(self) -> str:
         """Skip spaces; return the next character, nothing at the end."""
         space = _SPACE.match(self._text, self._at)
         assert space is not None
@@ -288,11 +293,11 @@ class _FilterParser:
         return self._text[self._at : self._at + 1]
 
     def _accept(self, mark: str) -> bool:
-        found = self._rest() == mark
+        found = self._next_character() == mark
         self._at += found
         return found
 
-    def _wrong(self, fact: str, remedy: str, position: int | None = None) -> FilterError:
+    def _error(self, fact: str, remedy: str, position: int | None = None) -> FilterError:
         place = self._at if position is None else position
         return FilterError(f"wrong filter: {fact}", remedy, self._text, place)
 

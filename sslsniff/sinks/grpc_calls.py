@@ -1,4 +1,4 @@
-"""The gRPC call that an exchange is, for the sinks."""
+"""Recognises the exchanges that are gRPC calls, for the sinks."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from sslsniff.model import Exchange
 
 @dataclass(frozen=True, slots=True)
 class GrpcCall:
-    """A call: what was called, None where the path is not known, and its outcome if it has one."""
+    """A call; service and method are None if the path is not known, ``status`` if there is none."""
 
     service: str | None
     method: str | None
@@ -16,7 +16,7 @@ class GrpcCall:
 
 
 def call_of(exchange: Exchange) -> GrpcCall | None:
-    """Return the call that ``exchange`` is; None if neither half says that it is gRPC."""
+    """Return the call that ``exchange`` is; None if neither request nor response is gRPC's."""
     request, response = exchange.request, exchange.response
     if (request is None or grpc.media_type_of(request.headers) is None) and (
         response is None or grpc.media_type_of(response.headers) is None

@@ -12,7 +12,7 @@ from sslsniff.decoders.messages import (
     Http2Totals,
     Side,
     Undecoded,
-    asked_once,
+    cached_in_headers,
 )
 from sslsniff.escaping import escape_json
 from sslsniff.model import (
@@ -43,17 +43,19 @@ _ENCODER = json.JSONEncoder(
     default=lambda fragment: orjson.loads(orjson.dumps(fragment)),
 )
 
-_DEL = 0x7F  # a number is looked for in bytes six times as fast as a byte
+_DEL = 0x7F  # an int: to search bytes for it is six times as fast as for a byte string
 _NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
 
 _Origin = tuple[tuple[object, ...], str, str]
-"""Whose lines they are: what may change of it; encoded, what is before the thread's id, and
-what after."""
+"""The fields of a connection that all its lines have.
+
+Those that may change, as values; then all, encoded: before the thread's id, and after it.
+"""
 _NO_ORIGIN: _Origin = ((), "", "")
 
 
 class JsonSink(Sink):
-    """Writes one object a line to ``stream``; ``chunks`` asks for raw plaintext too.
+    """Writes one object a line to ``stream``; with ``chunks``, raw plaintext as well.
 
     Memory: about a kilobyte for each open connection.
     """
@@ -84,21 +86,21 @@ class JsonSink(Sink):
             return
         connection, time_ns, tid = chunk.connection, chunk.time_ns, chunk.tid
         if chunk.missing and chunk.cause is not None:
-            said: Object = {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
-            self._write("loss", connection, time_ns, tid, said)
+            fields: Object = {"cause": chunk.cause.value, "events": 1, "bytes": chunk.missing}
+            self._write("loss", connection, time_ns, tid, fields)
         if self._chunks:
-            said = {
+            fields = {
                 "direction": chunk.direction.value,
                 "offset": chunk.offset,
                 "missing": chunk.missing,
                 "data": pieces.bytes_object(chunk.data, len(chunk.data)),
             }
-            self._write("chunk", connection, time_ns, tid, said)
+            self._write("chunk", connection, time_ns, tid, fields)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
-        said: Object = {
+        fields: Object = {
             "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
             "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
             "protocol": exchange.protocol,
@@ -110,17 +112,17 @@ class JsonSink(Sink):
             "error": exchange.error,
         }
         if exchange.warnings:
-            said["warnings"] = exchange.warnings
+            fields["warnings"] = exchange.warnings
         if exchange.omitted is not None:
-            said |= {"truncated": True, "omitted": exchange.omitted._asdict()}
+            fields |= {"truncated": True, "omitted": exchange.omitted._asdict()}
         call = call_of(exchange)
         if call is not None:
-            said["grpc"] = call_object(call)
-        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, said)
+            fields["grpc"] = call_object(call)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        said = {
+        fields = {
             "direction": _direction(connection, frame.side),
             "stream": frame.stream,
             "frame": frame.type,
@@ -129,46 +131,46 @@ class JsonSink(Sink):
         }
         for name, value in frame.details.items():
             is_raw = isinstance(value, bytes)
-            said[name] = pieces.bytes_object(value, len(value)) if is_raw else value
-        self._write("frame", connection, time_ns, tid, said)
+            fields[name] = pieces.bytes_object(value, len(value)) if is_raw else value
+        self._write("frame", connection, time_ns, tid, fields)
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
-        said = {
+        fields = {
             "direction": _direction(connection, stall.side),
             "stream": stall.stream,
             "waited_ms": _since(stall.since_ns, time_ns),
             "over": stall.is_over,
         }
-        self._write("wait", connection, time_ns, 0, said)
+        self._write("wait", connection, time_ns, 0, fields)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
         for side in Side:
-            said = {
+            fields = {
                 "direction": _direction(connection, side),
                 "streams": totals.streams[side],
                 "resets": totals.resets[side],
                 "header_table": totals.header_table[side],
                 "connection_window": totals.window[side],
             }
-            self._write("frame_totals", connection, time_ns, 0, said)
+            self._write("frame_totals", connection, time_ns, 0, fields)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        said = message_object(passed.exchange, passed.message, self._schema)
-        kind = said.pop("type")
-        said = {"direction": _direction(passed.connection, passed.message.side), **said}
-        self._write(kind, passed.connection, passed.time_ns, passed.tid, said)
+        fields = message_object(inner.exchange, inner.message, self._schema)
+        kind = fields.pop("type")
+        fields = {"direction": _direction(inner.connection, inner.message.side), **fields}
+        self._write(kind, inner.connection, inner.time_ns, inner.tid, fields)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        said = {
+        fields = {
             "direction": _direction(connection, message.side),
             "reason": message.reason,
             "data": pieces.bytes_object(message.data, message.size),
         }
-        self._write("undecoded", connection, time_ns, 0, said)
+        self._write("undecoded", connection, time_ns, 0, fields)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
@@ -206,7 +208,7 @@ class JsonSink(Sink):
         self._stream.flush()
 
     def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
-        said = {
+        fields = {
             "joined": not connection.from_start,
             "sni": connection.sni,
             "alpn": connection.alpn,
@@ -218,8 +220,8 @@ class JsonSink(Sink):
             "missing_bytes": connection.missing_bytes,
         }
         if connection.evictions:
-            said["evictions"] = connection.evictions
-        self._write("connection", connection, time_ns, 0, said, event)
+            fields["evictions"] = connection.evictions
+        self._write("connection", connection, time_ns, 0, fields, event)
 
     def _write(
         self,
@@ -227,42 +229,42 @@ class JsonSink(Sink):
         connection: Connection,
         time_ns: int,
         tid: int,
-        said: Object,
+        fields: Object,
         event: str | None = None,
     ) -> None:
-        """Write a line of this type: whose it is, which is encoded already, and what is said."""
+        """Write a line of type ``kind``: the connection's fields, encoded once, then ``fields``."""
         known = connection.role, connection.local, connection.remote  # the rest never changes
         before, process, rest = self._origins.get(connection.id, _NO_ORIGIN)
         if before != known:
             process, rest = _origin(connection)
             self._origins[connection.id] = known, process, rest
         named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
-        begun = (
+        start = (
             f'{{"type":{named},"time":"{pieces.utc_time(time_ns)}",{process}'
             f'"tid":{tid or "null"},{rest},'
         )
-        self._stream.write(begun.encode() + _encoded(said)[1:] + b"\n")
+        self._stream.write(start.encode() + _encoded(fields)[1:] + b"\n")
 
 
-def _encoded(said: Object) -> bytes:
+def _encoded(fields: Object) -> bytes:
     """Return an object as JSON in which nothing can move a terminal's cursor."""
     try:
-        encoded = orjson.dumps(said)
-        if encoded.isascii() and _DEL not in encoded:  # other things JSON has escaped
+        encoded = orjson.dumps(fields)
+        if encoded.isascii() and _DEL not in encoded:  # JSON escapes all other control characters
             return encoded
         line = encoded.decode()
     except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-        line = _ENCODER.encode(said)
+        line = _ENCODER.encode(fields)
     return escape_json(line).encode()
 
 
 def _origin(connection: Connection) -> tuple[str, str]:
-    """Return the fields that tell whose line it is, those before the thread's id and the others."""
-    fields = pieces.origin(connection, None)
-    process = {"pid": fields.pop("pid")}
-    del fields["tid"]
+    """Return a connection's fields, encoded: those before the thread's id, and those after it."""
+    origin = pieces.origin(connection, None)
+    process = {"pid": origin.pop("pid")}
+    del origin["tid"]
     rest = {
-        **fields,
+        **origin,
         "connection": connection.id,
         "client": _address(connection.client),
         "server": _address(connection.server),
@@ -270,8 +272,8 @@ def _origin(connection: Connection) -> tuple[str, str]:
     return _members(process) + ",", _members(rest)
 
 
-def _members(said: Object) -> str:
-    return _encoded(said).decode()[1:-1]
+def _members(fields: Object) -> str:
+    return _encoded(fields).decode()[1:-1]
 
 
 def _not_probed(found: NotProbed) -> Object:
@@ -302,12 +304,12 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
     return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
 
 
-@asked_once
+@cached_in_headers
 def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
-    """Return headers for a line, and whether they tell of a body with a content coding.
+    """Return headers for a line, and whether they say that the body has a content coding.
 
-    They are encoded already, unless they hold lone surrogates, and copied, as what orjson returns
-    takes 4 KiB of memory, however short it is.
+    The headers are encoded already, unless they have lone surrogates. The result is a copy: what
+    orjson returns takes 4 KiB of memory, however short it is.
     """
     is_coded = bool(codings.codings(headers))
     try:
@@ -319,14 +321,14 @@ def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
 def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragment:
     if not (is_coded or body.size or body.data):
         return _NO_BODY
-    said = pieces.bytes_object(body.data, body.size)
+    fields = pieces.bytes_object(body.data, body.size)
     if is_coded:
         decoded = codings.decode(body.data, headers)
         if decoded.data or decoded.error is None:
-            shown = said["decoded"] = pieces.bytes_object(decoded.data, len(decoded.data))
+            shown = fields["decoded"] = pieces.bytes_object(decoded.data, len(decoded.data))
             if not decoded.complete:
                 shown["truncated"] = True
-    return said
+    return fields
 
 
 def _request(request: Request) -> Object:

@@ -21,15 +21,15 @@ _TARGET_CHARACTERS = 500
 
 
 def message_object(exchange: Exchange | None, message: StreamMessage, schema: Schema) -> Object:
-    """Return what is said of a message beside whose it is and which way it went."""
+    """Return the fields of a message, without those of its connection and direction."""
     target = exchange.request.target if exchange and exchange.request else None
     is_cut = target is not None and len(target) > _TARGET_CHARACTERS
-    what, said = _what(target, message, schema)
+    kind, fields = _kind_and_fields(target, message, schema)
     return {
-        "type": what,
+        "type": kind,
         "protocol": message.protocol,
         "stream": exchange.stream if exchange else None,
-        **said,
+        **fields,
         "data": pieces.bytes_object(message.data, message.size),
         "missing_bytes": message.missing,
         "error": message.error,
@@ -37,13 +37,15 @@ def message_object(exchange: Exchange | None, message: StreamMessage, schema: Sc
     }
 
 
-def _what(target: str | None, message: StreamMessage, schema: Schema) -> tuple[str, Object]:
-    """Return the type of the object, and what only its kind of message has."""
+def _kind_and_fields(
+    target: str | None, message: StreamMessage, schema: Schema
+) -> tuple[str, Object]:
+    """Return the type of the object, and the fields that only its kind of message has."""
     if isinstance(message, GrpcMessage):
         return "grpc", _grpc(target, message, schema)
     if isinstance(message, ServerSentEvent):
-        kind = {"event": message.event, "id": message.id, "retry": message.retry}
-        return "message", {"target": _cut(target), "opcode": "event", **kind}
+        event = {"event": message.event, "id": message.id, "retry": message.retry}
+        return "message", {"target": _cut(target), "opcode": "event", **event}
     assert isinstance(message, WebSocketMessage)
     frame: Object = {"opcode": message.opcode, "compressed": message.compressed}
     if message.opcode == "close":
@@ -69,7 +71,7 @@ def _grpc(target: str | None, message: GrpcMessage, schema: Schema) -> Object:
 
 
 def call_object(call: GrpcCall) -> Object:
-    """Return what is said of the gRPC call that an exchange is."""
+    """Return the fields of a gRPC call."""
     status = call.status
     return {
         "service": call.service,

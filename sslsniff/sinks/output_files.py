@@ -1,8 +1,8 @@
 """Opens output files: plaintext of TLS traffic is for its owner's eyes only.
 
-A new file is created with mode 0600 and never through a symbolic link in its last place.
-Nothing that exists is overwritten unless asked; then a new file takes its name, so that
-other links to the old one keep the old contents. Under sudo the file belongs to who called.
+A new file is created with mode 0600, and never through a symbolic link as the last part of its
+path. Nothing that exists is overwritten unless asked; then a new file gets its name, so that other
+links to the old one keep the old contents. Under sudo the file belongs to the user who called it.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 
 def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
-    """Raise the ``OutputError`` that ``open_output`` would, as far as it can be told now.
+    """Raise the ``OutputError`` that ``open_output`` would, as far as it is known before.
 
-    Nothing is created: so nothing is left behind where what should be captured cannot be.
+    Nothing is created: a capture that cannot start leaves no file.
     """
     name = os.fspath(path)
     if name in STANDARD_OUTPUT:
@@ -133,11 +133,11 @@ def _open_pipe(name: str) -> int:
 
 
 class LineFile(io.RawIOBase):
-    """Lines of text on their way to the open file ``fd``, which stays another's to close.
+    """Writes lines of text to the open file ``fd``, which the caller closes.
 
-    When it takes no more, a file of sslsniff's ``own`` is cut back to its last whole line,
-    ``OutputError`` is raised once, and the rest is dropped. When nobody reads a pipe any more,
-    ``reader_gone`` is called instead: other outputs should still get what there is.
+    If it cannot be written any more, ``OutputError`` is raised once, and the rest is dropped; a
+    file that is sslsniff's ``own`` is cut back to its last whole line. When nobody reads a pipe any
+    more, ``reader_gone`` is called instead: other outputs should get the remaining data.
     """
 
     def __init__(self, fd: int, name: str, reader_gone: Callable[[], None], *, own: bool) -> None:
@@ -189,12 +189,12 @@ class LineFile(io.RawIOBase):
 
 
 def no_standard_output() -> OutputError:
-    """Return the error for who closed it."""
+    """Return the error for a standard output that is closed."""
     return OutputError("there is no standard output", "leave it open (>/dev/null for nothing)")
 
 
 def require_standard_output() -> None:
-    """Raise ``OutputError`` where it was closed."""
+    """Raise ``OutputError`` if standard output is closed."""
     if sys.stdout is None:
         raise no_standard_output()
 
@@ -206,7 +206,7 @@ def open_standard(
 ) -> TextIO:
     """Return a stream to ``sys.stdout`` or ``sys.stderr`` that fails as other outputs do.
 
-    ``closing`` flushes it. Raises ``OutputError`` where it was closed by who started sslsniff.
+    ``closing`` flushes it. Raises ``OutputError`` if it was closed before sslsniff started.
     """
     if standard is None:
         raise no_standard_output()

@@ -10,31 +10,36 @@ from sslsniff.decoders.messages import GrpcMessage, Side
 from sslsniff.sinks.text import pieces
 
 Schema = Callable[[str | None, Side, bytes], Any]
-"""Gives a message with its fields by name, in protobuf's JSON form, from the path of its call, who
-sent it, and its bytes; None where it does not know."""
+"""Returns a message in protobuf's JSON form, with fields by name; None if its type is not known.
+
+Called with the path of the message's call, its sender and its bytes.
+"""
 
 
 def no_schema(_target: str | None, _sender: Side, _data: bytes) -> None:
-    """Know no names."""
+    """Return that the type of a message is not known."""
 
 
 _MOST_GROWTH = 32
-_ALWAYS_READ_BYTES = 1024
-"""Messages that compression made so many times shorter are not read, unless they are small: to read
-fields takes long, and a peer could send millions of them in some kilobytes."""
+"""Messages that grow more by decompression are not parsed, unless they are small.
+
+Parsing fields is slow, and a peer could send millions of them in some kilobytes.
+"""
+_ALWAYS_PARSED_BYTES = 1024
+"""Messages up to this size are small."""
 
 
 def is_readable(message: GrpcMessage) -> bool:
-    """Say whether a message is whole, protobuf, and worth the time that it takes to read."""
+    """Return whether a message is complete, is protobuf, and can be parsed in a short time."""
     if message.codec != "proto" or message.error is not None:
         return False
-    if message.sent is None or message.size <= _ALWAYS_READ_BYTES:
+    if message.sent is None or message.size <= _ALWAYS_PARSED_BYTES:
         return True
     return message.size <= _MOST_GROWTH * message.sent
 
 
 def fields_text(named: Any, data: bytes) -> str | None:
-    """Return a message's fields as JSON, or near to it where only their numbers are known."""
+    """Return a message's fields as JSON; where only numbers are known, in a similar form."""
     if named is not None:
         return json.dumps(named, ensure_ascii=False)
     fields = protobuf.parse(data)
@@ -54,7 +59,7 @@ def _value_text(field: ProtobufField) -> str:
 
 
 def fields_objects(data: bytes) -> list[dict[str, Any]] | None:
-    """Return a message's fields in order, as the JSON form has them; None if it is no message."""
+    """Return a message's fields in order, as in docs/json.md; None if ``data`` is no message."""
     fields = protobuf.parse(data)
     return None if fields is None else _objects(fields)
 

@@ -11,7 +11,7 @@ from sslsniff.errors import SchemaError
 class ProtoSet:
     """The services in a file that ``protoc --include_imports --descriptor_set_out`` wrote.
 
-    Raises ``SchemaError`` if it cannot be read, or the package protobuf is not there.
+    Raises ``SchemaError`` if it cannot be read, or the package protobuf is not installed.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,11 +47,10 @@ class ProtoSet:
         self._as_dict = json_format.MessageToDict
 
     def named(self, target: str | None, sender: Side, data: bytes) -> Any:
-        """Return a message in protobuf's JSON form, None if it is not known.
+        """Return a message in protobuf's JSON form, None if its type is not known.
 
-        That has fields by their names, but a value alone for types such as ``StringValue``.
-
-        ``target`` is the path of its call; what is before the service in it does not count.
+        The form has fields by name, but only a value for types such as ``StringValue``. ``target``
+        is the path of its call, which may have a prefix before the service.
         """
         service, method = split_path(target)
         kind = self._types.get(((service or "").rpartition("/")[2], method or "", sender))

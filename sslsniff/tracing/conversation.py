@@ -1,4 +1,4 @@
-"""The exchanges of one connection: requests meet their responses here."""
+"""Makes the exchanges of one connection: adds each response to its request."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,15 +47,15 @@ _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 _HTTP2 = HTTP2_VERSION.lower()
 
 MOST_OPEN = 4096
-"""Exchanges of a connection that may be open at once; servers allow some hundred as a rule."""
+"""Open exchanges of one connection; beyond, the oldest ends. Most HTTP/2 servers allow some 100."""
 
 MOST_HEAD_BYTES = 16 << 20
-"""Their heads and trailers, all together."""
+"""Memory of the heads and trailers of a connection's open exchanges; beyond, the oldest ends."""
 
 _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
-"""Why an exchange ended, or bytes were not decoded, where memory was needed for others."""
+"""Error of exchanges and reason of undecoded bytes whose memory other connections needed."""
 
 
 class _DecoderConsumer:
@@ -98,12 +98,13 @@ class Conversation:
         self._memory = memory
         self._open: dict[int, OpenExchange] = {}
         self._head_bytes = 0
-        self._waiting: list[Chunk] = []
+        self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Side] = set()
         self._scheme = connection.scheme
-        self._switched: Exchange | None = None  # it ended HTTP: what follows is on its behalf
-        self._now_ns = 0  # when what is being decoded passed, and in which thread
-        self._tid = 0
+        # The exchange that ended HTTP by a 101 response: later messages belong to it.
+        self._switched: Exchange | None = None
+        self._now_ns = 0  # time of the bytes that are being decoded
+        self._tid = 0  # thread that sent or received them
 
     @property
     def protocol(self) -> str:
@@ -123,7 +124,7 @@ class Conversation:
         return [opened.exchange for opened in self._open.values()]
 
     def chunk(self, chunk: Chunk) -> None:
-        """Decode plaintext, or a loss; while the role is not known, keep it."""
+        """Decode plaintext or a loss; store it while the role is unknown."""
         if self.connection.role is None:
             self._waiting.append(chunk)
             self._memory.grow(self, len(chunk.data), chunk.time_ns)
@@ -140,29 +141,29 @@ class Conversation:
             self._end_side(side, time_ns)
 
     def close(self, time_ns: int) -> None:
-        """Take the end of the connection: what is open ends."""
+        """Handle the end of the connection: end its open exchanges."""
         self._decode_waiting()
         for side in Side:
             self._end_side(side, time_ns)
-        self._finish_all(time_ns, "connection closed")
+        self._end_all(time_ns, "connection closed")
         self._memory.forget(self)
 
-    def break_off(self, time_ns: int) -> None:
-        """Handle the end of the capture: report what is open, though it may continue."""
+    def end_capture(self, time_ns: int) -> None:
+        """Handle the end of the capture: report the exchanges that are still open."""
         self._decode_waiting()
-        self._finish_all(time_ns, "capture ended")
+        self._end_all(time_ns, "capture ended")
 
     def evict(self, time_ns: int) -> None:
-        """See ``memory_limit.Evictable``: what follows is decoded as after a loss."""
+        """See ``memory_limit.Evictable``; the next bytes are decoded as after a loss."""
         self._decode_waiting()
         self._now_ns, self._tid = time_ns, 0
         self._dispatch(self._decoder.stop(EVICTED))
-        self._finish_all(time_ns, EVICTED)
+        self._end_all(time_ns, EVICTED)
         self._decoder = self._decoder.successor()
         self.connection.evictions += 1
 
     def _decode_waiting(self) -> None:
-        """Decode what was kept until the role is known; if it still is not, it is assumed."""
+        """Decode the stored chunks; if the role is still unknown, assume it."""
         if self._waiting and self.connection.role is None:
             assume_role(self.connection, self._waiting[0].direction)
         waiting, self._waiting = self._waiting, []
@@ -170,7 +171,7 @@ class Conversation:
             self._decode(chunk)
 
     def consumer(self, direction: Direction) -> Consumer | None:
-        """Return what decodes the next bytes of a direction, None while the role is not known."""
+        """Return the decoder of a direction's next bytes; None while the role is unknown."""
         connection = self.connection
         side = connection.sender(direction)
         if side is None:
@@ -204,36 +205,68 @@ class Conversation:
             self._now_ns, self._tid = time_ns, 0
             self._dispatch(self._decoder.end(side))
 
-    def _finish_all(self, time_ns: int, error: str) -> None:
+    def _end_all(self, time_ns: int, error: str) -> None:
         self._stalls.close(self.connection, time_ns)
         self._now_ns, self._tid = time_ns, 0
-        self._dispatch(self._decoder.give_up())
+        self._dispatch(self._decoder.finish())
         for stream in list(self._open):
-            self._finish(stream, error)
+            self._end_exchange(stream, error)
 
-    # What the decoder reports.
-
-    def _begin(self, stream: int, protocol: str) -> OpenExchange:
+    def _open_exchange(self, stream: int, protocol: str) -> OpenExchange:
         if len(self._open) >= MOST_OPEN:
             oldest = next(iter(self._open))
-            self._finish(oldest, f"over {MOST_OPEN} exchanges open")
+            self._end_exchange(oldest, f"over {MOST_OPEN} exchanges open")
         number = stream if protocol == _HTTP2 else None
         exchange = Exchange(self.connection, protocol, number, self._tid, self._now_ns)
         opened = self._open[stream] = OpenExchange(exchange, {})
         return opened
 
-    def _hold(self, opened: OpenExchange, size: int) -> None:
-        """Count what an exchange keeps of a head; where that is too much, the oldest end."""
+    def _count_head(self, opened: OpenExchange, size: int) -> None:
+        """Count the memory of a head or trailers; at the limit, end the oldest exchanges."""
         opened.head_bytes += size
         self._head_bytes += size
         self._memory.room_bytes -= size + _OPEN_BYTES
         while self._head_bytes > MOST_HEAD_BYTES:
             oldest = next(iter(self._open))
-            self._finish(oldest, f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges")
+            error = f"over {MOST_HEAD_BYTES >> 20} MiB of heads of open exchanges"
+            self._end_exchange(oldest, error)
 
-    def _request_head(self, message: RequestHead) -> None:
+    def _end_message(self, stream: int, opened: OpenExchange, side: Side) -> bool:
+        """Handle the end of a message; return whether the exchange ended with it."""
+        exchange = opened.exchange
+        if opened.in_doubt:
+            opened.infer_loss(side)
+        if side is _CLIENT:
+            exchange.sent_ns = self._now_ns
+        else:
+            opened.is_answered = True
+        if not opened.is_answered or (exchange.sent_ns is None and exchange.request is not None):
+            return False
+        self._end_exchange(
+            stream, None if exchange.response else "undecodable: response head not seen"
+        )
+        return True
+
+    def _end_exchange(self, stream: int, error: str | None) -> None:
+        opened = self._open.pop(stream)
+        self._head_bytes -= opened.head_bytes
+        exchange = opened.exchange
+        exchange.ended_ns = self._now_ns
+        exchange.error = error or opened.error
+        response = exchange.response
+        if response is not None and response.status == 101:
+            self._switched = exchange
+        if opened.body_data:
+            opened.finish_bodies(self._room)
+        self._sink.exchange(exchange)
+
+    # A handler for each type of message.
+
+    def _on_request_head(self, message: RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
-        opened = self._open.get(stream) or self._begin(stream, message.version.lower())
+        opened = self._open.get(stream)
+        if opened is None:
+            opened = self._open_exchange(stream, message.version.lower())
         opened.exchange.request = Request(
             message.method,
             message.target,
@@ -247,130 +280,105 @@ class Conversation:
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:
-            opened.omit(headers.omitted)
+            opened.add_omitted(headers.omitted)
         if whole:
-            opened.keep(_CLIENT, whole, 0, self._room)
-        if whole is None or not self._ended_half(stream, opened, _CLIENT):
-            self._hold(opened, head_bytes(headers))
+            opened.add_body(_CLIENT, whole, 0, self._room)
+        if whole is None or not self._end_message(stream, opened, _CLIENT):
+            self._count_head(opened, head_bytes(headers))
 
-    def _response_head(self, message: ResponseHead) -> None:
+    def _on_response_head(self, message: ResponseHead) -> None:
         stream, status, headers = message.stream, message.status, message.headers
         opened = self._open.get(stream)
-        if opened is None:  # the version of HTTP/1 is the request's, which was not seen
+        if opened is None:
+            # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
-            opened = self._begin(stream, _HTTP2 if is_http2 else "http/1.1")
+            opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
         exchange, whole = opened.exchange, message.whole
         is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
-        body = self._room.passing(whole) if whole and is_last else NO_BODY
+        body = self._room.whole_body(whole) if whole and is_last else NO_BODY
         response = Response(status, message.reason, headers, body, [])
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:
-            opened.omit(headers.omitted)
+            opened.add_omitted(headers.omitted)
         if status is not None and 100 <= status < 200 and status != 101:
             if not opened.add_informational(response):
                 return
         else:
             exchange.response = response
             exchange.first_byte_ns = self._now_ns
-        if is_last:  # as a rule
-            self._finish(stream, None)
+        if is_last:  # the usual case
+            self._end_exchange(stream, None)
             return
         if whole:
-            opened.keep(_SERVER, whole, 0, self._room)
-        if whole is None or not self._ended_half(stream, opened, _SERVER):
-            self._hold(opened, head_bytes(headers))
+            opened.add_body(_SERVER, whole, 0, self._room)
+        if whole is None or not self._end_message(stream, opened, _SERVER):
+            self._count_head(opened, head_bytes(headers))
 
-    def _body_data(self, message: BodyData) -> None:
+    def _on_body_data(self, message: BodyData) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
-            opened.keep(message.side, message.data, message.missing, self._room)
+            opened.add_body(message.side, message.data, message.missing, self._room)
 
-    def _body_in_doubt(self, message: BodyInDoubt) -> None:
+    def _on_body_in_doubt(self, message: BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.in_doubt |= {message.side}
 
-    def _message_end(self, message: MessageEnd) -> None:
+    def _on_message_end(self, message: MessageEnd) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        kept = opened.add_trailers(message.side, message.trailers) if message.trailers else 0
-        if not self._ended_half(message.stream, opened, message.side) and kept:
-            self._hold(opened, kept)
+        size = opened.add_trailers(message.side, message.trailers) if message.trailers else 0
+        if not self._end_message(message.stream, opened, message.side) and size:
+            self._count_head(opened, size)
 
-    def _ended_half(self, stream: int, opened: OpenExchange, side: Side) -> bool:
-        """Handle the end of a message; return whether the exchange ended with it."""
-        exchange = opened.exchange
-        if opened.in_doubt:
-            opened.judge(side)
-        if side is _CLIENT:
-            exchange.sent_ns = self._now_ns
-        else:
-            opened.is_answered = True
-        if not opened.is_answered or (exchange.sent_ns is None and exchange.request is not None):
-            return False
-        self._finish(stream, None if exchange.response else "undecodable: response head not seen")
-        return True
-
-    def _aborted(self, message: Aborted) -> None:
+    def _on_aborted(self, message: Aborted) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        # Behind a whole response it only spares the rest of the request (RFC 9113, 8.1).
-        spared = message.error == "reset: NO_ERROR" and opened.is_answered
-        self._finish(message.stream, None if spared else message.error)
+        # After a whole response, NO_ERROR means: do not send the rest of the request
+        # (RFC 9113 section 8.1).
+        is_success = message.error == "reset: NO_ERROR" and opened.is_answered
+        self._end_exchange(message.stream, None if is_success else message.error)
 
-    def _frame(self, message: Frame) -> None:
+    def _on_frame(self, message: Frame) -> None:
         self._sink.frame(self.connection, message, self._now_ns, self._tid)
 
-    def _stall(self, message: Stall) -> None:
+    def _on_stall(self, message: Stall) -> None:
         self._stalls.handle(self.connection, message, self._now_ns)
 
-    def _frame_totals(self, message: Http2Totals) -> None:
+    def _on_frame_totals(self, message: Http2Totals) -> None:
         self._sink.frame_totals(self.connection, message, self._now_ns)
 
-    def _stream_message(self, message: StreamMessage) -> None:
+    def _on_stream_message(self, message: StreamMessage) -> None:
         opened = self._open.get(message.stream)
         exchange = opened.exchange if opened is not None else self._switched
-        passed = InnerMessage(self.connection, exchange, message, self._now_ns, self._tid)
-        self._sink.message(passed)
+        inner = InnerMessage(self.connection, exchange, message, self._now_ns, self._tid)
+        self._sink.message(inner)
 
-    def _body_trailers(self, message: BodyTrailers) -> None:
+    def _on_body_trailers(self, message: BodyTrailers) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
-            self._hold(opened, opened.add_trailers(message.side, message.trailers))
+            self._count_head(opened, opened.add_trailers(message.side, message.trailers))
 
-    def _undecoded(self, message: Undecoded) -> None:
+    def _on_undecoded(self, message: Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)
-
-    def _finish(self, stream: int, error: str | None) -> None:
-        opened = self._open.pop(stream)
-        self._head_bytes -= opened.head_bytes
-        exchange = opened.exchange
-        exchange.ended_ns = self._now_ns
-        exchange.error = error or opened.error
-        response = exchange.response
-        if response is not None and response.status == 101:
-            self._switched = exchange
-        if opened.kept:
-            opened.join(self._room)
-        self._sink.exchange(exchange)
 
 
 _HANDLERS: dict[type, Callable[[Conversation, Any], None]] = {
-    RequestHead: Conversation._request_head,
-    ResponseHead: Conversation._response_head,
-    BodyData: Conversation._body_data,
-    BodyInDoubt: Conversation._body_in_doubt,
-    MessageEnd: Conversation._message_end,
-    Aborted: Conversation._aborted,
-    Frame: Conversation._frame,
-    Stall: Conversation._stall,
-    Http2Totals: Conversation._frame_totals,
-    Undecoded: Conversation._undecoded,
-    WebSocketMessage: Conversation._stream_message,
-    GrpcMessage: Conversation._stream_message,
-    ServerSentEvent: Conversation._stream_message,
-    BodyTrailers: Conversation._body_trailers,
+    RequestHead: Conversation._on_request_head,
+    ResponseHead: Conversation._on_response_head,
+    BodyData: Conversation._on_body_data,
+    BodyInDoubt: Conversation._on_body_in_doubt,
+    MessageEnd: Conversation._on_message_end,
+    Aborted: Conversation._on_aborted,
+    Frame: Conversation._on_frame,
+    Stall: Conversation._on_stall,
+    Http2Totals: Conversation._on_frame_totals,
+    Undecoded: Conversation._on_undecoded,
+    WebSocketMessage: Conversation._on_stream_message,
+    GrpcMessage: Conversation._on_stream_message,
+    ServerSentEvent: Conversation._on_stream_message,
+    BodyTrailers: Conversation._on_body_trailers,
 }

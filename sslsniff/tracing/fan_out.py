@@ -1,4 +1,4 @@
-"""Passes what is decoded to all sinks, of all HTTP/2 streams or of some."""
+"""Passes the results of decoding to all sinks."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,17 +17,18 @@ from sslsniff.sinks.base import Sink
 
 
 class FanOut(Sink):
-    """A sink that passes on to ``sinks``, in their order.
+    """A sink that calls each of ``sinks``, in their order.
 
-    With ``streams`` only what is of these HTTP/2 streams passes (0: the frames of the connection).
-    ``exchanges`` counts all of them.
+    With ``streams``, it passes only exchanges, frames and messages of these HTTP/2 streams (0: the
+    frames of the connection). ``exchanges`` is the number of exchanges, with those not inner.
     """
 
     def __init__(self, sinks: Sequence[Sink], streams: Collection[int] = ()) -> None:
         self.exchanges = 0
         self._sinks = sinks
         self._streams = frozenset(streams)
-        self._tell = [  # the exchanges are many
+        # Exchanges are many: only sinks that override the hook are called.
+        self._exchange_hooks = [
             sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
         ]
 
@@ -45,7 +46,7 @@ class FanOut(Sink):
             sink.chunk(chunk)
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """See ``Sink``: that of the only sink that wants plaintext; None if several do."""
+        """See ``Sink``: the consumer of the only sink that wants plaintext; None if several do."""
         wanting = [sink for sink in self._sinks if sink.wants_plaintext]
         return wanting[0].consumer(connection, direction) if len(wanting) == 1 else None
 
@@ -53,8 +54,8 @@ class FanOut(Sink):
         """See ``Sink``."""
         self.exchanges += 1
         if not self._streams or exchange.stream in self._streams:
-            for tell in self._tell:
-                tell(exchange)
+            for report in self._exchange_hooks:
+                report(exchange)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
@@ -73,11 +74,11 @@ class FanOut(Sink):
         for sink in self._sinks:
             sink.frame_totals(connection, totals, time_ns)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        if self._wants(passed.exchange.stream if passed.exchange is not None else None):
+        if self._wants(inner.exchange.stream if inner.exchange is not None else None):
             for sink in self._sinks:
-                sink.message(passed)
+                sink.message(inner)
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""

@@ -1,6 +1,6 @@
-"""How long HTTP/2 flow control stalls a side.
+"""Measures how long HTTP/2 flow control stalls a side.
 
-Memory: a line for each stream that waits; the decoder bounds these.
+Memory: an entry for each stalled stream; the decoder bounds their number.
 """
 
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from sslsniff.decoders.messages import Side, Stall
 from sslsniff.model import Connection, FlowControlStall
 
 REPORTED_AFTER_NS = 1_000_000_000
-"""A stall that lasts longer is reported before it is over, too."""
+"""A stall that lasts so long is reported before it is over."""
 
 SHORTEST_REPORTED_NS = 10_000_000
-"""Shorter stalls are flow control at work."""
+"""Shorter stalls are not reported: they are usual in flow control."""
 
 _Key = tuple[str, Side, int]
 
 
 class FlowControlStalls:
-    """Follows who waits since when; calls ``report`` with each stall worth it, and the time."""
+    """Calls ``report`` with the connection, the stall and the time, for each long stall."""
 
     def __init__(self, report: Callable[[Connection, FlowControlStall, int], None]) -> None:
         self._report = report
-        self._since: dict[str, dict[_Key, int]] = {}  # by connection
-        self._unreported: dict[_Key, tuple[Connection, int]] = {}  # since when, the oldest first
+        self._since: dict[str, dict[_Key, int]] = {}  # when stalls began, by the connection's id
+        self._unreported: dict[_Key, tuple[Connection, int]] = {}  # oldest first
 
     def handle(self, connection: Connection, stall: Stall, time_ns: int) -> None:
-        """Note that a side waits from now on, or no longer."""
+        """Note that a stall begins or ends."""
         key = connection.id, stall.side, stall.stream
         since = self._since.setdefault(connection.id, {})
         if stall.waits:
@@ -36,7 +36,7 @@ class FlowControlStalls:
             self._end(connection, key, since.pop(key), time_ns, is_over=True)
 
     def tick(self, now_ns: int) -> None:
-        """Report those that have lasted for ``REPORTED_AFTER_NS``, each once."""
+        """Report stalls that have lasted for ``REPORTED_AFTER_NS``, each once."""
         while self._unreported:
             key, (connection, since_ns) = next(iter(self._unreported.items()))
             if now_ns - since_ns < REPORTED_AFTER_NS:
@@ -48,7 +48,7 @@ class FlowControlStalls:
             )
 
     def close(self, connection: Connection, time_ns: int) -> None:
-        """Report those that last to the end of ``connection``, or of the capture."""
+        """Report stalls that last to the end of ``connection``, or of the capture."""
         for key, since_ns in self._since.pop(connection.id, {}).items():
             self._end(connection, key, since_ns, time_ns, is_over=False)
 

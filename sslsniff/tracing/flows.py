@@ -1,8 +1,9 @@
 """Turns events into chunks: each connection's bytes in order, every gap explicit.
 
-Positions are counted in the kernel whether an event got through or not, so a
-loss is arithmetic: the distance between where a direction should continue and where it
-does. Memory: a few hundred bytes for each open connection, and each id that a capture names.
+The kernel counts positions whether an event gets through or not. So the size of a loss is the
+difference between the position that should come next and the one that comes.
+
+Memory: a few hundred bytes for each open connection, and each id that a capture file names.
 """
 
 from collections.abc import Sequence
@@ -15,13 +16,13 @@ from sslsniff.tracing.roles import Roles
 
 
 class Listener(Protocol):
-    """Gets what flows makes, in the order in which it happened."""
+    """Receives what ``Flows`` makes, in the order in which it happened."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection was seen for the first time."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Take the next plaintext of a connection, or a loss."""
+        """Handle the next plaintext of a connection, or a loss."""
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """Note that nothing follows in one direction, though the connection stays."""
@@ -30,7 +31,7 @@ class Listener(Protocol):
         """Note that a connection ended, or its process did."""
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """Return what may have the next bytes by the fast path; None: they must come as chunks."""
+        """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
 
     def consumed(self, count: int, time_ns: int) -> None:
         """Note that a consumer was fed ``count`` bytes, the last of them at ``time_ns``."""
@@ -77,7 +78,7 @@ class Flows:
     def _take_back(
         self, key: int, directions: Sequence[Direction] = events.DIRECTIONS
     ) -> Connection | None:
-        """Return a connection with the positions that it reached, also by the fast path."""
+        """End a connection's fast path; return the connection with its positions up to date."""
         connection = self._connections.get(key)
         if connection is None or self._fast_path is None:
             return connection
@@ -111,9 +112,9 @@ class Flows:
         self._listener.opened(connection, event.time_ns)
 
     def _id(self, event: events.Opened) -> str:
-        """Return an id that no other connection has: where one was recorded, that."""
+        """Return an id that no other connection has: the recorded one, if that is free."""
         name = event.name
-        while name is None or name in self._names:  # captures may have been put together
+        while name is None or name in self._names:  # captures may be merged into one file
             self._connections_seen += 1
             name = f"{event.pid}-{self._connections_seen}"
         if event.name is not None:
@@ -123,7 +124,7 @@ class Flows:
     def _data(self, event: events.Data) -> None:
         direction = event.direction
         connection = self._take_back(event.connection, (direction,))
-        if connection is None:  # after its process's end; nothing can follow there
+        if connection is None:  # its process ended before
             return
         self._lose_until(
             connection, direction, event.position, LossCause.RING_FULL, event.time_ns, event.tid
@@ -152,7 +153,7 @@ class Flows:
         time_ns: int,
         tid: int,
     ) -> None:
-        """Tell that the bytes of ``direction`` before ``position`` are lost, if any are."""
+        """Report the bytes of ``direction`` before ``position`` as lost, if any are missing."""
         missing = position - connection.position(direction)
         if missing <= 0:
             return

@@ -1,6 +1,6 @@
 """One memory limit for the decoders of all connections.
 
-Memory is not counted for each chunk, only when it may have reached the limit.
+Memory is counted only when it may have reached the limit, not for each chunk.
 """
 
 import sys
@@ -10,7 +10,7 @@ MOST_BYTES = 256 << 20
 """The limit for all connections. One alone uses less than half of it, see docs/decoders.md."""
 
 _AFTER_EVICTION_BYTES = MOST_BYTES * 3 // 4
-"""Evictions stop at this, so that the next one is not due at once."""
+"""Evictions stop at this, so that the next one is not soon."""
 
 
 class Evictable(Protocol):
@@ -18,58 +18,55 @@ class Evictable(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """About how many bytes of memory it uses more than at its start."""
+        """About how many bytes of memory it uses, beyond those at its start."""
 
     def evict(self, time_ns: int) -> None:
-        """Free that memory, and report what can therefore not be decoded."""
+        """Free that memory, and report the bytes that are not decoded because of it."""
 
 
 class MemoryLimit:
-    """Evicts the least recently used holders when all together use more than ``MOST_BYTES``.
-
-    ``room_bytes``: how much they may grow before they are counted. ``evictions``: how many there
-    were.
-    """
+    """Evicts the least recently used decoders when all together use more than ``MOST_BYTES``."""
 
     def __init__(self) -> None:
         self.room_bytes = MOST_BYTES
+        """How many bytes all decoders may grow before their memory is counted."""
         self.evictions = 0
+        """How many there were."""
         self._total_bytes = 0
         self._sizes: dict[Evictable, int] = {}
-        """Bytes of each holder that has any, least recently used first."""
+        """Bytes of the decoders that use any, least recently used first."""
         self._changed: dict[Evictable, None] = {}
-        """Those used since they were counted, least recently used first."""
+        """Decoders used since their memory was counted, least recently used first."""
 
-    def grow(self, holder: Evictable, most_bytes: int, time_ns: int) -> None:
-        """Note that ``holder`` was used and grew by at most ``most_bytes``; evict if necessary."""
-        self._changed[holder] = None
+    def grow(self, decoder: Evictable, most_bytes: int, time_ns: int) -> None:
+        """Note that a decoder was used and grew by at most ``most_bytes``; evict if necessary."""
+        self._changed[decoder] = None
         self.room_bytes -= most_bytes
         if self.room_bytes < 0:
             self._count(time_ns)
 
-    def forget(self, holder: Evictable) -> None:
-        """Count a holder no longer."""
-        self._changed.pop(holder, None)
-        self._total_bytes -= self._sizes.pop(holder, 0)
+    def forget(self, decoder: Evictable) -> None:
+        """Stop counting a decoder."""
+        self._changed.pop(decoder, None)
+        self._total_bytes -= self._sizes.pop(decoder, 0)
 
     def _count(self, time_ns: int) -> None:
         changed, self._changed = self._changed, {}
-        for holder in changed:
-            self.forget(holder)
-            size = holder.held_bytes
+        for decoder in changed:
+            self.forget(decoder)
+            size = decoder.held_bytes
             if size:
-                self._sizes[holder] = size
+                self._sizes[decoder] = size
                 self._total_bytes += size
         if self._total_bytes > MOST_BYTES:
             self._evict(time_ns)
         self.room_bytes = MOST_BYTES - self._total_bytes
 
     def _evict(self, time_ns: int) -> None:
-        self.room_bytes = (
-            sys.maxsize
-        )  # an evicted holder may be fed again meanwhile; it is not counted then
+        # A decoder may be fed while it is evicted: this must not start another count.
+        self.room_bytes = sys.maxsize
         while self._total_bytes > _AFTER_EVICTION_BYTES and self._sizes:
-            holder = next(iter(self._sizes))
-            self.forget(holder)
-            holder.evict(time_ns)
+            decoder = next(iter(self._sizes))
+            self.forget(decoder)
+            decoder.evict(time_ns)
             self.evictions += 1

@@ -1,16 +1,16 @@
-"""An exchange that has not ended: what is kept of its bodies, and what was lost of them."""
+"""An exchange that has not ended: the body bytes stored for it, and how many were lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sslsniff.decoders.messages import Header, Headers, Omitted, Side, asked_once
+from sslsniff.decoders.messages import Header, Headers, Omitted, Side, cached_in_headers
 from sslsniff.model import NO_BODY, Body, Exchange, Request, Response
 
-KEPT_BYTES = 256 << 20
-"""Bytes of unfinished bodies that are kept at most, over all connections."""
+MOST_BODY_BYTES = 256 << 20
+"""Body bytes that are stored for the open exchanges of all connections."""
 
 MOST_EXTRA_BYTES = 4 << 20
-"""What an exchange keeps of informational responses and trailers: HTTP/1's largest fit."""
+"""Memory of an exchange's informational responses and trailers; the largest of HTTP/1 fit."""
 
 _CLIENT = Side.CLIENT  # looking up a member of an enum takes time
 
@@ -26,127 +26,131 @@ def _text_bytes(fields: Sequence[Header]) -> int:
     return sum([len(name or "") + len(value or "") for name, value in fields])
 
 
-@asked_once
+@cached_in_headers
 def head_bytes(headers: Headers) -> int:
-    """Return what ``list_bytes`` does."""
+    """Return ``list_bytes`` of a head; computed once for each ``Headers``."""
     return list_bytes(headers)
 
 
 @dataclass(slots=True)
 class BodyRoom:
-    """What may be kept of each body, and what is left for all of them."""
+    """How many body bytes may be stored."""
 
     limit_bytes: int
-    left_bytes: int = KEPT_BYTES
+    """Of one body."""
+    free_bytes: int = MOST_BODY_BYTES
+    """Of all bodies together, beyond those that are stored now."""
 
-    def passing(self, data: bytes) -> Body:
-        """Return a whole body, for an exchange that is complete at once: it holds no room."""
-        return Body(len(data), data[: min(self.limit_bytes, self.left_bytes)])
+    def whole_body(self, data: bytes) -> Body:
+        """Return the body of an exchange that ends at once: it takes no room."""
+        return Body(len(data), data[: min(self.limit_bytes, self.free_bytes)])
 
 
 @dataclass(slots=True)
 class OpenExchange:
-    """``is_answered``: the response ended; ``error`` is said of an exchange that comes to its end.
-
-    ``in_doubt`` are the sides of whose body bytes may be lost, it is not known how many.
-    ``head_bytes`` is about the memory that its heads take, ``extra_bytes`` that of its
-    informational responses and trailers, ``kept`` what is kept of bodies.
-    """
+    """An exchange, with the state that is needed until it ends."""
 
     exchange: Exchange
-    kept: dict[Side, bytes | bytearray]
+    body_data: dict[Side, bytes | bytearray]
+    """The stored bytes of each body."""
     is_answered: bool = False
+    """Whether the response ended."""
     in_doubt: frozenset[Side] = frozenset()
+    """Sides whose body lost an unknown number of bytes, perhaps none."""
     error: str | None = None
+    """The exchange's error, unless it ends with another one."""
     head_bytes: int = 0
+    """About the memory of its heads and trailers."""
     extra_bytes: int = 0
+    """About the memory of its informational responses and trailers."""
 
-    def half(self, side: Side) -> Request | Response | None:
-        """Return the request or the response, as far as it was seen."""
+    def message(self, side: Side) -> Request | Response | None:
+        """Return the request (client) or the response (server); None if it was not seen."""
         return self.exchange.request if side is _CLIENT else self.exchange.response
 
     def body(self, side: Side) -> Body | None:
-        """Return the body of a half, for it alone: to be changed."""
-        half = self.half(side)
-        if half is None:
+        """Return the body of a message, which may be changed; None if no head was seen."""
+        message = self.message(side)
+        if message is None:
             return None
-        if half.body is NO_BODY:
-            half.body = Body()
-        return half.body
+        if message.body is NO_BODY:
+            message.body = Body()
+        return message.body
 
-    def omit(self, omitted: Omitted) -> None:
-        """Count what is not kept of a head."""
+    def add_omitted(self, omitted: Omitted) -> None:
+        """Count header fields that are not stored."""
         before = self.exchange.omitted or Omitted(0, 0)
         self.exchange.omitted = Omitted(*map(sum, zip(before, omitted, strict=True)))
 
     def add_warnings(self, warnings: Sequence[str]) -> None:
-        """Take what a head warns of, each once."""
-        said = self.exchange.warnings
-        said += [warning for warning in warnings if warning not in said]
+        """Add the warnings of a head, without those that are there."""
+        present = self.exchange.warnings
+        present += [warning for warning in warnings if warning not in present]
 
     def add_informational(self, response: Response) -> bool:
-        """Take a response that another one follows; say whether there was room."""
+        """Add a response that another one follows; return whether there was room."""
         size = head_bytes(response.headers)
         if self.extra_bytes + size > MOST_EXTRA_BYTES:
-            self.omit(Omitted(len(response.headers), _text_bytes(response.headers), 1))
+            self.add_omitted(Omitted(len(response.headers), _text_bytes(response.headers), 1))
             return False
         self.extra_bytes += size
         self.exchange.informational.append(response)
         return True
 
     def add_trailers(self, side: Side, trailers: list[Header]) -> int:
-        """Take what came after a body, or in it, if there is room; return what it takes."""
-        half, size = self.half(side), list_bytes(trailers)
-        if half is None:
+        """Add trailers if there is room; return the memory that they take."""
+        message, size = self.message(side), list_bytes(trailers)
+        if message is None:
             return 0
         if isinstance(trailers, Headers) and trailers.omitted is not None:
-            self.omit(trailers.omitted)
+            self.add_omitted(trailers.omitted)
         if self.extra_bytes + size > MOST_EXTRA_BYTES:
-            self.omit(Omitted(len(trailers), _text_bytes(trailers)))
+            self.add_omitted(Omitted(len(trailers), _text_bytes(trailers)))
             return 0
         self.extra_bytes += size
-        half.trailers += trailers
+        message.trailers += trailers
         return size
 
-    def keep(self, side: Side, data: bytes, missing: int, room: BodyRoom) -> None:
-        """Count a piece of a body, and what was lost before it; keep it if there is room."""
+    def add_body(self, side: Side, data: bytes, missing: int, room: BodyRoom) -> None:
+        """Count a piece of a body and the bytes lost before it; store it if there is room."""
         body = self.body(side)
         if body is None:
             return
         size = len(data)
         body.size += size + missing
         body.missing += missing
-        # What follows a gap does not join what came before it.
+        # Bytes after a gap do not continue those before it.
         if not size or body.missing or side in self.in_doubt:
             return
-        kept = self.kept.get(side, b"")
-        left = min(size, room.limit_bytes - len(kept), room.left_bytes)
-        if left <= 0:
+        stored = self.body_data.get(side, b"")
+        fitting = min(size, room.limit_bytes - len(stored), room.free_bytes)
+        if fitting <= 0:
             return
-        room.left_bytes -= left
-        if not kept:
-            self.kept[side] = data[:left]  # most bodies come in one piece: no copy
+        room.free_bytes -= fitting
+        if not stored:
+            self.body_data[side] = data[:fitting]  # most bodies come in one piece: no copy
             return
-        if not isinstance(kept, bytearray):
-            kept = self.kept[side] = bytearray(kept)
-        kept += data[:left]
+        if not isinstance(stored, bytearray):
+            stored = self.body_data[side] = bytearray(stored)
+        stored += data[:fitting]
 
-    def join(self, room: BodyRoom) -> None:
-        """Give the bodies what was kept of them, and its room back."""
-        for side, kept in self.kept.items():
+    def finish_bodies(self, room: BodyRoom) -> None:
+        """Set the data of the bodies to the stored bytes, and free their room."""
+        for side, stored in self.body_data.items():
             body = self.body(side)
             if body is not None:
-                body.data = bytes(kept)
-                room.left_bytes += len(kept)
+                body.data = bytes(stored)
+                room.free_bytes += len(stored)
 
-    def judge(self, side: Side) -> None:
-        """Tell what a loss took of a body that ended, by the length that its head says.
+    def infer_loss(self, side: Side) -> None:
+        """Set how many bytes a body in doubt lost, from the length that its head declares.
 
-        Where it says none, that bytes were lost is all that is known, and perhaps about how many.
+        Called when the body ended. If the head declares no length, and no loss was counted,
+        ``error`` says that bytes were lost.
         """
         if side not in self.in_doubt:
             return
-        body, length = self.body(side), self._told_length(side)
+        body, length = self.body(side), self._declared_length(side)
         if body is not None and length is not None:
             seen = body.size - body.missing
             body.missing = max(0, length - seen)
@@ -154,13 +158,15 @@ class OpenExchange:
         elif body is None or not body.missing:
             self.error = "undecodable: bytes lost"
 
-    def _told_length(self, side: Side) -> int | None:
+    def _declared_length(self, side: Side) -> int | None:
         """Return a body's length by its Content-Length; some responses have no body (RFC 9110)."""
         request, response = self.exchange.request, self.exchange.response
         if side is Side.SERVER and response is not None:
             to_head = request is not None and request.method == "HEAD"
             if to_head or response.status in (204, 304):
                 return 0
-        half = self.half(side)
-        told = half.headers.all("content-length") if half is not None else []
-        return int(told[0]) if told and told[0].isascii() and told[0].isdigit() else None
+        message = self.message(side)
+        lengths = message.headers.all("content-length") if message is not None else []
+        return (
+            int(lengths[0]) if lengths and lengths[0].isascii() and lengths[0].isdigit() else None
+        )

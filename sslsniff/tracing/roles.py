@@ -1,6 +1,6 @@
-"""Which side of a connection the traced process plays, where its TLS library did not tell.
+"""Finds by the plaintext whether a process is client or server, if its TLS library did not say.
 
-``flows`` asks here before anyone else sees a chunk, so that all who listen see the same role.
+``flows`` calls this before its listener, so that all sinks see the same role.
 """
 
 from sslsniff.decoders.detect import guess_sender
@@ -8,7 +8,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.model import Chunk, Connection, Direction, assumed_role
 
 MOST_CHUNKS = 16
-"""So many chunks of a connection may pass without one that shows the role; then it is assumed."""
+"""If none of a connection's first chunks, so many, shows the role, it is assumed."""
 
 
 class Roles:
@@ -19,7 +19,7 @@ class Roles:
         """Direction of the first chunk, and how many there were, by the connection's id."""
 
     def observe(self, chunk: Chunk) -> None:
-        """Set the role of a connection that has none, if ``chunk`` shows it or is the last try."""
+        """Set the role of a connection that has none, if ``chunk`` shows it or is the last to."""
         connection = chunk.connection
         if connection.role is not None:
             return
@@ -38,7 +38,7 @@ class Roles:
 
 
 def assume_role(connection: Connection, first: Direction) -> None:
-    """Set the role of a connection of which nothing shows it: see ``model.assumed_role``."""
+    """Set the role that ``model.assumed_role`` returns, where no plaintext shows it."""
     _infer(connection, assumed_role(first))
 
 

@@ -1,4 +1,4 @@
-"""Where events come from: a running capture, or a capture file."""
+"""The protocol of what yields events: a running capture, or a capture file."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -17,30 +17,30 @@ class Source(Protocol):
 
     @property
     def fast_path(self) -> FastPath | None:
-        """Return its fast path; None where it has none, as what it reads are no records."""
+        """Return its fast path; None where it reads no records of a ring buffer."""
 
     def now_ns(self) -> int | None:
-        """Return what an event of now would have as its time; None where time is its events'."""
+        """Return the present time on its events' clock; None where only its events have a time."""
 
     @property
     def ended(self) -> bool:
-        """Say whether nothing more can come."""
+        """Whether no more events can come."""
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
         """Wait for events, ``timeout_s`` at most, and yield those that are there."""
 
     def counted_losses(self) -> list[Loss]:
-        """Return all losses that are known once ``finish`` is over, also those without an event."""
+        """Return all losses, also those that no event reported; known after ``finish``."""
 
     def left_out(self) -> int | None:
-        """Return how many connections sampling left out; None where it was not asked for."""
+        """Return how many connections sampling left out; None without sampling."""
 
     def not_probed(self) -> list[NotProbed] | None:
         """Return the TLS libraries of which nothing is shown; None where that is not known."""
 
     def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
-        """Stop, and yield what is left. The source is not used again.
+        """Stop, and yield the events that wait. The source is not used again.
 
-        From when it ``is_drained`` plaintext is only counted as lost, and from when it
-        ``is_skipped`` nothing is.
+        Once ``is_drained`` returns true, waiting plaintext is no longer yielded, only counted as
+        lost. Once ``is_skipped`` returns true, it is no longer counted.
         """

@@ -1,7 +1,7 @@
-"""Makes exchanges of chunks, a conversation for each connection, and sums up the capture.
+"""Decodes the chunks of all connections into exchanges, and sums up the capture.
 
-Memory: bodies are kept only for sinks that want them, up to ``body_limit_bytes`` each
-and ``open_exchange.KEPT_BYTES`` in all; beyond, their sizes are still counted.
+Memory: bodies are stored only for sinks that want them, up to ``body_limit_bytes`` of one and
+``open_exchange.MOST_BODY_BYTES`` of all. Beyond that, only their sizes are counted.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,9 +31,8 @@ from sslsniff.tracing.unrecognised import Unrecognised
 class Tracer:
     """A ``flows.Listener`` that decodes, and passes the results to sinks.
 
-    ``last_ns`` is the time of the last chunk.
-    ``frames`` asks for HTTP/2 frames too. With ``streams`` only what is of these HTTP/2 streams is
-    told (0: the frames of the connection). Without a sink that wants messages nothing is decoded.
+    ``frames`` asks for HTTP/2 frames, too. ``streams`` selects HTTP/2 streams (0: the frames of the
+    connection); without it, all are reported. If no sink wants messages, nothing is decoded.
     """
 
     def __init__(
@@ -57,6 +56,7 @@ class Tracer:
         self._conversations: dict[str, Conversation] = {}
         self._first_ns: int | None = None
         self.last_ns = 0
+        """The time of the last plaintext or loss."""
         self._lossy: dict[str, Connection] = {}
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
@@ -87,7 +87,7 @@ class Tracer:
             conversation.chunk(chunk)
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
-        """See ``flows.Listener``: where plaintext is decoded or wanted as it is, not both."""
+        """See ``flows.Listener``: None if plaintext is both decoded and passed to sinks."""
         if not self._decodes:
             return self._fan_out.consumer(connection, direction)
         if self._wants_plaintext:
@@ -107,7 +107,7 @@ class Tracer:
         self._fan_out.ended(connection, direction, time_ns)
 
     def tick(self, now_ns: int) -> None:
-        """Tell the sinks what has lasted for long enough: protocols not recognised, stalls."""
+        """Report unrecognised protocols and flow-control stalls that last for long enough."""
         self._unrecognised.tick(now_ns)
         self._stalls.tick(now_ns)
 
@@ -135,14 +135,13 @@ class Tracer:
         left_out: int | None = None,
         not_probed: list[NotProbed] | None = None,
     ) -> None:
-        """End what is still open, though its connection is not; tell the sinks the figures.
+        """Report the exchanges that are still open, and the figures of the capture.
 
-        ``counted`` is what the source knows as lost: of connections that were never told of, too;
-        ``left_out`` how many connections it left out, ``not_probed`` the TLS libraries that it
-        could not see.
+        The arguments are what the source returns: ``Source.counted_losses``, which include those of
+        connections without an event, ``Source.left_out`` and ``Source.not_probed``.
         """
         for conversation in self._conversations.values():
-            conversation.break_off(self.last_ns)
+            conversation.end_capture(self.last_ns)
         totals = self.totals
         totals.exchanges = self._fan_out.exchanges if self._decodes else None
         totals.evictions = self._memory.evictions

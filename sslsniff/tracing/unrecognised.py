@@ -1,6 +1,6 @@
-"""Connections whose protocol was not recognised: reported once, a second after their first bytes.
+"""Reports a connection whose protocol is not recognised, once, a second after its first bytes.
 
-Memory: some bytes for each connection that is younger than that.
+Memory: some 100 bytes for each connection until then.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,22 +12,23 @@ from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.sinks.base import Sink
 
 REPORTED_AFTER_NS = 1_000_000_000
-"""So long after a connection's first bytes it is told of."""
+"""How long after its first bytes a connection is reported."""
 
 _FIRST_BYTES = 64
 
 
 class Unrecognised(Sink):
-    """Tells ``sinks``, before whom it is; ``protocol`` returns a connection's as far as known.
+    """Calls ``Sink.unknown`` of ``sinks``; it must be called before them.
 
-    A connection is told of earlier if bytes of it are told to be undecoded.
+    ``protocol`` returns a connection's protocol, as far as known. A connection is reported earlier
+    if bytes of it are reported as undecoded.
     """
 
     def __init__(self, sinks: Sequence[Sink], protocol: Callable[[Connection], str]) -> None:
         self._sinks = sinks
         self._protocol = protocol
-        self._silent: set[str] = set()  # connections of which no byte was seen
-        self._first: dict[str, Chunk] = {}  # the oldest first
+        self._silent: set[str] = set()  # ids of connections without plaintext so far
+        self._first: dict[str, Chunk] = {}  # first chunks by the connection's id, oldest first
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -41,7 +42,7 @@ class Unrecognised(Sink):
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""
-        self._tell(connection)
+        self._report(connection)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -49,15 +50,15 @@ class Unrecognised(Sink):
         self._first.pop(connection.id, None)
 
     def tick(self, now_ns: int) -> None:
-        """Tell of those that are old enough; forget those that were recognised."""
+        """Report connections that are old enough; forget those that were recognised."""
         while self._first:
             first = next(iter(self._first.values()))
             is_young = now_ns - first.time_ns < REPORTED_AFTER_NS
             if is_young and self._protocol(first.connection) == UNKNOWN:
                 return
-            self._tell(first.connection)
+            self._report(first.connection)
 
-    def _tell(self, connection: Connection) -> None:
+    def _report(self, connection: Connection) -> None:
         first = self._first.pop(connection.id, None)
         if first is not None and self._protocol(connection) == UNKNOWN:
             writer = connection.role or Side.CLIENT

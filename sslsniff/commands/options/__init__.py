@@ -1,1 +1,1 @@
-"""What can be said on the command line? Each subcommand's options are a frozen dataclass."""
+"""Which options does the command line have? Those of a subcommand are a frozen dataclass."""

@@ -21,31 +21,31 @@ _MANUAL = "share/man/man1/sslsniff.1"
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return one parser with all that can be said, for those who only read parsers."""
+    """Return one parser with all subcommands and options, for tools that read parsers."""
     whole = watch_options.empty_parser(_USAGE)
     subcommands = whole.add_subparsers(
         title="SUBCOMMANDS", metavar="", parser_class=argparse.ArgumentParser
     )
     for name, make in _SUBCOMMANDS.items():
-        each = make()
+        subcommand = make()
         subcommands.add_parser(
             name,
-            prog=each.prog,
-            parents=[each],
+            prog=subcommand.prog,
+            parents=[subcommand],
             add_help=False,
-            usage=each.usage,
-            description=each.description,
-            epilog=each.epilog,
-            help=each.description,
+            usage=subcommand.usage,
+            description=subcommand.description,
+            epilog=subcommand.epilog,
+            help=subcommand.description,
         )
     watch_options.add_watch_options(whole)  # last: a subcommand is the first word
     return whole
 
 
 def files() -> dict[str, str]:
-    """Return the texts by where they belong below a prefix such as /usr.
+    """Return the text of each file, by its path below a prefix such as /usr.
 
-    Needs shtab and argparse-manpage, which a build has.
+    Needs shtab and argparse-manpage, which a build installs.
     """
     import shtab
     from argparse_manpage.manpage import Manpage

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
-from sslsniff.commands.options.parser import REPEATABLE, CommandParser, made
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,14 +18,14 @@ class ReadOptions(OutputOptions):
 
 @dataclass(frozen=True)
 class ListOptions:
-    """The processes to look at; none: all."""
+    """The processes to list; an empty list means all."""
 
     pid: list[int]
 
 
 @dataclass(frozen=True)
 class SymbolsOptions:
-    """A program or library, and which of its functions to show; None: all."""
+    """A program or library, and which of its functions to show; no ``pattern`` means all."""
 
     file: str
     pattern: re.Pattern[str] | None
@@ -41,23 +41,23 @@ class DoctorOptions:
 
 
 def parse_read(arguments: Sequence[str]) -> ReadOptions:
-    """Return what the arguments of ``sslsniff read`` say; ends with 2 where they are wrong."""
-    return made(ReadOptions, read_parser().parse(arguments))
+    """Return what the arguments of ``sslsniff read`` say; exits with 2 if they are wrong."""
+    return options_of(ReadOptions, read_parser().parse(arguments))
 
 
 def parse_list(arguments: Sequence[str]) -> ListOptions:
-    """Return what the arguments of ``sslsniff list`` say; ends with 2 where they are wrong."""
-    return made(ListOptions, list_parser().parse(arguments))
+    """Return what the arguments of ``sslsniff list`` say; exits with 2 if they are wrong."""
+    return options_of(ListOptions, list_parser().parse(arguments))
 
 
 def parse_symbols(arguments: Sequence[str]) -> SymbolsOptions:
-    """Return what the arguments of ``sslsniff symbols`` say; ends with 2 where they are wrong."""
-    return made(SymbolsOptions, symbols_parser().parse(arguments))
+    """Return what the arguments of ``sslsniff symbols`` say; exits with 2 if they are wrong."""
+    return options_of(SymbolsOptions, symbols_parser().parse(arguments))
 
 
 def parse_doctor(arguments: Sequence[str]) -> DoctorOptions:
-    """Return what the arguments of ``sslsniff doctor`` say; ends with 2 where they are wrong."""
-    return made(DoctorOptions, doctor_parser().parse(arguments))
+    """Return what the arguments of ``sslsniff doctor`` say; exits with 2 if they are wrong."""
+    return options_of(DoctorOptions, doctor_parser().parse(arguments))
 
 
 def read_parser() -> CommandParser:

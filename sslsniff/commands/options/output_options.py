@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What is shown, and where it goes. Sizes are in bytes, ``end_within`` is in seconds."""
+    """What is shown, and where it is written. Sizes are in bytes, ``end_within`` is in seconds."""
 
     filter: str | None
     verbose: int
@@ -38,7 +38,7 @@ class OutputOptions:
     end_within: float
 
     def parse_filter(self) -> "Filter | None":
-        """Return the filter, None where there is none; raises ``FilterError``."""
+        """Return the filter, None if there is none; raises ``FilterError``."""
         if self.filter is None:
             return None
         from sslsniff.sinks.filters import parse
@@ -47,7 +47,7 @@ class OutputOptions:
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
-    """Add the filter expression, which may come anywhere."""
+    """Add the filter expression, which may be at any place of the command line."""
     parser.add_argument(
         "filter",
         nargs="?",
@@ -58,7 +58,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``OutputOptions``, but for the filter."""
+    """Add the options of ``OutputOptions``, without the filter."""
     output = parser.add_argument_group("OUTPUT (default: a line for each exchange)")
     output.add_argument(
         "-v",

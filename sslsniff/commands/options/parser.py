@@ -1,4 +1,4 @@
-"""How a command line is parsed, and what is said where it is wrong."""
+"""Parses command lines, and reports what is wrong in them."""
 
 import argparse
 import contextlib
@@ -19,14 +19,14 @@ _Options = TypeVar("_Options")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Options and what they do side by side, as far as the terminal is wide."""
+    """Shows options and their descriptions side by side, as wide as the terminal."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26, width=_help_columns())
 
 
 def _help_columns() -> int:
-    """Return how wide help may be. As argparse does it, but that imports shutil for it: 4 ms."""
+    """Return the width of help, as argparse does, but without its import of shutil: 4 ms."""
     with contextlib.suppress(ValueError, OSError):
         columns = os.environ.get("COLUMNS") or os.get_terminal_size(1).columns
         return (int(columns) or _UNKNOWN_COLUMNS) - 2
@@ -34,7 +34,7 @@ def _help_columns() -> int:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that shows the user's words escaped, and those that were meant."""
+    """An ``ArgumentParser`` that escapes the user's words, and suggests what was meant."""
 
     def __init__(
         self, prog: str, *, description: str, usage: str | None = None, epilog: str | None = None
@@ -44,7 +44,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Return the options in ``arguments``; ends with 2 where there is anything else."""
+        """Return the options in ``arguments``; exits with 2 if there is anything else."""
         options, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
             self.error(f"unknown argument {unknown[0]}: {self._advice(unknown[0])}")
@@ -55,13 +55,13 @@ class CommandParser(argparse.ArgumentParser):
         super().error(escape(message))
 
     def _advice(self, word: str) -> str:
-        from difflib import get_close_matches  # only for who mistyped
+        from difflib import get_close_matches  # only after a typing error
 
         known = re.findall(r"--[a-z-]+", self.format_help())
         near = get_close_matches(word.partition("=")[0], known, n=1)
         return f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
 
 
-def made(kind: type[_Options], parsed: argparse.Namespace) -> _Options:
-    """Return the options of a dataclass, from what a parser found under the names of its fields."""
-    return kind(**{each.name: getattr(parsed, each.name) for each in fields(kind)})  # type: ignore[arg-type]
+def options_of(kind: type[_Options], parsed: argparse.Namespace) -> _Options:
+    """Return an object of the dataclass ``kind``; its fields have the names of parsed options."""
+    return kind(**{field.name: getattr(parsed, field.name) for field in fields(kind)})  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""What the words of the command line say: each function is the ``type`` of an option.
+"""Parses the values of options: each function is the ``type`` of an option.
 
-They raise ``argparse.ArgumentTypeError``, which the parser tells with the option's name.
+They raise ``argparse.ArgumentTypeError``, which the parser reports with the option's name.
 """
 
 import argparse
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 COMMANDS = ("read", "list", "symbols", "doctor")
 
 SMALLEST_RING_BYTES = 4 << 20
-"""A ring has room for some of the largest records."""
+"""A ring of this size has room for several of the largest records."""
 MOST_CALL_BYTES = 16 << 20
-"""Less than the programs emit of a call: bpf/data.bpf.h."""
+"""Less than the BPF programs can emit of a call: bpf/data.bpf.h."""
 
 _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
@@ -33,17 +33,17 @@ def _whole_number(text: str, least: int, most: int, what: str) -> int:
 
 
 def process_id(text: str) -> int:
-    """Return the process id that ``text`` says."""
+    """Return the process id in ``text``."""
     return _whole_number(text, 1, _MOST_PID, "the number of a process")
 
 
 def user_id(text: str) -> int:
-    """Return the user id that ``text`` says."""
+    """Return the user id in ``text``."""
     return _whole_number(text, 0, _MOST_UID, "the number of a user, as id -u NAME shows it")
 
 
 def stream_number(text: str) -> int:
-    """Return the HTTP/2 stream that ``text`` says: 31 bits (RFC 9113 section 5.1.1)."""
+    """Return the number of an HTTP/2 stream in ``text``: 31 bits (RFC 9113 section 5.1.1)."""
     return _whole_number(text, 0, (1 << 31) - 1, "the number of an HTTP/2 stream")
 
 
@@ -55,7 +55,7 @@ def name(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Return the bytes that ``text`` says: a number, optionally with K, M or G (powers of 1024)."""
+    """Return a size in bytes: ``text`` is a number, maybe with K, M or G (powers of 1024)."""
     lowered = text.lower().removesuffix("ib").removesuffix("b")
     shift = _SUFFIXES.get(lowered[-1:], 0)
     number = lowered[:-1] if shift else lowered
@@ -65,7 +65,7 @@ def size(text: str) -> int:
 
 
 def ring_size(text: str) -> int:
-    """Return the size of a ring buffer that ``text`` says."""
+    """Return the size in ``text`` of a ring buffer."""
     number = size(text)
     if number & (number - 1) or not SMALLEST_RING_BYTES <= number <= _LARGEST_RING_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a power of two from 4M to 1G")
@@ -73,7 +73,7 @@ def ring_size(text: str) -> int:
 
 
 def spill_size(text: str) -> int:
-    """Return the size of a file beside the ring buffer that ``text`` says."""
+    """Return the size in ``text`` of a file beside the ring buffer."""
     number = size(text)
     if not SMALLEST_RING_BYTES <= number <= _LARGEST_SPILL_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size from 4M to 1024G")
@@ -81,7 +81,7 @@ def spill_size(text: str) -> int:
 
 
 def call_limit(text: str) -> int:
-    """Return how many bytes of a call are kept, as ``text`` says."""
+    """Return the size in ``text``: how much plaintext of a call is captured at most."""
     number = size(text)
     if not 0 < number <= MOST_CALL_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1 to 16M")
@@ -89,12 +89,12 @@ def call_limit(text: str) -> int:
 
 
 def seconds(text: str) -> int:
-    """Return how many seconds ``text`` says."""
+    """Return the number of seconds in ``text``."""
     return _whole_number(text, 1, _MOST_SECONDS, f"a number of seconds from 1 to {_MOST_SECONDS}")
 
 
 def share(text: str) -> float:
-    """Return the share of connections that ``text`` says, such as 1/10."""
+    """Return the share of connections in ``text``, such as 1/10."""
     if not re.fullmatch(r"[0-9]{1,7}/[0-9]{1,7}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 1/10")
     part, whole = map(int, text.split("/"))
@@ -106,7 +106,7 @@ def share(text: str) -> float:
 def expression(text: str) -> str:
     """Return ``text``, a filter expression with an operator in it.
 
-    mitmproxy takes a word alone for a part of URLs; here it is rather a command mistyped.
+    For mitmproxy a single word is a pattern of URLs; here it is more likely a mistyped command.
     """
     if "~" in text:
         return text
@@ -119,7 +119,7 @@ def expression(text: str) -> str:
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Return the regular expression that ``text`` says."""
+    """Return the regular expression in ``text``, compiled."""
     try:
         return re.compile(text)
     except re.error as error:
@@ -127,13 +127,13 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def bytes_pattern(text: str) -> "regex.Pattern[bytes]":
-    """Return the regular expression over bytes that ``text`` says; it must not match nothing."""
-    import regex  # for who redacts: it knows where a match may begin that goes on in the next bytes
+    """Return the regular expression over bytes in ``text``; it must not match the empty string."""
+    import regex  # for redaction only: it finds matches that continue in the next bytes
 
     try:
         compiled = regex.compile(os.fsencode(text))
     except regex.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
     if compiled.match(b""):
-        raise argparse.ArgumentTypeError(f"{text!r} matches nothing at all, too")
+        raise argparse.ArgumentTypeError(f"{text!r} also matches the empty string")
     return compiled

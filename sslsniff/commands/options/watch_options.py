@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sslsniff import __version__
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
-from sslsniff.commands.options.parser import REPEATABLE, CommandParser, made
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 _USAGE = """\
 sslsniff [FILTER] WHAT [OUTPUT]              watch processes
@@ -39,14 +39,14 @@ usage: sslsniff [FILTER] WHAT [OUTPUT]
   sslsniff doctor         what this kernel and user can do
   sslsniff --help         all options
 """
-"""What is shown to who types nothing but the name."""
+"""What ``sslsniff`` without arguments shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchOptions(OutputOptions):
     """Which processes to watch, and how. Sizes are in bytes; ``sample`` is a share, 0 to 1.
 
-    ``hold`` is None where it was not said. ``command`` is empty where none is to be started.
+    ``hold`` is None if the option was not given. ``command`` is empty if none is to be started.
     """
 
     command: tuple[str, ...]
@@ -66,9 +66,9 @@ class WatchOptions(OutputOptions):
 
 
 def parse_watch(arguments: Sequence[str]) -> WatchOptions:
-    """Return what the ``arguments`` of ``sslsniff`` say; ends with 2 where they are wrong.
+    """Return what the ``arguments`` of ``sslsniff`` say; exits with 2 if they are wrong.
 
-    What follows ``--`` is the command.
+    Words after ``--`` are the command.
     """
     at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = watch_parser()
@@ -77,7 +77,7 @@ def parse_watch(arguments: Sequence[str]) -> WatchOptions:
     if at < len(arguments) and not options.command:
         parser.error("there is no command after --")
     _require_what(parser, options)
-    return made(WatchOptions, options)
+    return options_of(WatchOptions, options)
 
 
 def watch_parser() -> CommandParser:
@@ -97,7 +97,7 @@ def empty_parser(usage: str) -> CommandParser:
 
 
 def add_watch_options(parser: CommandParser) -> None:
-    """Add the options of ``WatchOptions``, but for the command."""
+    """Add the options of ``WatchOptions``, without the command."""
     parser.add_argument("--version", action="version", version=f"sslsniff {__version__}")
     what = parser.add_argument_group("WHAT (all that is given must match; each may be repeated)")
     what.add_argument("--all", action="store_true", help="every process of this host")
@@ -191,9 +191,9 @@ def add_watch_options(parser: CommandParser) -> None:
 
 
 def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
-    """End with a usage error unless it is said what to watch, and said once.
+    """Exit with a usage error unless the options say what to watch, without contradiction.
 
-    The whole host must be typed on purpose: it shows what other people's programs send.
+    The whole host is watched only with ``--all``: it shows what other people's programs send.
     """
     is_named = bool(options.pid or options.comm or options.uid or options.lib or options.command)
     if options.all and is_named:

@@ -1,9 +1,8 @@
 """An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
 
-Each exchange is written as it ends, but a WebSocket over HTTP/1 with its connection: its messages
-are in its entry. Else nothing is kept. A regular file is whole after each: an entry
-goes over the end of the archive together with a new end, in one write, and a ``FileGuard`` mends
-what is left of a write that is cut short.
+An exchange is written when it ends; a WebSocket over HTTP/1, when its connection ends, as its entry
+contains its messages. A regular file is a whole archive after each entry: one write replaces the
+end of the archive by the entry and a new end. A ``FileGuard`` mends the file if a write is cut.
 """
 
 import contextlib
@@ -26,10 +25,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class HarSink(Sink):
-    """Writes exchanges to ``file``, which stays another's to close.
+    """Writes exchanges to ``file``, which the caller closes.
 
-    A pipe gets the end of the archive on ``close``. Raises ``OutputError`` once when the file
-    takes no more; what was written stays a whole archive.
+    A pipe gets the end of the archive on ``close``. Raises ``OutputError`` once if the file cannot
+    be written any more; what was written stays a whole archive.
     """
 
     wants_bodies = True
@@ -43,45 +42,45 @@ class HarSink(Sink):
         self._archive.guard()
         self._separator = "\n"
         self._messages = SocketMessages()
-        self._switched: dict[str, Exchange] = {}
+        self._websockets: dict[str, Exchange] = {}
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        if passed.exchange is not None:
-            self._messages.add(passed.exchange, passed.message, passed.time_ns)
+        if inner.exchange is not None:
+            self._messages.add(inner.exchange, inner.message, inner.time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         if exchange.is_websocket and exchange.stream is None:
-            self._switched[exchange.connection.id] = exchange
+            self._websockets[exchange.connection.id] = exchange
         else:
             self._write(exchange)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
-        self._write_switched(connection.id)
+        self._write_websocket(connection.id)
         self._messages.forget(connection)
 
-    def _write_switched(self, connection: str) -> None:
-        exchange = self._switched.pop(connection, None)
+    def _write_websocket(self, connection: str) -> None:
+        exchange = self._websockets.pop(connection, None)
         if exchange is not None:
             self._write(exchange)
 
     def _write(self, exchange: Exchange) -> None:
         shown = self._separator + _encode(entry(exchange) | self._messages.pop(exchange))
-        # A lone surrogate, which UTF-8 has not, becomes the escape that JSON has for it.
+        # A lone surrogate, which UTF-8 cannot encode, is written as JSON's escape.
         self._archive.add(shown.encode("utf-8", "backslashreplace"))
         self._separator = ",\n"
 
     def close(self) -> None:
         """See ``Sink``."""
-        for connection in list(self._switched):
-            self._write_switched(connection)
+        for connection in list(self._websockets):
+            self._write_websocket(connection)
         self._archive.close()
 
 
 class _Archive:
-    """A file that ends with ``HAR_END`` after each part, if it can be written over."""
+    """A file that ends with ``HAR_END`` after each part, if it is a regular file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._fd = file.fileno()
@@ -90,7 +89,7 @@ class _Archive:
         self._is_regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and not (
             fcntl.fcntl(self._fd, fcntl.F_GETFL) & os.O_APPEND
         )
-        self._at = os.lseek(self._fd, 0, os.SEEK_CUR) if self._is_regular else 0
+        self._position = os.lseek(self._fd, 0, os.SEEK_CUR) if self._is_regular else 0
         self._failed = False
         self._guard: FileGuard | None = None
 
@@ -98,7 +97,7 @@ class _Archive:
         """Keep the file whole even if this process is killed."""
         if self._is_regular:
             self._guard = FileGuard(self._fd, "har")
-            self._guard.note(self._at)
+            self._guard.note(self._position)
 
     def add(self, part: bytes) -> None:
         if self._failed:
@@ -111,15 +110,15 @@ class _Archive:
         except OSError as error:
             self._failed = True
             with contextlib.suppress(OSError):
-                if self._is_regular:  # the blocks for the end are there already
-                    end_archive(self._fd, self._at)
+                if self._is_regular:  # the end needs no new space on the disk
+                    end_archive(self._fd, self._position)
             raise OutputError(
                 f"cannot write {self._name}: {error.strerror}",
                 "make room or name a file elsewhere, and start again",
             ) from error
-        self._at += len(part)
+        self._position += len(part)
         if self._guard is not None:
-            self._guard.note(self._at)
+            self._guard.note(self._position)
 
     def close(self) -> None:
         if not self._is_regular:
@@ -128,7 +127,11 @@ class _Archive:
             self._guard.close()
 
     def _write(self, data: bytes) -> None:
-        view, at = memoryview(data), self._at
+        view, position = memoryview(data), self._position
         while view:
-            size = os.pwrite(self._fd, view, at) if self._is_regular else os.write(self._fd, view)
-            view, at = view[size:], at + size
+            size = (
+                os.pwrite(self._fd, view, position)
+                if self._is_regular
+                else os.write(self._fd, view)
+            )
+            view, position = view[size:], position + size

@@ -2,7 +2,7 @@
 
 The form is that of www.softwareishard.com/blog/har-12-spec and of the W3C draft
 (w3c.github.io/web-performance/specs/HAR/Overview.html). Fields of our own begin with ``_``, as
-both ask. What HAR wants a value for and cannot be known is ``?`` or -1, with a comment.
+both ask. A required value that is not known is ``?`` or -1, with a comment.
 """
 
 import base64
@@ -18,15 +18,15 @@ from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
 
-_UNKNOWN_HOST = "unknown.invalid"  # a name that is never given out (RFC 2606)
+_UNKNOWN_HOST = "unknown.invalid"  # a name that is never registered (RFC 2606)
 _NOT_SEEN = "it was not seen"
 
 
 def entry(exchange: Exchange) -> Object:
-    """Return the entry for ``exchange``, to be written as JSON."""
+    """Return the entry of ``exchange``, a JSON object."""
     connection = exchange.connection
     timings = _timings(exchange)
-    made: Object = {
+    fields: Object = {
         "startedDateTime": pieces.utc_time(exchange.started_ns),
         "time": round(sum(timings.values()), 3),
         "request": _request(exchange),
@@ -38,16 +38,16 @@ def entry(exchange: Exchange) -> Object:
         "_missingBytes": exchange.missing_bytes,
     }
     if connection.server is not None:
-        made["serverIPAddress"] = connection.server.ip
-        made["connection"] = str(connection.server.port)
-    return made
+        fields["serverIPAddress"] = connection.server.ip
+        fields["connection"] = str(connection.server.port)
+    return fields
 
 
 def _timings(exchange: Exchange) -> dict[str, float]:
-    """Return the milliseconds of sending, waiting and receiving; together all that it took.
+    """Return the milliseconds of sending, waiting and receiving; their sum is the duration.
 
-    HAR wants them not to be negative: a response that begins before the request is sent leaves
-    no time to wait, and what was not seen takes none.
+    HAR does not permit negative ones: there is no time of waiting if the response begins before the
+    request is sent, and what was not seen has no duration.
     """
     began_ns = exchange.started_ns
     ended_ns = max(began_ns, exchange.ended_ns or began_ns)
@@ -67,7 +67,7 @@ def _within(least: int, value: int | None, most: int) -> int:
 def _request(exchange: Exchange) -> Object:
     request = exchange.request
     url = _url(exchange)
-    made: Object = {
+    fields: Object = {
         "method": "?" if request is None or request.method is None else request.method,
         "url": url,
         "httpVersion": exchange.protocol.upper(),
@@ -78,21 +78,21 @@ def _request(exchange: Exchange) -> Object:
         "bodySize": -1,
     }
     if request is None:
-        return made | {"comment": _NOT_SEEN}
-    made["cookies"] = _cookies(request.headers)
-    made |= _sent(request)
+        return fields | {"comment": _NOT_SEEN}
+    fields["cookies"] = _cookies(request.headers)
+    fields |= _headers_and_size(request)
     if request.body.size:
         shown = _text(_decoded(request.body, request.headers), request.headers)
         # HAR 1.2 has an encoding for responses only.
         if "encoding" in shown:
             shown["_encoding"] = shown.pop("encoding")
-        made["postData"] = {"mimeType": _value(request.headers, "content-type")} | shown
-    return made
+        fields["postData"] = {"mimeType": _value(request.headers, "content-type")} | shown
+    return fields
 
 
 def _response(exchange: Exchange) -> Object:
     response = exchange.response
-    made: Object = {
+    fields: Object = {
         "status": 0,
         "statusText": "",
         "httpVersion": exchange.protocol.upper(),
@@ -104,25 +104,26 @@ def _response(exchange: Exchange) -> Object:
         "bodySize": -1,
     }
     if exchange.error is not None:
-        made["_error"] = exchange.error
+        fields["_error"] = exchange.error
     if exchange.omitted is not None:
-        made["_omitted"] = exchange.omitted._asdict()
+        fields["_omitted"] = exchange.omitted._asdict()
     if response is None:
-        return made | {"comment": _NOT_SEEN}
-    made["status"] = response.status or 0
-    made["statusText"] = response.reason
-    made["cookies"] = _set_cookies(response.headers)
-    made["content"] = _content(response)
-    made["redirectURL"] = _value(response.headers, "location")
-    made["_transferSize"] = response.body.size  # else Chromium adds the -1 of the headers
-    return made | _sent(response)
+        return fields | {"comment": _NOT_SEEN}
+    fields["status"] = response.status or 0
+    fields["statusText"] = response.reason
+    fields["cookies"] = _set_cookies(response.headers)
+    fields["content"] = _content(response)
+    fields["redirectURL"] = _value(response.headers, "location")
+    fields["_transferSize"] = response.body.size  # else Chromium adds the -1 of the headers
+    return fields | _headers_and_size(response)
 
 
-def _sent(half: Request | Response) -> Object:
-    made: Object = {"headers": _headers(half.headers), "bodySize": half.body.size}
-    if half.trailers:
-        made["_trailers"] = _headers(half.trailers)
-    return made
+def _headers_and_size(message: Request | Response) -> Object:
+    """Return the fields that requests and responses have in common."""
+    fields: Object = {"headers": _headers(message.headers), "bodySize": message.body.size}
+    if message.trailers:
+        fields["_trailers"] = _headers(message.trailers)
+    return fields
 
 
 def _headers(headers: list[Header]) -> list[Object]:
@@ -174,7 +175,7 @@ def _cookies(headers: list[Header]) -> list[Object]:
     for name, value in headers:
         if name and value and name.lower() == "cookie":
             pairs = (each.strip().partition("=") for each in value.split(";"))
-            cookies += [{"name": key, "value": said} for key, _, said in pairs if key]
+            cookies += [{"name": key, "value": text} for key, _, text in pairs if key]
     return cookies
 
 
@@ -184,8 +185,8 @@ def _set_cookies(headers: list[Header]) -> list[Object]:
     for name, value in headers:
         if name and value and name.lower() == "set-cookie":
             pair, *attributes = (each.strip() for each in value.split(";"))
-            key, _, said = pair.partition("=")
-            cookie: Object = {"name": key, "value": said, "httpOnly": False, "secure": False}
+            key, _, text = pair.partition("=")
+            cookie: Object = {"name": key, "value": text, "httpOnly": False, "secure": False}
             for attribute in attributes:
                 cookie |= _attribute(*attribute.partition("=")[::2])
             cookies.append(cookie)
@@ -214,21 +215,21 @@ def _content(response: Response) -> Object:
     body = response.body
     decoded = _decoded(body, response.headers)
     is_decoded = codings.codings(response.headers) and not decoded.error
-    made: Object = {
+    fields: Object = {
         "size": len(decoded.data) if is_decoded else body.size,
         "mimeType": _value(response.headers, "content-type"),
         **_text(decoded, response.headers),
     }
     comment = decoded.error
     if is_decoded:
-        made["compression"] = len(decoded.data) - body.size
+        fields["compression"] = len(decoded.data) - body.size
     if len(body.data) < body.size:
         comment = f"{len(body.data)} of {body.size} bytes were kept"
-    return made | ({"comment": comment} if comment else {})
+    return fields | ({"comment": comment} if comment else {})
 
 
 def _decoded(body: Body, headers: Headers) -> codings.Decoded:
-    """Return a body without its content coding; as it was, and why, where that cannot be."""
+    """Return a body without its content coding; if that fails, as sent and with the error."""
     decoded = codings.decode(body.data, headers)
     if decoded.error:
         return codings.Decoded(body.data, False, decoded.error)

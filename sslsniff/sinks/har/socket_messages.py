@@ -1,7 +1,7 @@
-"""Messages of WebSockets and server-sent events in an HTTP Archive, as Chromium has them there.
+"""Messages of WebSockets and server-sent events in an HTTP Archive, as Chromium writes them.
 
 Chromium's developer tools show ``_webSocketMessages`` and ``_eventSourceMessages`` of an entry
-(front_end/models/har of its DevTools). They are in the entry, and come before it is written.
+(front_end/models/har of its DevTools). Messages wait until the entry is written.
 
 Memory: ``HELD_BYTES`` of messages of all exchanges that have not been written.
 """
@@ -17,13 +17,13 @@ Object = dict[str, Any]
 
 HELD_BYTES = 64 << 20
 
-_MESSAGE_BYTES = 1 << 10  # what a message counts beside its data
+_MESSAGE_BYTES = 1 << 10  # the memory of a message beside its data
 _OPCODES = {"continuation": 0, "text": 1, "binary": 2, "close": 8, "ping": 9, "pong": 10}
 
 
 @dataclass(slots=True)
 class _MessagesOfExchange:
-    """The messages of one exchange; ``left_out`` counts those there was no room for."""
+    """The messages of one exchange; ``left_out`` counts those for which there was no room."""
 
     events: list[Object] = field(default_factory=list)
     frames: list[Object] = field(default_factory=list)
@@ -36,42 +36,44 @@ class SocketMessages:
 
     def __init__(self, room_bytes: int = HELD_BYTES) -> None:
         self._room_bytes = room_bytes
-        self._held: dict[str, dict[int, _MessagesOfExchange]] = {}
+        self._messages: dict[str, dict[int, _MessagesOfExchange]] = {}
 
     def add(self, exchange: Exchange, message: StreamMessage, time_ns: int) -> None:
-        """Keep a message, if it is of a kind that has a place in archives."""
+        """Add a message if its kind has a place in archives."""
         if not isinstance(message, WebSocketMessage | ServerSentEvent):
             return
         # By identity: an exchange changes until it ends.
-        held = self._held.setdefault(exchange.connection.id, {}).setdefault(
+        messages = self._messages.setdefault(exchange.connection.id, {}).setdefault(
             id(exchange), _MessagesOfExchange()
         )
         size = len(message.data) + _MESSAGE_BYTES
         if size > self._room_bytes:
-            held.left_out += 1
+            messages.left_out += 1
             return
         self._room_bytes -= size
-        held.size += size
+        messages.size += size
         if isinstance(message, WebSocketMessage):
-            held.frames.append(_frame(message, time_ns))
+            messages.frames.append(_frame(message, time_ns))
         else:
-            held.events.append(_event(message, time_ns))
+            messages.events.append(_event(message, time_ns))
 
     def pop(self, exchange: Exchange) -> Object:
-        """Return what an exchange's entry says of its messages, and forget them."""
-        held = self._held.get(exchange.connection.id, {}).pop(id(exchange), _MessagesOfExchange())
-        self._room_bytes += held.size
+        """Return and forget the fields of an exchange's entry that have its messages."""
+        messages = self._messages.get(exchange.connection.id, {}).pop(
+            id(exchange), _MessagesOfExchange()
+        )
+        self._room_bytes += messages.size
         made: Object = {}
         if exchange.is_websocket:
-            made = {"_resourceType": "websocket", "_webSocketMessages": held.frames}
-        elif held.events:
-            made = {"_resourceType": "eventsource", "_eventSourceMessages": held.events}
-        return made | ({"_messagesLeftOut": held.left_out} if held.left_out else {})
+            made = {"_resourceType": "websocket", "_webSocketMessages": messages.frames}
+        elif messages.events:
+            made = {"_resourceType": "eventsource", "_eventSourceMessages": messages.events}
+        return made | ({"_messagesLeftOut": messages.left_out} if messages.left_out else {})
 
     def forget(self, connection: Connection) -> None:
-        """Drop what was kept of exchanges that a filter did not let through."""
-        dropped = self._held.pop(connection.id, {})
-        self._room_bytes += sum(held.size for held in dropped.values())
+        """Forget the messages of exchanges that were not written, as a filter did not match."""
+        dropped = self._messages.pop(connection.id, {})
+        self._room_bytes += sum(messages.size for messages in dropped.values())
 
 
 def _frame(message: WebSocketMessage, time_ns: int) -> Object:

@@ -15,11 +15,11 @@ _TOKEN = re.compile(
 )
 _STEP = "  "
 _MOST_GROWTH = 8
-"""How many times its size an indented text may have; deeply nested ones would go far beyond."""
+"""By how much indentation may multiply the length of text; deep nesting would go far beyond."""
 
 
 def body_lines(body: Body, headers: Headers) -> list[str]:
-    """Return a body's lines, with a last one in brackets where something is not as it was sent."""
+    """Return a body's lines; a last one in brackets says if it is cut or could not be decoded."""
     decoded = codings.decode(body.data, headers)
     cut = len(body.data) < body.size or len(decoded.data) > _SHOWN_BYTES
     data = decoded.data[:_SHOWN_BYTES]
@@ -35,7 +35,7 @@ def body_lines(body: Body, headers: Headers) -> list[str]:
 
 
 def indent_json(source: str) -> str | None:
-    """Return JSON (RFC 8259), which may be cut, with line ends and indentation; None if it is none.
+    """Return JSON (RFC 8259), which may be cut, indented; None if ``source`` is not JSON.
 
     Only whitespace changes: repeated names, the digits of numbers and escapes stay as they are.
     """

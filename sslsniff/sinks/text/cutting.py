@@ -1,7 +1,7 @@
 """Escapes text, and cuts it to a number of terminal columns.
 
-It is cut before it is escaped, so that no escape is cut in two. A Latin character is one column
-wide, most of East Asia's are two, combining marks none (Unicode's UAX #11).
+Text is cut before it is escaped, so that no escape is cut in two. A Latin character has one column,
+most East Asian characters have two, combining marks none (Unicode's UAX #11).
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sslsniff.escaping import escape
 
 MARK = "…"
-"""Stands where something was left out."""
+"""Stands where text was cut out."""
 _MOST_MARKS = 8
 """How many characters may be in one column: a letter and its combining marks."""
 
@@ -24,7 +24,7 @@ def width(shown: str) -> int:
 
 
 def padded(shown: str, columns: int) -> str:
-    """Return escaped text, followed by spaces up to so many columns."""
+    """Return escaped text, padded with spaces to ``columns``."""
     return shown.ljust(columns) if shown.isascii() else shown + " " * (columns - width(shown))
 
 
@@ -37,7 +37,7 @@ def cut_end(raw: str, columns: int) -> str:
 def cut_middle(raw: str, columns: int) -> str:
     """Return ``raw`` escaped, without its middle where it is wider than ``columns``.
 
-    A third is for the end: so a URL keeps its host and the last part of its path.
+    A third of the columns is for the end: a URL keeps its host and the last part of its path.
     """
     shown = _whole(raw, columns)
     return _cut(raw, columns, tail_columns=columns // 3) if shown is None else shown

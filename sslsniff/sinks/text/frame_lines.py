@@ -1,4 +1,4 @@
-"""HTTP/2 frames, a line each."""
+"""HTTP/2 frames, one line for each."""
 
 from typing import TextIO
 
@@ -15,7 +15,7 @@ _PREVIEW_BYTES = 48
 
 
 class FrameLines(Sink):
-    """Writes each frame to ``stream``, and each message that is complete with it."""
+    """Writes a line to ``stream`` for each frame, and for each message that a frame completes."""
 
     def __init__(self, stream: TextIO, schema: Schema = no_schema) -> None:
         self._stream = stream
@@ -25,9 +25,9 @@ class FrameLines(Sink):
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
         flags = f" [{' '.join(frame.flags)}]" if frame.flags else ""
-        details = sorted(frame.details.items(), key=lambda each: isinstance(each[1], bytes))
-        said = " ".join(f"{name}={_shown(value)}" for name, value in details)
-        shown = f"{frame.type}{flags} {frame.length} B  {escape(said)}"
+        details = sorted(frame.details.items(), key=lambda item: isinstance(item[1], bytes))
+        text = " ".join(f"{name}={_shown(value)}" for name, value in details)
+        shown = f"{frame.type}{flags} {frame.length} B  {escape(text)}"
         self._line(connection, frame.side, frame.stream, shown, time_ns)
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
@@ -49,9 +49,9 @@ class FrameLines(Sink):
             )
             self._line(connection, side, 0, shown, time_ns)
 
-    def message(self, passed: InnerMessage) -> None:
+    def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        shown = message_line(passed, self._lines, self._schema)
+        shown = message_line(inner, self._lines, self._schema)
         self._stream.write(shown + "\n")
 
     def _line(
@@ -73,7 +73,7 @@ def _shown(value: object) -> str:
         cut = "..." if len(value) > _PREVIEW_BYTES else ""
         return repr(value[:_PREVIEW_BYTES])[1:] + cut
     if isinstance(value, list):
-        return "{" + ", ".join(f"{name}: {said}" for name, said in value) + "}"
+        return "{" + ", ".join(f"{name}: {item}" for name, item in value) + "}"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {said}" for name, said in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {item}" for name, item in value.items()) + "}"
     return str(value)

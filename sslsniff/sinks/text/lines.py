@@ -13,7 +13,7 @@ from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded, width
 
 Paint = Callable[[str, str], str]
-"""Takes the name of a style and text, returns the text in it."""
+"""Returns text in a style: called with the name of the style and the text."""
 
 Field = tuple[str | None, str]
 """The name of a style, if any, and text."""
@@ -33,7 +33,7 @@ _GAP = "  "
 _URL_CHARACTERS = 500
 """The length to which a URL is cut where there is no terminal; ``-v`` shows all of it."""
 _ENDLESS = 1 << 16
-"""The columns that are left where lines are not cut."""
+"""The room for a field, in columns, where lines are not cut."""
 _UNKNOWN_COLUMNS = 80
 """The width of a terminal whose size is not known."""
 
@@ -57,7 +57,7 @@ _EIGHTHS_OF_URL = 3
 
 
 class _Layout(NamedTuple):
-    """What lines show. ``columns`` is how wide they may be, None where they are not cut."""
+    """Which fields lines have. ``columns`` is their greatest width, None if they are not cut."""
 
     columns: int | None
     names: frozenset[str]
@@ -69,7 +69,7 @@ def plain(_style: str, shown: str) -> str:
 
 
 def endless() -> None:
-    """Return the width of what is no terminal."""
+    """Return that there is no terminal, so that lines are not cut."""
 
 
 def terminal_columns(stream: TextIO) -> int | None:
@@ -83,8 +83,8 @@ def terminal_columns(stream: TextIO) -> int | None:
 class Lines:
     """Makes lines, in the styles of ``paint``.
 
-    ``columns`` says how wide the terminal is, None where there is none. Where ``is_whole``, nothing
-    is left out for want of room.
+    ``columns`` returns the width of the terminal, None if there is none. If ``is_whole``, lines are
+    neither cut nor have fields left out.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Lines:
         self._may_have_changed = False
 
     def resize(self) -> None:
-        """Look at the terminal's width before the next line: it may have changed."""
+        """Ask for the terminal's width before the next line: it may have changed."""
         self._may_have_changed = True
 
     def start(self, connection: Connection, time_ns: int) -> list[Field]:
@@ -115,13 +115,13 @@ class Lines:
             shown = pieces.local_time(time_ns)
             fields.append(("dim", shown if "milliseconds" in names else shown[:-4]))
         if "process" in names:
-            fields.append(("process", self._field("process", _near_end(connection))))
+            fields.append(("process", self._field("process", _process_or_address(connection))))
         if "peer" in names:
             fields.append((None, self._field("peer", pieces.address(connection.remote))))
         return fields
 
     def exchange(self, exchange: Exchange, now_ns: int = 0) -> str:
-        """Return the line of an exchange; ``now_ns`` counts for one that has not ended."""
+        """Return the line of an exchange; if it is open, it has lasted until ``now_ns``."""
         request, response = exchange.request, exchange.response
         fields = self.start(exchange.connection, exchange.started_ns)
         names = self._layout.names
@@ -162,7 +162,7 @@ class Lines:
         )
 
     def fit(self, fields: list[Field], *rest: Field) -> str:
-        """Return a line of ``fields``, which are escaped, and the rest, which is not: what fits."""
+        """Return a line with as many as fit of ``fields``, escaped, and ``rest``, not escaped."""
         line = [*fields]
         while len(line) > 1 and self.room(line) < -len(_GAP):
             line.pop()
@@ -182,14 +182,14 @@ class Lines:
         """Return a field escaped and padded, and on a terminal cut where it is too long."""
         columns = _WIDTHS[name]
         if len(raw) <= columns and raw.isascii() and raw.isprintable():
-            return raw.ljust(columns)  # as nearly all are
+            return raw.ljust(columns)  # as in nearly all lines
         is_cut = self._layout.columns is not None
         return padded(cut_middle(raw, _LONGEST[name]) if is_cut else escape(raw), columns)
 
 
 @functools.lru_cache(maxsize=16)
 def _layout(columns: int | None) -> _Layout:
-    """Return which fields lines show on a terminal that is so wide."""
+    """Return which fields lines have on a terminal of this width."""
     sizes = {name: size + len(_GAP) for name, size in _WIDTHS.items()}
     sizes["milliseconds"] = _MILLISECONDS
     if columns is None:
@@ -203,7 +203,7 @@ def _layout(columns: int | None) -> _Layout:
     return _Layout(columns, frozenset(names))
 
 
-def _near_end(connection: Connection) -> str:
+def _process_or_address(connection: Connection) -> str:
     process = connection.process
     return str(process) if process.is_known else pieces.address(connection.local)
 

@@ -19,16 +19,16 @@ from sslsniff.sinks.text.lines import Field, Lines
 
 _SHOWN_CHARACTERS = 200
 _LEAST_COLUMNS = 12
-_SHOWN_BYTES = 4 * _SHOWN_CHARACTERS  # UTF-8 takes no more
+_SHOWN_BYTES = 4 * _SHOWN_CHARACTERS  # UTF-8 needs no more
 
 
 def is_keepalive(message: StreamMessage) -> bool:
-    """Say whether it only keeps a connection alive."""
+    """Return whether a message only keeps its connection alive."""
     return isinstance(message, WebSocketMessage) and message.opcode in {"ping", "pong"}
 
 
 def message_line(passed: InnerMessage, lines: Lines, schema: Schema) -> str:
-    """Return the line of a message: on what it flows, which way, its kind, size and beginning."""
+    """Return the line of a message: protocol, direction, target, kind, size and beginning."""
     exchange, message = passed.exchange, passed.message
     stream = "" if exchange is None or exchange.stream is None else f"#{exchange.stream}"
     target = exchange.request.target if exchange and exchange.request else None
@@ -58,8 +58,8 @@ def content_lines(exchange: Exchange | None, message: StreamMessage, schema: Sch
     shown = _fields(target, message, schema)
     if shown is not None:
         return escape_lines(indent_json(shown) or shown).split("\n")
-    kept = _said(message)
-    return body_lines(Body(len(kept) + message.size - len(message.data), kept), Headers())
+    content = _content(message)
+    return body_lines(Body(len(content) + message.size - len(message.data), content), Headers())
 
 
 def _kinds(message: StreamMessage) -> list[str]:
@@ -71,8 +71,8 @@ def _kinds(message: StreamMessage) -> list[str]:
     return []
 
 
-def _said(message: StreamMessage) -> bytes:
-    """Return the content of a message; of a close frame what follows its code."""
+def _content(message: StreamMessage) -> bytes:
+    """Return the content of a message; for a close frame, without its code."""
     is_coded = isinstance(message, WebSocketMessage) and message.close_code is not None
     return message.data[2:] if is_coded else message.data
 
@@ -87,9 +87,9 @@ def _beginning(target: str | None, message: StreamMessage, schema: Schema) -> st
     """Return the beginning of a message; nothing if it is not text."""
     shown = _fields(target, message, schema)
     if shown is None:
-        said = _said(message)
-        cut = len(said) > _SHOWN_BYTES or message.error is not None
-        shown = charsets.as_text(said[:_SHOWN_BYTES], cut=cut) or ""
+        content = _content(message)
+        cut = len(content) > _SHOWN_BYTES or message.error is not None
+        shown = charsets.as_text(content[:_SHOWN_BYTES], cut=cut) or ""
     return shown[:_SHOWN_BYTES].replace("\n", " ").strip()
 
 

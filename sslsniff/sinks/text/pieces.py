@@ -35,7 +35,7 @@ def _utc_second(seconds: int) -> str:
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return both, the noun in the plural (with an ``s``, if not given) where there is not one."""
+    """Return a number and its noun, in the plural unless it is 1; that may be just an ``s``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -63,13 +63,13 @@ def address(value: Address | None) -> str:
 
 
 def near_end(connection: Connection) -> str:
-    """Return the process, ``name[pid]``; the address of its end where no process is known."""
+    """Return the process, ``name[pid]``; if it is not known, the address of its side."""
     process = connection.process
     return escape(str(process)) if process.is_known else address(connection.local)
 
 
 def origin(connection: Connection, tid: int | None) -> dict[str, object]:
-    """Return the JSON fields that say whose bytes these are; null where that is not known."""
+    """Return the JSON fields of process, thread, library and role; null if not known."""
     process = connection.process
     is_known = process.is_known
     return {
@@ -82,12 +82,12 @@ def origin(connection: Connection, tid: int | None) -> dict[str, object]:
 
 
 def url(request: Request) -> str:
-    """Return the URL that was asked for; parts that cannot be known show as ``?``."""
+    """Return the URL of a request, escaped; parts that are not known are ``?``."""
     return escape(request.url)
 
 
 def protocol(exchange: Exchange) -> str:
-    """Return the protocol, with the stream where there are streams."""
+    """Return the protocol, with the number of the stream if it has streams."""
     if exchange.stream is None:
         return escape(exchange.protocol)
     return f"{escape(exchange.protocol)}#{exchange.stream}"

@@ -11,7 +11,7 @@ _LISTED_CONNECTIONS = 20
 
 
 class SummarySink(Sink):
-    """Writes to ``stream`` when the capture ends, and nothing before."""
+    """Writes to ``stream`` at the end of the capture only."""
 
     wants_messages = False
 

@@ -1,4 +1,4 @@
-"""One line an exchange, for people; more with ``-v`` and ``-vv``."""
+"""One line for each exchange, for people; more with ``-v`` and ``-vv``."""
 
 from collections.abc import Callable
 from typing import TextIO
@@ -16,10 +16,10 @@ from sslsniff.sinks.text.undecoded import UndecodedLines
 
 
 class TerminalSink(Sink):
-    """Writes to ``stream``; ``verbosity`` 0 a line, 1 also headers, 2 also bodies.
+    """Writes to ``stream`` a line for each exchange.
 
-    ``columns`` says how wide the terminal is, None where there is none: lines fit it, but with
-    headers nothing is cut.
+    ``verbosity``: 1 adds headers, 2 bodies as well. ``columns`` returns the width of the terminal,
+    None if there is none: lines are cut to it, unless headers are shown.
     """
 
     def __init__(
@@ -43,20 +43,20 @@ class TerminalSink(Sink):
         self._write(self._lines.exchange(exchange))
         if self._verbosity >= 1:
             if exchange.request is not None:
-                self._half(exchange.request, ">")
+                self._details(exchange.request, ">")
             for informational in exchange.informational:
-                self._half(informational, "<")
+                self._details(informational, "<")
             if exchange.response is not None:
-                self._half(exchange.response, "<")
+                self._details(exchange.response, "<")
 
-    def message(self, passed: InnerMessage) -> None:
-        """See ``Sink``; what only keeps a connection alive has its line with ``-v``."""
-        if is_keepalive(passed.message) and not self._verbosity:
+    def message(self, inner: InnerMessage) -> None:
+        """See ``Sink``; keep-alive messages are shown with ``-v`` only."""
+        if is_keepalive(inner.message) and not self._verbosity:
             return
-        self._write(message_line(passed, self._lines, self._schema))
+        self._write(message_line(inner, self._lines, self._schema))
         if self._verbosity >= 2:
-            mark = ">" if passed.message.side is Side.CLIENT else "<"
-            for line in content_lines(passed.exchange, passed.message, self._schema):
+            mark = ">" if inner.message.side is Side.CLIENT else "<"
+            for line in content_lines(inner.exchange, inner.message, self._schema):
                 self._write(f"  {mark} {line}")
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
@@ -72,7 +72,7 @@ class TerminalSink(Sink):
         self._undecoded.close(connection.id)
 
     def summary(self, summary: Summary) -> None:
-        """See ``Sink``: that of the capture is another's; here ends what is still open."""
+        """See ``Sink``: ends the lines on undecoded bytes; ``SummarySink`` shows the figures."""
         self._undecoded.close_all()
 
     def chunk(self, chunk: Chunk) -> None:
@@ -90,18 +90,18 @@ class TerminalSink(Sink):
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
 
-    def _half(self, half: Request | Response, mark: str) -> None:
-        if isinstance(half, Request):
-            head = f"{half.method or '?'} {half.target or '?'}"
+    def _details(self, message: Request | Response, mark: str) -> None:
+        if isinstance(message, Request):
+            head = f"{message.method or '?'} {message.target or '?'}"
         else:
-            head = f"{'?' if half.status is None else half.status} {half.reason}".rstrip()
+            head = f"{'?' if message.status is None else message.status} {message.reason}".rstrip()
         self._write(f"  {mark} {escape(head)}")
-        self._headers(half.headers, mark)
-        if self._verbosity >= 2 and half.body.size:
+        self._headers(message.headers, mark)
+        if self._verbosity >= 2 and message.body.size:
             self._write(f"  {mark}")
-            for line in body_lines(half.body, half.headers):
+            for line in body_lines(message.body, message.headers):
                 self._write(f"  {mark} {line}")
-        self._headers(half.trailers, mark)
+        self._headers(message.trailers, mark)
 
     def _headers(self, headers: list[Header], mark: str) -> None:
         for name, value in headers:

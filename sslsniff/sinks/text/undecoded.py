@@ -26,7 +26,7 @@ class _Sum:
 
 
 class UndecodedLines:
-    """Hands lines to ``write``."""
+    """Passes lines on undecoded bytes to ``write``."""
 
     def __init__(self, write: Callable[[str], None], lines: Lines) -> None:
         self._write = write
@@ -34,9 +34,9 @@ class UndecodedLines:
         self._sums: dict[str, dict[str, _Sum]] = {}
 
     def add(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
-        """Count ``message``; tell of it where its reason is new on this connection.
+        """Count ``message``; write a line if its reason is new on this connection.
 
-        A message of size 0 announces others.
+        A message of size 0 announces bytes that are counted later.
         """
         sums = self._sums.setdefault(connection.id, {})
         reason = message.reason
@@ -51,14 +51,18 @@ class UndecodedLines:
         sums[reason].last_ns = time_ns
 
     def close(self, connection_id: str) -> None:
-        """Tell the sums of a connection, unless its first lines said it all."""
-        for reason, each in self._sums.pop(connection_id, {}).items():
-            if sum(each.bytes.values()) > each.announced_bytes:
-                sums = (f"{pieces.size(n)} from the {side.value}" for side, n in each.bytes.items())
-                self._write_line(each.connection, each.last_ns, f"in all {', '.join(sums)}", reason)
+        """Write the sums of a connection, unless its first lines said everything."""
+        for reason, total in self._sums.pop(connection_id, {}).items():
+            if sum(total.bytes.values()) > total.announced_bytes:
+                sizes = (
+                    f"{pieces.size(count)} from the {side.value}"
+                    for side, count in total.bytes.items()
+                )
+                what = f"in all {', '.join(sizes)}"
+                self._write_line(total.connection, total.last_ns, what, reason)
 
     def close_all(self) -> None:
-        """Tell the sums of all connections that are still open."""
+        """Write the sums of all connections that are still open."""
         for connection_id in list(self._sums):
             self.close(connection_id)
 

@@ -94,4 +94,4 @@ def test_any_bytes_and_bounded(pieces: list[bytes]) -> None:
     unwrapper = Unwrapper()
     for piece in pieces:
         unwrapper.feed(piece)
-    assert len(unwrapper._held) <= LARGEST_RECORD_BYTES + 2048 + 5
+    assert len(unwrapper._partial) <= LARGEST_RECORD_BYTES + 2048 + 5

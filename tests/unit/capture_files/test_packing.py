@@ -55,7 +55,7 @@ class Writing:
         self.pair.settled = True
         self.end: Endpoint = self.pair.ends[1]
         self.template = template()
-        self.end.keep([self.template])
+        self.end.set_templates([self.template])
         self.pair.ends[0].acknowledge_by(self.template)
 
     def follow(self, records: list[bytes], **flags: int) -> tuple[bytes, int]:
@@ -165,11 +165,11 @@ def test_an_end_is_known_by_its_last_key() -> None:
 def test_shapes_are_as_many_as_are_kept() -> None:
     writing = Writing()
     templates = [template(tid) for tid in range(KEPT_TEMPLATES + 1)]
-    writing.end.keep(templates[:KEPT_TEMPLATES])
+    writing.end.set_templates(templates[:KEPT_TEMPLATES])
     records = [record(tid, b"a", tid=tid) for tid in range(KEPT_TEMPLATES + 1)]
     assert writing.follow(records)[1] == 1
     with pytest.raises(ValueError, match="same size"):
-        writing.end.keep(templates)
+        writing.end.set_templates(templates)
 
 
 def test_data_that_does_not_fit_is_refused() -> None:

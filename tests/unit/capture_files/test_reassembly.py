@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from sslsniff.capture_files.reassembly import (
     EARLY_BYTES,
     EARLY_BYTES_IN_ALL,
-    Early,
+    EarlyBytes,
     Piece,
     Reassembler,
 )
 
 
 def reassembler(sequence: int | None = 0) -> Reassembler[str]:
-    return Reassembler(Early(), sequence)
+    return Reassembler(EarlyBytes(), sequence)
 
 
 def take(stream: Reassembler[str], sequence: int, data: bytes) -> list[tuple[int, bytes]]:
@@ -80,7 +80,7 @@ def test_missing_once_enough_waits() -> None:
 
 
 def test_all_together_are_bounded() -> None:
-    early = Early()
+    early = EarlyBytes()
     early.bytes = 64 << 20
     stream: Reassembler[str] = Reassembler(early, 0)
     assert stream.feed(2, b"cd", 2, "x") == [Piece(2, b"cd", "x")]
@@ -140,8 +140,8 @@ def test_what_was_acknowledged_is_given_up() -> None:
     take(stream, 0, b"ab")
     take(stream, 5, b"fg")
     assert [stream.lacks(n) for n in (0, 2, 5, 9, 2**32 - 5)] == [0, 0, 3, 7, 0]
-    assert stream.give_up(5, "ack") == [Piece(3, b"fg", "at 5")]
-    assert stream.give_up(9, "ack") == [Piece(2, b"", "ack")]
+    assert stream.count_as_lost(5, "ack") == [Piece(3, b"fg", "at 5")]
+    assert stream.count_as_lost(9, "ack") == [Piece(2, b"", "ack")]
     assert take(stream, 9, b"jk") == [(0, b"jk")]
 
 
@@ -151,7 +151,7 @@ def test_acknowledgements_that_tell_of_no_loss() -> None:
     take(stream, 0, b"ab")
     for sequence in (3, 2 + EARLY_BYTES_IN_ALL):
         assert stream.lacks(sequence) == 0
-        assert stream.give_up(sequence, "ack") == []
+        assert stream.count_as_lost(sequence, "ack") == []
     assert reassembler(None).lacks(1000) == 0
 
 

@@ -185,7 +185,7 @@ def test_encrypted_connections_are_told(tmp_path: Path) -> None:
     source = ReplaySource(tmp_path / "file")
     assert len(list(source)) == 3
     assert source.warnings == [
-        "connections that are encrypted: 1; of those, a capture from the network holds no plaintext"
+        "encrypted connections: 1; a network capture has no plaintext of them"
     ]
 
 
@@ -197,7 +197,7 @@ def test_encrypted_connections_are_told_when_joined(tmp_path: Path) -> None:
     assert opened.tls
     source = ReplaySource(tmp_path / "file")
     assert len(list(source)) == 3
-    assert source.warnings[0].startswith("connections that are encrypted: 1;")
+    assert source.warnings[0].startswith("encrypted connections: 1;")
 
 
 def test_unknown_link_types_are_told(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from sslsniff.commands.ending import _WRITERS
 
 BEGIN = """
 import os, sys, time
-from sslsniff.commands.ending import Asked, OverdueError
-asked = Asked(1)
-asked.at_last = lambda: os.write(2, b"at last")
-asked.listen()
+from sslsniff.commands.ending import CaptureControl, OverdueError
+control = CaptureControl(1)
+control.before_exit = lambda: os.write(2, b"at last")
+control.listen()
 print("ready", file=sys.stderr, flush=True)
 """
-WAIT = "while not asked.to_stop: time.sleep(0.01)\n"
+WAIT = "while not control.to_stop: time.sleep(0.01)\n"
 
 
 def end(script: str, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, float]:
@@ -42,7 +42,7 @@ def end(script: str, number: signal.Signals = signal.SIGTERM) -> tuple[int, str,
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_noted(number: signal.Signals) -> None:
-    code, said, _ = end(WAIT + "asked.done(); time.sleep(1.5); os._exit(7)", number)
+    code, said, _ = end(WAIT + "control.done(); time.sleep(1.5); os._exit(7)", number)
     assert (code, said) == (7, "")
 
 
@@ -55,11 +55,11 @@ def test_what_takes_long_is_left() -> None:
 def test_what_takes_long_is_abandoned_where_that_is_allowed() -> None:
     script = """
 try:
-    with asked.abandonable():
+    with control.abandonable():
         while True: pass
 except OverdueError:
-    asked.done()
-    os._exit(8 + asked.is_drained())
+    control.done()
+    os._exit(8 + control.is_drained())
 """
     code, said, _ = end(script)
     assert (code, said) == (9, "")
@@ -72,7 +72,7 @@ def test_what_is_written_is_not_abandoned() -> None:
     script = """
 write = {"__name__": "sslsniff.sinks.output_files"}
 exec("def write():\\n  while True: pass", write)
-with asked.abandonable():
+with control.abandonable():
     write["write"]()
 """
     code, said, _ = end(script)
@@ -84,8 +84,8 @@ def test_a_write_that_nobody_reads_goes_on() -> None:
 data = bytes(1 << 20)
 while data:
     data = data[os.write(1, data):]
-asked.done()
-os._exit(8 + asked.let_go)
+control.done()
+os._exit(8 + control.output_replaced)
 """
     code, said, _ = end(script)
     assert (code, said) == (9, "")
@@ -95,10 +95,10 @@ def test_a_read_that_waits_is_abandoned() -> None:
     read, write = os.pipe()
     script = f"""
 try:
-    with asked.abandonable():
+    with control.abandonable():
         open({read}, "rb", closefd=False).read(1)
 except OverdueError:
-    asked.done()
+    control.done()
     os._exit(8)
 """
     os.set_inheritable(read, True)
@@ -116,10 +116,10 @@ except OverdueError:
 
 def test_without_a_signal_there_is_time() -> None:
     script = """
-asked.stop()
-assert not asked.is_drained() and not asked.is_skipped()
+control.stop()
+assert not control.is_drained() and not control.is_skipped()
 time.sleep(1)
-assert not asked.is_drained()
+assert not control.is_drained()
 os._exit(8)
 """
     done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, text=True)

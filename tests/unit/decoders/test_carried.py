@@ -212,7 +212,7 @@ def test_unfinished_messages_share_one_room() -> None:
     heads += [BodyData(at, C, piece) for at in range(9000)]
     out = decoder._read(heads)
     assert len(decoder._readers) == 8192
-    assert decoder._room.left == 0
+    assert decoder._room.free_bytes == 0
     assert sum(len(m.data) for m in flowed(out) if isinstance(m, GrpcMessage)) == 0
 
 

@@ -133,7 +133,7 @@ def test_windows_share_one_room(coding: str, most: int) -> None:
     decoder = InnerProtocols(Detector("h2"))
     heads: list[Message] = [response(at, coding) for at in range(most + 1)]
     decoder._read(heads)
-    assert 0 <= decoder._windows.left < WINDOWS_BYTES // most
+    assert 0 <= decoder._windows.free_bytes < WINDOWS_BYTES // most
     body = CODERS[coding]()(b"data: 1\n\n")
 
     def events(at: int) -> list[str | None]:
@@ -145,7 +145,7 @@ def test_windows_share_one_room(coding: str, most: int) -> None:
     assert events(0) == [None]
     assert events(most) == ["no room to undo the content coding; the rest is not read"]
     decoder._read([MessageEnd(at, S) for at in range(most + 1)])
-    assert decoder._windows.left == WINDOWS_BYTES
+    assert decoder._windows.free_bytes == WINDOWS_BYTES
 
 
 @pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("deflate", 256)])

@@ -117,7 +117,7 @@ def test_data_without_end_is_bounded() -> None:
     for _ in range(100):
         reader.feed(b"data: " + b"x" * 99_999 + b"\n", out)
     reader.feed(b"\nid: " + b"y" * (5 << 20), out)
-    assert room.left == Room().left - MESSAGE_BYTES
+    assert room.free_bytes == Room().free_bytes - MESSAGE_BYTES
     reader.feed(b"\ndata: ok\n\n", out)
     long, after = out
     assert isinstance(long, ServerSentEvent)
@@ -126,16 +126,16 @@ def test_data_without_end_is_bounded() -> None:
     assert isinstance(after, ServerSentEvent)
     assert after.data == b"ok"
     reader.end(out)
-    assert room.left == Room().left
+    assert room.free_bytes == Room().free_bytes
 
 
 def test_no_room_is_told() -> None:
     room = Room()
-    room.left = 10
+    room.free_bytes = 10
     reader = EventStreamReader(1, S, room)
     out: list[Message] = []
     reader.feed(b"data: 0123456789\n\n", out)
-    room.left = 100
+    room.free_bytes = 100
     reader.feed(b"data: 0123456789\n\n", out)
     assert [(event.data, event.error) for event in out if isinstance(event, ServerSentEvent)] == [
         (b"0123", "only the first 4 bytes kept"),
@@ -150,7 +150,7 @@ def test_long_types_and_ids_are_cut_and_take_room(size: int) -> None:
     reader = EventStreamReader(1, S, room)
     out: list[Message] = []
     reader.feed(b"id: " + b"i" * size + b"\nevent: " + b"t" * size + b"\n", out)
-    assert room.left == Room().left - 2 * 1024
+    assert room.free_bytes == Room().free_bytes - 2 * 1024
     reader.feed(b"data: a\n\ndata: b\n\nid: 1\ndata: c\n\n", out)
     events = [event for event in out if isinstance(event, ServerSentEvent)]
     assert shown(events) == [
@@ -164,7 +164,7 @@ def test_long_types_and_ids_are_cut_and_take_room(size: int) -> None:
         None,
     ]
     reader.end(out)
-    assert room.left == Room().left
+    assert room.free_bytes == Room().free_bytes
 
 
 pieces = st.lists(

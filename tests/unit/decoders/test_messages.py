@@ -1,12 +1,12 @@
 """What headers are asked."""
 
-from sslsniff.decoders.messages import Headers, asked_once
+from sslsniff.decoders.messages import Headers, cached_in_headers
 
 
-def test_headers_are_asked_once() -> None:
+def test_results_are_cached_in_headers() -> None:
     asked: list[Headers] = []
 
-    @asked_once
+    @cached_in_headers
     def count(headers: Headers) -> int | None:
         asked.append(headers)
         return len(headers) or None
@@ -18,8 +18,8 @@ def test_headers_are_asked_once() -> None:
 
 def test_each_question_has_its_own_answer() -> None:
     headers = Headers([("a", "b")])
-    assert asked_once(first_name)(headers) == "a"
-    assert asked_once(first_value)(headers) == "b"
+    assert cached_in_headers(first_name)(headers) == "a"
+    assert cached_in_headers(first_value)(headers) == "b"
 
 
 def first_name(headers: Headers) -> str | None:

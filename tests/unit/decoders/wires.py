@@ -76,7 +76,7 @@ def read_body(
     reader: BodyReader, room: Room, steps: Iterable[bytes | int], size: int = 1 << 30
 ) -> list[Message]:
     """Return what a body in pieces of ``size`` bytes, with gaps, gives; all room is given back."""
-    before = room.left
+    before = room.free_bytes
     out: list[Message] = []
     for step in steps:
         if isinstance(step, int):
@@ -85,7 +85,7 @@ def read_body(
         for at in range(0, len(step), size):
             reader.feed(step[at : at + size], out)
     reader.end(out)
-    assert room.left == before
+    assert room.free_bytes == before
     return out
 
 

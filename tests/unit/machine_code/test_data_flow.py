@@ -138,9 +138,9 @@ def test_half_an_address_is_none() -> None:
 
 def test_ways_that_are_avoided() -> None:
     flow = Flow(Code(TEST_RDI + b"\x74\x01" + NOP + MOV_EAX_1 + RET, AT))
-    behind = AT + len(TEST_RDI + b"\x74\x01" + NOP)
-    assert behind in flow.states_without({AT + len(TEST_RDI + b"\x74\x01")})
-    assert behind not in flow.states_without({AT + len(TEST_RDI)})
+    following = AT + len(TEST_RDI + b"\x74\x01" + NOP)
+    assert following in flow.states_without({AT + len(TEST_RDI + b"\x74\x01")})
+    assert following not in flow.states_without({AT + len(TEST_RDI)})
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ def test_where_the_internal_function_is_dear_the_usual_ones_are_not(
         for each in data:
             if each.program in inner:
                 assert elf.data(elf_address(elf, each.offset), 1) == b"\xe8"
-                behind = Probe("c_return", each.offset + 5, False, Cost.STEPPED)
-                assert found.probes.count(behind) == 1
+                at_return = Probe("c_return", each.offset + 5, False, Cost.STEPPED)
+                assert found.probes.count(at_return) == 1
         for name in ("SSL_read", "SSL_write"):
             function = elf.function(name)
             assert function is not None

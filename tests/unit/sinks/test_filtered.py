@@ -108,7 +108,7 @@ def test_a_connection_without_a_match_does_not_show() -> None:
 
 def test_what_is_forgotten_is_told_as_lost() -> None:
     recorder = Recorder()
-    sink = FilteredSink(parse("~u /yes"), [recorder], held_bytes=5000)
+    sink = FilteredSink(parse("~u /yes"), [recorder], waiting_bytes=5000)
     on, other = connection(1), connection(2)
     for each in (on, other):
         sink.opened(each, 1)
@@ -138,7 +138,7 @@ def test_what_is_forgotten_is_told_as_lost() -> None:
 
 def test_room_is_free_again_when_connections_end_or_match() -> None:
     recorder = Recorder()
-    sink = FilteredSink(parse("~u /yes"), [recorder], held_bytes=4096)
+    sink = FilteredSink(parse("~u /yes"), [recorder], waiting_bytes=4096)
     for number in range(100):
         on = connection(number)
         sink.opened(on, 1)
@@ -153,7 +153,7 @@ def test_room_is_free_again_when_connections_end_or_match() -> None:
 
 def test_only_losses_are_held_for_sinks_without_plaintext() -> None:
     recorder = Recorder(wants_plaintext=False)
-    sink = FilteredSink(parse("~u /yes"), [recorder], held_bytes=2000)
+    sink = FilteredSink(parse("~u /yes"), [recorder], waiting_bytes=2000)
     on = connection()
     sink.opened(on, 1)
     sink.chunk(chunk(on, 0, bytes(5000)))
@@ -240,7 +240,7 @@ def test_the_filter_may_stand_before_and_behind_options(capture: Path) -> None:
     [
         (["lst"], "no command"),
         (["--pid", "1", "list"], "stands first"),
-        (["curl"], "behind --"),
+        (["curl"], "comes after --"),
         (["/api/v1", "--pid", "1"], "no operator"),
     ],
 )
