@@ -24,7 +24,7 @@ from bench.sniffer import Running
 from tests.workload.clients import python_client
 from tests.workload.processes import PROGRAMS, run, say, started
 from tests.workload.rust.fixtures import Fixture
-from tests.workload.servers import Certificate, python_server, built_server
+from tests.workload.servers import Certificate, built_server, python_server
 
 PATH = Path(__file__).with_name("soak.json")
 _SAMPLES = 300

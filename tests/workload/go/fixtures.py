@@ -64,8 +64,12 @@ FEW = (
     Fixture("client", BEFORE, "stripped"),
 )
 EVERY = (
-    *(Fixture(program, release, mode) for release in RELEASES for mode in MODES
-      for program in ("server", "client")),
+    *(
+        Fixture(program, release, mode)
+        for release in RELEASES
+        for mode in MODES
+        for program in ("server", "client")
+    ),
     *(Fixture("storm", release, "stripped") for release in RELEASES),
     Fixture("grpc", NEWEST, "plain"),
 )
