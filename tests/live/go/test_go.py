@@ -58,7 +58,7 @@ def test_without_probes(
     fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
     """What these tests assert does not hold where the probes are in another file."""
-    other = shutil.copy(fixture.path, tmp_path / "server")
+    other = Path(shutil.copy(fixture.path, tmp_path / "server"))
     with (
         built_server(fixture.path, certificate) as server,
         built_server(other, certificate) as watched,

@@ -55,6 +55,11 @@ class Fixture(NamedTuple):
     def path(self) -> Path:
         return CACHE / "-".join(self)
 
+    @property
+    def library(self) -> str:
+        """What sslsniff calls the library."""
+        return "go"
+
 
 FEW = (
     *(Fixture(program, OLDEST, "stripped") for program in PROGRAMS),

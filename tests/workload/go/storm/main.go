@@ -73,7 +73,7 @@ func send(conn *tls.Conn, seed int64, end time.Time, all *sync.WaitGroup) {
 	sum := sha256.New()
 	total := 0
 	check(conn.Handshake())
-	for time.Now().Before(end) {
+	for total == 0 || time.Now().Before(end) {
 		data := make([]byte, 1+random.Intn(mostBytes)>>uint(random.Intn(12)))
 		random.Read(data)
 		deep(random.Intn(mostDepth), func() { check(second(conn.Write(data))) })

@@ -1,4 +1,4 @@
-"""A gRPC server by tonic: each call and message, exactly; its frames."""
+"""gRPC servers by tonic and gRPC-Go: each call and message, exactly; their frames."""
 
 import sys
 
@@ -7,16 +7,22 @@ import pytest
 from tests.live.checks import Sniff, content
 from tests.live.running import assert_captured
 from tests.live.sniffer import Captured
+from tests.workload.go import fixtures as go_fixtures
 from tests.workload.passed import told
 from tests.workload.processes import PROGRAMS, run
-from tests.workload.rust.fixtures import Fixture, fixtures
+from tests.workload.rust import fixtures as rust_fixtures
+from tests.workload.rust.fixtures import Fixture
 from tests.workload.servers import Certificate, Server, built_server
+
+Built = Fixture | go_fixtures.Fixture
 
 MESSAGES = {"Unary": 1, "Streaming": 5}
 """How many grpc_client.py sends, by method."""
 PREFIX_BYTES = 5
 """A flag and the length (PROTOCOL-HTTP2.md, Length-Prefixed-Message)."""
-SERVERS = pytest.mark.parametrize("fixture", fixtures("grpc"), ids="-".join)
+SERVERS = pytest.mark.parametrize(
+    "fixture", [*rust_fixtures.fixtures("grpc"), *go_fixtures.fixtures("grpc")], ids="-".join
+)
 
 
 def call(server: Server, certificate: Certificate, *counts: int) -> str:
@@ -37,7 +43,7 @@ def bodies(captured: Captured, direction: str) -> dict[tuple[int, int, str], lis
 
 
 @SERVERS
-def test_calls(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
+def test_calls(fixture: Built, certificate: Certificate, sniff: Sniff) -> None:
     with (
         built_server(fixture.path, certificate) as server,
         sniff("--pid", str(server.pid)) as sniffer,
@@ -64,7 +70,7 @@ def test_calls(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None
 
 
 @SERVERS
-def test_frames(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
+def test_frames(fixture: Built, certificate: Certificate, sniff: Sniff) -> None:
     """Each message comes between the frames that have it, and those of its headers and trailers."""
     with (
         built_server(fixture.path, certificate) as server,
