@@ -16,7 +16,6 @@ SOAK_SECONDS ?= 900
 RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
 GO_PACKAGES := golang-go
-GO := env GOCACHE=$(CURDIR)/.cache/go/build GO111MODULE=off GOTOOLCHAIN=local GOFLAGS= CGO_ENABLED=0 nice go
 BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 DEB := build/deb
@@ -55,7 +54,7 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo deb test test-kernels test-rust rust lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: help demo deb test test-kernels test-rust rust test-go go lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -65,6 +64,7 @@ help:
 	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
+	@echo "make test-go       run live tests on Go programs of all releases, write their table (half an hour)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make format  bring the sources into form"
@@ -102,13 +102,13 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]
 
-unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/go/tls
+unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels go
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/go/tls rust
+live: .cache/test-packages .cache/developer .cache/wheels .cache/bun go rust
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer
@@ -124,6 +124,14 @@ test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(PYTHON) -m tests.workload.rust.fixtures all
 	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest --junitxml=.cache/rust/results.xml tests/live/rust; \
 	code=$$?; $(BIN)/python -m tests.live.rust.table .cache/rust/results.xml && exit $$code
+
+go: .cache/test-packages .cache/go-compiler
+	$(PYTHON) -m tests.workload.go.fixtures
+
+test-go: .cache/test-packages .cache/developer .cache/go-compiler
+	$(PYTHON) -m tests.workload.go.fixtures all
+	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
+	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
 
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
@@ -190,13 +198,11 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	|| { $(call install,$(RUST_PACKAGES)); }
 	@touch $@
 
-# Programs in Go: with TLS, also stripped, and without.
-.cache/go/tls: Makefile $(wildcard tests/workload/go/*/main.go) | .cache/run-packages
+# Any Go fetches the releases that the programs are built by.
+.cache/go-compiler: Makefile | .cache/run-packages
 	go version >/dev/null 2>&1 || { $(call install,$(GO_PACKAGES)); }
 	@mkdir -p $(@D)
-	cd tests/workload/go/plain && $(GO) build -o $(abspath $(@D))/plain main.go
-	cd tests/workload/go/tls && $(GO) build -ldflags="-s -w" -o $(abspath $(@D))/tls-stripped main.go
-	cd tests/workload/go/tls && $(GO) build -o $(abspath $@) main.go
+	@touch $@
 
 .cache/build-tools: pyproject.toml | .cache/run-packages
 	@echo "Installing from PyPI, into .venv: what builds sslsniff"

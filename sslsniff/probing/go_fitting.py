@@ -18,8 +18,6 @@ from sslsniff.probing.plans.unprobed import GO
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 from sslsniff.probing.ssl_layout import SslLayout
 
-_PROLOGUE_BYTES = 32
-
 
 def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unprobed]]:
     """Return the part of a file that is Go's crypto/tls, or why it has no probes.
@@ -53,11 +51,13 @@ class _GoFitting:
         function = self._functions.function(row.function)
         if function is None:
             return []
+        if row.caller is not None and function.address not in self._called(row.caller):
+            raise UnfitError(f"{row.function} is inlined into {row.caller}")
         flow = self._flow(function)
         arguments = [flow.convention.arguments[number] for number in row.arguments]
         if row.with_result:
-            copy = self._functions.function(go_tls.COPY)
-            places = after_copy(flow, arguments, copy.address) if copy else []
+            found_copies = map(self._functions.function, go_tls.COPIES)
+            places = after_copy(flow, arguments, {each.address for each in found_copies if each})
         else:
             kind = None if row.kind is None else flow.convention.arguments[row.kind]
             found = at_entry(flow, arguments, kind)
@@ -76,12 +76,18 @@ class _GoFitting:
 
     def _flow(self, function: Function) -> Flow:
         code = self._elf.code(function)
-        in_registers = any(each in code[:_PROLOGUE_BYTES] for each in go_tls.STACK_CHECKS)
-        operations = Code(code, function.address).operations.values()
-        called = {each.leads_to for each in operations if each.kind is OperationKind.CALL}
-        fatal = {each for each in called if each is not None and self._is_fatal(each)}
-        convention = go_tls.REGISTERS if in_registers else go_tls.STACK
+        convention = go_tls.convention(code)
+        if convention is None:
+            raise UnfitError(f"the function at {function.address:#x} does not begin as Go's do")
+        fatal = filter(self._is_fatal, _calls(Code(code, function.address)))
         return Flow(Code(code, function.address, fatal), convention)
+
+    def _called(self, name: str) -> set[int]:
+        """Return the functions that the one called ``name`` calls."""
+        function = self._functions.function(name)
+        if function is None:
+            return set()
+        return _calls(Code(self._elf.code(function), function.address))
 
     def _is_fatal(self, address: int) -> bool:
         name = self._functions.name_at(address)
@@ -104,3 +110,8 @@ class _GoFitting:
             handshakes=fields["handshakes"].offset,
             socket_type=pointer_hash(self._memory, "*net.TCPConn", known),
         )
+
+
+def _calls(code: Code) -> set[int]:
+    calls = (each for each in code.operations.values() if each.kind is OperationKind.CALL)
+    return {each.leads_to for each in calls if each.leads_to is not None}

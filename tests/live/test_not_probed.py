@@ -54,10 +54,6 @@ def imports(module: str, file: str, library: str, shown: str, reason: str) -> Pr
     return Program((WHEELS, "-c", f"import {module}; input()"), file, library, shown, reason)
 
 
-def go(name: str) -> Program:
-    return Program((CACHE / "go" / name,), name, "go", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?")
-
-
 def program(kind: str, certificate: Certificate) -> Program:
     """Return the program to watch; here what takes long to get is got."""
     if kind == "gnutls":
@@ -82,7 +78,7 @@ def program(kind: str, certificate: Certificate) -> Program:
         files = (certificate.certificate, certificate.key)
         shown = r"rustls 0\.21\.\d+"
         return Program((server.path, *files), server.path.name, "rustls", shown, NOT_FOUND)
-    return go(kind)
+    raise ValueError(kind)
 
 
 @contextlib.contextmanager
@@ -112,7 +108,6 @@ def only(captured: Captured) -> dict[str, Any]:
     "kind",
     [
         *("gnutls", "nss", "wolfssl", "mbedtls", "s2n", "grpc", "bun", "java", "rustls"),
-        *("tls", "tls-stripped"),
     ],
 )
 def test_a_library_is_named(kind: str, certificate: Certificate, sniff: Sniff) -> None:

@@ -59,22 +59,26 @@ def at_entry(
     return None
 
 
-def after_copy(flow: Flow, arguments: Sequence[str | int], copy: int) -> list[GoPlace]:
+def after_copy(
+    flow: Flow, arguments: Sequence[str | int], copies: Collection[int]
+) -> list[GoPlace]:
     """Return places where the result is known, and what was read is in its buffer.
 
-    ``copy`` is the address of the function that copies. Every call that reads something passes one
-    of them, once. The values are the ``arguments`` and the result. Where there is no cheap one,
-    they are the return instructions; the empty list: the arguments are not known there.
+    ``copies`` are the functions of which one copies it. Every call that reads something passes one
+    of the places, once. The values are the ``arguments`` and the result. Where there is no cheap
+    place, they are the return instructions. The empty list: the arguments are not known there, or
+    none of ``copies`` is called.
     """
     search = _Search(flow)
-    before_copies = flow.leading_to(
-        {
-            address
-            for address in flow.states
-            if flow.code.operations[address].kind is OperationKind.CALL
-            and flow.code.operations[address].leads_to == copy
-        }
-    )
+    copying = {
+        address
+        for address in flow.states
+        if flow.code.operations[address].kind is OperationKind.CALL
+        and flow.code.operations[address].leads_to in copies
+    }
+    if not copying:
+        return []
+    before_copies = flow.leading_to(copying)
     for address in search.emulated():
         values = search.arguments(address, arguments)
         result = search.result(address)

@@ -5,6 +5,7 @@
 (src/crypto/tls/conn.go).
 """
 
+import re
 from typing import NamedTuple
 
 from sslsniff.machine_code.known_values import CallingConvention
@@ -20,7 +21,8 @@ class GoRow(NamedTuple):
 
     By their numbers: the receiver, then each word of the others. Of ``kind`` the low byte is meant.
     ``with_result``: the program gets the count that the function returns, when what was read is in
-    its buffer.
+    its buffer. ``caller`` must call the function: if it does not, the compiler has put a copy of it
+    there.
     """
 
     function: str
@@ -28,18 +30,27 @@ class GoRow(NamedTuple):
     arguments: tuple[int, ...]
     kind: int | None = None
     with_result: bool = False
+    caller: str | None = None
 
 
 ROWS = (
     GoRow("crypto/tls.(*Conn).Read", "go_read", (_RECEIVER, _FIRST), with_result=True),
-    GoRow("crypto/tls.(*Conn).writeRecordLocked", "go_write", (_RECEIVER, _SECOND, _THIRD), _FIRST),
+    GoRow(
+        "crypto/tls.(*Conn).writeRecordLocked",
+        "go_write",
+        (_RECEIVER, _SECOND, _THIRD),
+        kind=_FIRST,
+        caller="crypto/tls.(*Conn).Write",
+    ),
     GoRow("crypto/tls.(*Conn).Close", "go_close", (_RECEIVER,)),
     GoRow("crypto/tls.(*Conn).clientHandshake", "go_handshake", (_RECEIVER,)),
     GoRow("crypto/tls.(*Conn).serverHandshake", "go_handshake", (_RECEIVER,)),
 )
 """A program has not all of them: Go's linker leaves out what is never called."""
 
-COPY = "runtime.memmove"
+COPIES = ("runtime.memmove", "bytes.(*Reader).Read")
+"""What ``Read`` calls to copy: the second if it was built without optimisation."""
+
 FATAL = ("runtime.panic", "runtime.goPanic", "runtime.gopanic", "runtime.throw")
 """Beginnings of the names of functions that do not return."""
 
@@ -61,9 +72,22 @@ STACK = CallingConvention(
 )
 """Before: arguments above the return address, then results; the result is that of ``Read``."""
 
-STACK_CHECKS = (b"\x49\x3b\x66\x10", b"\x4d\x3b\x66\x10")
-"""How functions with arguments in registers begin: ``cmp`` of ``rsp`` or ``r12`` with ``[r14 +
-16]``, the limit of the goroutine's stack."""
+_BEGINNINGS = (
+    (REGISTERS, rb"\x49\x3b\x66\x10"),  # cmp rsp, [r14 + 16]
+    (REGISTERS, rb"\x4c\x8d(\x64\x24.|\xa4\x24.{4})\x4d\x3b\x66\x10"),  # lea r12; cmp r12, ...
+    (STACK, rb"\x64\x48\x8b\x0c\x25\xf8\xff\xff\xff"),  # mov rcx, fs:-8
+)
+
+
+def convention(code: bytes) -> CallingConvention | None:
+    """Return the calling convention of a function, by the way in which it begins; None: it is none.
+
+    It compares its stack pointer with the limit of its goroutine's stack (src/cmd/internal/obj/x86,
+    stacksplit).
+    """
+    matches = (found for found, begins in _BEGINNINGS if re.match(begins, code, re.DOTALL))
+    return next(matches, None)
+
 
 FIELDS = ("isClient", "config", "vers", "handshakes", "serverName", "clientProtocol")
 """Of ``tls.Conn``, which begins with its net.Conn, ``conn``."""

@@ -125,8 +125,6 @@ def test_openssl_that_is_linked_in_and_stripped_is_known_by_its_texts(tmp_path: 
     [
         (f"{WHEELS}/grpc/_cython/cygrpc.*.so", "BoringSSL", NO_SYMBOLS),
         (f"{WHEELS}/_awscrt.abi3.so", "s2n-tls", NO_PROBES),
-        ("go/tls", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?", NO_PROBES),
-        ("go/tls-stripped", r"Go \(crypto/tls\) \d+\.\d+(\.\d+)?", NO_PROBES),
         ("wheels/bin/uv", None, ""),
     ],
 )
@@ -181,10 +179,6 @@ def test_who_uses_a_library_is_not_taken_for_one() -> None:
     rows = {path: recognised(path) for path in files}
     assert {path: found for path, found in rows.items() if found} == {}
     assert len(files) > 20
-
-
-def test_a_go_program_without_tls_is_none() -> None:
-    assert recognised(cached("go/plain")) == []
 
 
 @pytest.mark.parametrize(

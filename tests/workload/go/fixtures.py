@@ -67,6 +67,7 @@ FEW = (
     Fixture("server", NEWEST, "pie"),
     Fixture("server", NEWEST, "cgo"),
     Fixture("client", BEFORE, "stripped"),
+    Fixture("plain", NEWEST, "plain"),
 )
 EVERY = (
     *(
