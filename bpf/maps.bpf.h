@@ -26,7 +26,7 @@ struct config {
 	u64 pid_namespace_inode;
 };
 
-/* Byte offsets in the library's SSL object, -1 where unknown; see sslsniff/probing/ssl_layout.py. */
+/* Byte offsets in the library's object of a connection, -1 where unknown; see sslsniff/probing/object_layout.py. */
 struct layout {
 	u32 library;
 	s32 server;
