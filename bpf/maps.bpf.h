@@ -90,7 +90,7 @@ struct connection {
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
-	u32 layout; /* index of its library's, once announced */
+	u32 layout;  /* index of its library's, once announced */
 	u32 pad2;
 };
 

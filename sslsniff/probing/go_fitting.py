@@ -7,7 +7,7 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.operations import Code, OperationKind
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.go.functions import GoFunctions
+from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import WORD_BYTES, Memory
 from sslsniff.probing.go.places import GoPlace, after_copy, at_entry
 from sslsniff.probing.go.programs import has_crypto_tls, release
