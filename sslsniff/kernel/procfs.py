@@ -198,11 +198,11 @@ def file_path(pid: int, file: MappedFile) -> str | None:
     return mapping if mapped else None
 
 
-def news_path(pid: int, file: MappedFile) -> str | None:
-    """Return what ``file_path`` does for a file that ``pid`` was said to have mapped.
+def reported_file_path(pid: int, file: MappedFile) -> str | None:
+    """Return what ``file_path`` does, for a file whose mapping the kernel reported earlier.
 
-    The mapping can have other addresses now. Of a process that is gone only the file's own path
-    is left, if that is the same file.
+    The process can have mapped it elsewhere by now. If the process has ended, the result is the
+    file's own path, or None if another file is there.
     """
     for path in _paths(pid, file):
         if _has_numbers(path, file):
