@@ -139,7 +139,7 @@ class _Forker:
         worker.import_all()
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_bytes(_MOST_OUT_OF_MEMORY)
-        privileges.renounce()
+        privileges.drop_all_and_user()
         privileges.end_with(self._parent)
         gc.collect()
         gc.freeze()  # what is here now stays shared with workers
