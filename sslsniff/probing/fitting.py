@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
-from sslsniff.machine_code.callers import arguments, callees, direct_calls, handed_on, stub_slot
+from sslsniff.machine_code.callers import (
+    arguments,
+    callees,
+    direct_calls,
+    passed_arguments,
+    stub_slot,
+)
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
@@ -194,7 +200,7 @@ class _Fitting:
         common: set[int] | None = None
         for passing in passings:
             caller = self._named(passing.caller)
-            calls = handed_on(self._elf.code(caller), caller.address)
+            calls = passed_arguments(self._elf.code(caller), caller.address)
             passed = {
                 callee for callee, kept in calls.items() if kept.issuperset(passing.registers)
             }
