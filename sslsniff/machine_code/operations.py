@@ -134,10 +134,7 @@ _ANYWHERE = 1 << 40
 
 
 class Code:
-    """A function's operations by address, and the functions that it calls and that never return.
-
-    ``fatal`` are some of these.
-    """
+    """A function's operations by address; ``fatal``: some functions that never return."""
 
     def __init__(self, code: bytes, address: int, fatal: Iterable[int] = ()) -> None:
         self.address = address
