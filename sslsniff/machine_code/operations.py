@@ -4,9 +4,10 @@ An instruction that is not one of the few kinds below is an ``OTHER``: of it onl
 registers and which memory it changes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import capstone
@@ -126,10 +127,17 @@ _ANYWHERE = 1 << 40
 class Code:
     """A function's operations by address, and which of the functions it calls do not return.
 
-    ``fatal`` are some of these.
+    ``fatal`` are some of these. ``switches`` are the indirect jumps of which it is known where they
+    lead (``returns.switches``).
     """
 
-    def __init__(self, code: bytes, address: int, fatal: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        code: bytes,
+        address: int,
+        fatal: Iterable[int] = (),
+        switches: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
         self.address = address
         self.operations: dict[int, Operation] = {}
         self.is_whole = bool(code)
@@ -142,6 +150,7 @@ class Code:
             self.operations[start] = shape.at(start)
             self.is_whole &= mnemonic not in _INTO_THE_KERNEL
         self.is_whole &= at == len(code)
+        self._switches = switches
         self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
@@ -149,6 +158,7 @@ class Code:
         jumps = operation.kind in (OperationKind.JUMP, OperationKind.BRANCH)
         if jumps and operation.leads_to is not None and operation.leads_to in self.operations:
             yield operation.leads_to
+        yield from self._switches.get(operation.address, ())
         if operation.kind in (
             OperationKind.JUMP,
             OperationKind.RETURN,
@@ -167,7 +177,8 @@ class Code:
     def leaves(self, operation: Operation) -> bool:
         """Say whether it may lead out of the function other than by a return or a call."""
         if operation.kind in (OperationKind.JUMP, OperationKind.BRANCH):
-            return operation.leads_to not in self.operations
+            is_switch = operation.address in self._switches
+            return not is_switch and operation.leads_to not in self.operations
         return (
             operation.kind not in (OperationKind.RETURN, OperationKind.END, OperationKind.CALL)
             and operation.following not in self.operations

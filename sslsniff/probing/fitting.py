@@ -12,6 +12,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
 from sslsniff.machine_code.callers import arguments, callees, direct_calls, handed_on, stub_slot
+from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
@@ -148,6 +149,32 @@ class _Fitting:
         self._seen_inside |= {outer for outer, _ in row.outer}
         yield from probes
 
+    def _handed(
+        self, row: Row, name: str, _function: Function, probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.machine_code.call_chains import Link
+        from sslsniff.machine_code.call_steps import FunctionBody
+        from sslsniff.probing.handed_calls import handed_calls
+
+        if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
+            raise UnfitError("probes of inner functions need attach cookies")
+        found: dict[int, Signature] = {}
+        for outer, given in row.outer:
+            function = self._elf.function(outer)
+            if function is None:
+                continue
+            handed = dict(handed_calls(self._elf, function, given, row.kind))
+            if not handed:
+                raise UnfitError(f"{outer} hands no calls on")
+            found |= handed
+        for address, signature in found.items():
+            inner = self._elf.function_at(address)
+            if inner is None:
+                raise UnfitError(f"what {name} calls is no function")
+            pair = FunctionBody(self._elf.code(inner), address).pair(signature)
+            probed.add(address)
+            yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
+
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
         return function and (function.address, self._elf.code(function))
@@ -217,6 +244,7 @@ _PLACES: dict[At, _Placing] = {
     At.SPAN: _Fitting._in_span,
     At.CALLS: _Fitting._at_calls,
     At.INNER: _Fitting._inside,
+    At.HANDED: _Fitting._handed,
 }
 
 

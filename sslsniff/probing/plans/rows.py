@@ -12,13 +12,14 @@ class At(Enum):
     ENTRY: in the function's first instructions, and at its returns or a return probe. SPAN: on two
     places within it that the kernel emulates. CALLS: at all direct calls of it and right after
     them, but in functions that are probed already. INNER: in the functions that it, and others,
-    hand their calls on to.
+    hand their calls on to. HANDED: in the functions that get its object and buffer, and a constant.
     """
 
     ENTRY = "entry"
     SPAN = "span"
     CALLS = "calls"
     INNER = "inner"
+    HANDED = "handed"
 
 
 class Passing(NamedTuple):
@@ -42,7 +43,8 @@ class Row(NamedTuple):
     or through these; the row is needed only where it does not, as a compiler may have put the
     called one into it. ``at`` says where in the function, or outside of it, the probes are placed.
     ``outer`` are, for INNER, the public functions whose work is seen; ``others`` those whose work
-    must not be seen there; ``writes`` is the direction.
+    must not be seen there; ``writes`` is the direction. For HANDED, each of ``outer`` that the file
+    has must hand its calls on with ``kind``.
     """
 
     function: str | tuple[Passing, ...]
@@ -55,6 +57,7 @@ class Row(NamedTuple):
     outer: tuple[tuple[str, Signature], ...] = ()
     others: tuple[tuple[str, Signature], ...] = ()
     writes: bool = False
+    kind: int | None = None
 
 
 Alternative = tuple[Row, ...]
