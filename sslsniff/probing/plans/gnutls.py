@@ -2,7 +2,7 @@
 
 All that sends records, ``gnutls_record_uncork`` too, calls ``gnutls_record_send2``. It hands
 application data to ``_gnutls_send_tlen_int``, or with kTLS to a function of lib/system/ktls.c;
-``gnutls_record_recv`` and ``gnutls_record_recv_seq`` get it from ``_gnutls_recv_int``, or from there
+``gnutls_record_recv`` and ``gnutls_record_recv_seq`` get it from ``_gnutls_recv_int`` or from there
 (lib/record.c). So what is corked counts when it is sent, and nothing counts twice.
 """
 
