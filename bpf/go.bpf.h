@@ -30,7 +30,7 @@ static __always_inline u64 socket_of(u32 descriptor)
 	u16 mode = 0;
 	if (!types_are_reliable(task))
 		return 0;
-	file = get_file(task, descriptor);
+	file = opened_file(task, descriptor);
 	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
 	bpf_probe_read_kernel(&mode, sizeof(mode), &inode->i_mode);
 	if ((mode & FILE_TYPE) != SOCKET_FILE)

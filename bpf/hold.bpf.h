@@ -124,7 +124,7 @@ int hold_mapping(struct bpf_raw_tracepoint_args *ctx)
 	const struct config *config = get_config();
 	if (!config || !is_held(config, task))
 		return 0;
-	hold(config, task, get_file(task, registers.r8));
+	hold(config, task, opened_file(task, registers.r8));
 	return 0;
 }
 

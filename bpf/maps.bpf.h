@@ -26,7 +26,7 @@ struct config {
 	u64 pid_namespace_inode;
 };
 
-/* Byte offsets in the library's SSL object, -1 where unknown; see sslsniff/probing/ssl_layout.py. */
+/* Byte offsets in the library's object of a connection, -1 where unknown; see sslsniff/probing/object_layout.py. */
 struct layout {
 	u32 library;
 	s32 server;
@@ -90,7 +90,7 @@ struct connection {
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
-	u32 layout; /* index of its library's, once announced */
+	u32 layout;  /* index of its library's, once announced */
 	u32 pad2;
 };
 

@@ -162,7 +162,7 @@ static __always_inline struct thread *get_thread(void)
 }
 
 /* The file that a task has open as `descriptor`; 0: none. */
-static __always_inline struct file *get_file(const struct task_struct *task, u32 descriptor)
+static __always_inline struct file *opened_file(const struct task_struct *task, u32 descriptor)
 {
 	struct files_struct *files = 0;
 	struct fdtable *table = 0;

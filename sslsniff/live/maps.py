@@ -10,9 +10,9 @@ from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.live.scope import Scope
 from sslsniff.model import Loss, LossCause
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 from sslsniff.probing.probe_set import ProbedLibrary
-from sslsniff.probing.ssl_layout import SslLayout
 
 LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
@@ -55,7 +55,7 @@ def _only(values: Iterable[T]) -> T | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def _offsets(layout: SslLayout | RustlsLayout) -> list[int]:
+def _offsets(layout: ObjectLayout | RustlsLayout) -> list[int]:
     """Return a layout as signed numbers of 32 bits."""
     return [_UNKNOWN if each is None else each - (each >> 31 << 32) for each in layout]
 
@@ -114,10 +114,10 @@ class Tables:
 
         They are those of all ``parts``: only what holds for all is passed on.
         """
-        ssl = _only(each.layout for each in parts if isinstance(each.layout, SslLayout))
+        ssl = _only(each.layout for each in parts if isinstance(each.layout, ObjectLayout))
         rustls = _only(each.layout for each in parts if isinstance(each.layout, RustlsLayout))
         tls_version = _only(each.tls_version for each in parts)
-        row = _LAYOUT.pack(index, *_offsets(ssl or SslLayout()), tls_version or 0)
+        row = _LAYOUT.pack(index, *_offsets(ssl or ObjectLayout()), tls_version or 0)
         self._loader.update("layouts", _U32.pack(index), row)
         offsets = _offsets(rustls) if rustls else _NO_RUSTLS
         row = _RUSTLS_LAYOUT.pack(*offsets, 0, 0)

@@ -7,16 +7,16 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.operations import Code, OperationKind
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.go.functions import GoFunctions
+from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import WORD_BYTES, Memory
 from sslsniff.probing.go.places import GoPlace, after_copy, at_entry
 from sslsniff.probing.go.programs import has_crypto_tls, release
 from sslsniff.probing.go.types import pointer_hash, struct_fields
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans import go_tls
 from sslsniff.probing.plans.go_tls import GoRow
 from sslsniff.probing.plans.unprobed import GO
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
-from sslsniff.probing.ssl_layout import SslLayout
 
 
 def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unprobed]]:
@@ -93,14 +93,14 @@ class _GoFitting:
         name = self._functions.name_at(address)
         return name is not None and name.startswith(go_tls.FATAL)
 
-    def layout(self) -> SslLayout:
+    def layout(self) -> ObjectLayout:
         """Return where a ``tls.Conn`` keeps what, as far as the program says."""
         fields = struct_fields(self._memory, "conn", *go_tls.FIELDS)
         if not fields:
-            return SslLayout()
+            return ObjectLayout()
         known = {fields["conn"].type: "*net.Conn", fields["config"].type: "*tls.Config"}
         name, protocol = fields["serverName"].offset, fields["clientProtocol"].offset
-        return SslLayout(
+        return ObjectLayout(
             client=fields["isClient"].offset,
             version=fields["vers"].offset,
             alpn=protocol,

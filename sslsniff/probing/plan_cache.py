@@ -22,10 +22,10 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import rustls_fitting
 from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans import PLANS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, Unprobed
-from sslsniff.probing.ssl_layout import SslLayout
 
 _PACKAGE = Path(__file__).parents[1]
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
@@ -187,7 +187,7 @@ def _part_entry(part: ProbedLibrary) -> dict[str, Any]:
         "library": part.library,
         "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in part.probes],
         # That of rustls is its version's, and so no fact of the file.
-        "layout": part.layout if isinstance(part.layout, SslLayout) else None,
+        "layout": part.layout if isinstance(part.layout, ObjectLayout) else None,
         "version": part.version,
         "tls_version": part.tls_version,
     }
@@ -274,11 +274,11 @@ def _programs(library: str) -> set[str | None]:
     return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
 
 
-def _parse_layout(fields: list[Any]) -> SslLayout:
-    return SslLayout(
+def _parse_layout(fields: list[Any]) -> ObjectLayout:
+    return ObjectLayout(
         **{
             name: None if value is None else _number(value, _LARGEST_FIELD)
-            for name, value in zip(SslLayout._fields, fields, strict=True)
+            for name, value in zip(ObjectLayout._fields, fields, strict=True)
         }
     )
 

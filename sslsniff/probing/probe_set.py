@@ -4,8 +4,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
-from sslsniff.probing.ssl_layout import SslLayout
 
 
 class ReturnStyle(Enum):
@@ -48,7 +48,7 @@ class ProbedLibrary(NamedTuple):
 
     library: str
     probes: tuple[Probe, ...]
-    layout: SslLayout | RustlsLayout
+    layout: ObjectLayout | RustlsLayout
     version: str | None = None
     read_as: str | None = None
     tls_version: int | None = None

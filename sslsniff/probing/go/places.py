@@ -10,13 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sslsniff.machine_code.data_flow import Flow
-from sslsniff.machine_code.known_values import (
-    Argument,
-    CallingConvention,
-    Low,
-    State,
-    Value,
-)
+from sslsniff.machine_code.known_values import Argument, Low, State, Value
 from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_pairs import is_failure
 from sslsniff.machine_code.result_origins import Origin, result_origins
@@ -95,7 +89,7 @@ class _Search:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._operations = flow.code.operations
-        self._convention: CallingConvention = flow.convention
+        self._convention = flow.convention
 
     def emulated(self) -> Iterator[int]:
         """Yield the instructions on which a probe is cheap, near ones first."""
@@ -152,16 +146,20 @@ class _Search:
     def sees_success(self, address: int) -> bool:
         """Say whether each call passes ``address`` that returns more than 0."""
         around = self._flow.states_without({address})
-        for exit_ in self._exits & around.keys():
-            if self._operations[exit_].kind is not OperationKind.RETURN:
-                return False
-            place = self._convention.result
-            held = around[exit_].registers.get(place) if isinstance(place, str) else None
-            if isinstance(place, int):
-                held = around[exit_].slots.get(place, (0, None))[1]
-            if held is None or not all(map(is_failure, held)):
-                return False
-        return True
+        missed = self._exits & around.keys()
+        return all(
+            self._operations[each].kind is OperationKind.RETURN and self._fails(around[each])
+            for each in missed
+        )
+
+    def _fails(self, state: State) -> bool:
+        """Say whether a return with this state means that nothing was read."""
+        place = self._convention.result
+        if isinstance(place, str):
+            values = state.registers.get(place)
+        else:
+            _, values = state.slots.get(place, (0, None))
+        return values is not None and all(map(is_failure, values))
 
     def returns(self, arguments: Sequence[str | int]) -> list[GoPlace]:
         """Return the return instructions with the arguments and the result."""
@@ -183,6 +181,6 @@ def _place(state: State, wanted: Collection[Value]) -> str | int | None:
         if values.issubset(wanted):
             return register
     for at, (_, values) in sorted(state.slots.items()):
-        if values.issubset(wanted):
+        if values.issubset(wanted) and at + state.depth >= 0:
             return at + state.depth
     return None

@@ -4,7 +4,9 @@ import pytest
 
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.known_values import (
+    SYSTEM_V,
     Argument,
+    CallingConvention,
     Failure,
     Local,
     Low,
@@ -17,6 +19,7 @@ from sslsniff.machine_code.known_values import (
 )
 from sslsniff.machine_code.operations import Code, OperationKind
 from sslsniff.machine_code.result_origins import Origin, result_origins
+from sslsniff.probing.plans import go_tls
 from tests.unit.machine_code.encodings import (
     ADD_RSP,
     AT,
@@ -190,3 +193,51 @@ def test_calls_of_no_return(code: bytes, is_fatal: bool) -> None:
     function = Code(code, AT)
     [call] = [each for each in function.operations.values() if each.kind is OperationKind.CALL]
     assert function.is_fatal(call) is is_fatal
+
+
+GO = go_tls.REGISTERS
+STORE_RAX, LEA_RDI = b"\x48\x89\x44\x24\x08", b"\x48\x8d\x7c\x24\xf0"  # to 8(%rsp); -16(%rsp)
+STORE_RSI, CMP_RSP = b"\x48\x89\x74\x24\x08", b"\x49\x3b\x66\x10"  # cmp 16(%r14), %rsp
+
+
+@pytest.mark.parametrize(("convention", "is_kept"), [(GO, True), (SYSTEM_V, False)])
+def test_a_local_variable_does_not_lead_to_arguments_in_go(
+    convention: CallingConvention, is_kept: bool
+) -> None:
+    """Its address is passed to a function: in C, that may write above it, too."""
+    store = STORE_RAX if convention is GO else STORE_RSI
+    argument = Argument("rax" if convention is GO else "rsi")
+    code = store + LEA_RDI + CALL
+    flow = Flow(Code(code + RET, AT), convention)
+    state = flow.states[AT + len(code)]
+    assert (state.slots.get(8) == (8, frozenset({argument}))) == is_kept
+
+
+def test_the_address_of_an_argument_exposes_all() -> None:
+    code = STORE_RAX + b"\x48\x8d\x7c\x24\x10" + CALL  # lea 16(%rsp), %rdi
+    state = Flow(Code(code + RET, AT), GO).states[AT + len(code)]
+    assert state.slots == {}
+    assert state.is_exposed(-8)
+
+
+def test_calls_of_go_keep_no_register() -> None:
+    state = Flow(Code(CALL + RET, AT), GO).states[AT + len(CALL)]
+    assert state.registers.keys() == {"rax", "rsp"}
+    assert isinstance(state.one("rax"), Result)
+
+
+def test_arguments_on_the_stack() -> None:
+    state = Flow(Code(b"\x48\x8b\x44\x24\x10" + RET, AT), go_tls.STACK).states[AT + 5]
+    assert state.one("rax") == Argument(16)
+
+
+def test_a_comparison_exposes_nothing() -> None:
+    """It changes flags only: no address of the stack goes anywhere."""
+    state = Flow(Code(CMP_RSP + RET, AT), GO).states[AT + len(CMP_RSP)]
+    assert state.escaped is None
+
+
+def test_a_function_that_does_not_return_ends_the_way() -> None:
+    target = AT + len(CALL) + int.from_bytes(CALL[1:], "little", signed=True)
+    assert AT + len(CALL) in Flow(Code(CALL + RET, AT)).states
+    assert AT + len(CALL) not in Flow(Code(CALL + RET, AT, {target})).states

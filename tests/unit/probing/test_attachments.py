@@ -10,8 +10,8 @@ import pytest
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle
-from sslsniff.probing.ssl_layout import SslLayout
 from tests import libraries
 
 TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS
@@ -169,7 +169,7 @@ def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     found = attach(NODE, style)
     part = only_part(found)
     assert part.library == "openssl"
-    assert isinstance(part.layout, SslLayout)
+    assert isinstance(part.layout, ObjectLayout)
     assert None not in part.layout._replace(alpn_base=0)
     with Elf(NODE) as elf:
         expected = {

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.ssl_layout import SslLayout, read_layout
+from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.probing.ssl_layout import read_layout
 from tests import libraries
 
-ALWAYS = set(SslLayout._fields) - {"alpn_base", "is_typed"}
+ALWAYS = set(ObjectLayout._fields) - {"alpn_base", "is_typed"}
 
 
-def layout_of(path: Path) -> SslLayout:
+def layout_of(path: Path) -> ObjectLayout:
     with Elf(str(path)) as elf:
         return read_layout(elf)
 
@@ -52,4 +53,4 @@ def test_what_cannot_be_proved_is_unknown() -> None:
 
 
 def test_a_file_without_the_accessors_has_no_layout() -> None:
-    assert layout_of(libraries.library("wolfssl").path) == SslLayout()
+    assert layout_of(libraries.library("wolfssl").path) == ObjectLayout()

@@ -14,7 +14,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
-from sslsniff.probing.go.functions import GoFunctions
+from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import Memory
 from sslsniff.probing.go.types import pointer_hash, struct_fields
 from sslsniff.probing.go_fitting import fit_go

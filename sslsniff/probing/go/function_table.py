@@ -23,7 +23,7 @@ _MOST_FUNCTIONS = 1 << 22
 _LOWEST_PC_AT = (1 + 6 * 3 + 1) * WORD_BYTES
 
 
-class _Form(NamedTuple):
+class _TableForm(NamedTuple):
     """A form of the table.
 
     ``words`` are those of the header up to the table's start. An entry is two numbers of
@@ -38,9 +38,9 @@ class _Form(NamedTuple):
 
 
 _FORMS = {
-    0xFFFFFFFA: _Form(7, 8, is_relative=False),  # 1.16
-    0xFFFFFFF0: _Form(8, 4, is_relative=True),  # 1.18
-    0xFFFFFFF1: _Form(8, 4, is_relative=True),  # 1.20
+    0xFFFFFFFA: _TableForm(7, 8, is_relative=False),  # 1.16
+    0xFFFFFFF0: _TableForm(8, 4, is_relative=True),  # 1.18
+    0xFFFFFFF1: _TableForm(8, 4, is_relative=True),  # 1.20
 }
 
 
