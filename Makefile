@@ -133,7 +133,7 @@ test-go: .cache/test-packages .cache/developer .cache/go-compiler
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
 	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
 
-bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy rust
+bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
 	missed=$$?; $(BIN)/python -m bench.report && exit $$missed
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from bench import (
     cpu,
     decoders,
+    go,
     loss,
     memory,
     nginx,
@@ -33,6 +34,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loss": loss.measure,
     "peers": peers.measure,
     "returns": returns.measure,
+    "go": go.measure,
     "nginx": nginx.measure,
     "rates": rates.measure,
     "cpu": cpu.measure,

@@ -1,6 +1,7 @@
 """The programs in ``programs/`` that make traffic as they are told to."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,19 @@ class PythonMessages(MessageLoad):
 
     def _command(self, folder: Path) -> list[str | Path]:
         return [sys.executable, _SOURCES / self.source]
+
+
+class GoMessages(MessageLoad):
+    """By Go's crypto/tls."""
+
+    source = "messages.go"
+
+    def _command(self, folder: Path) -> list[str | Path]:
+        binary = folder / "messages-go"
+        environment = {**os.environ, "GO111MODULE": "off"}
+        source = str(_SOURCES / self.source)
+        subprocess.run(["go", "build", "-o", str(binary), source], check=True, env=environment)
+        return [binary]
 
 
 class Exchanges(_Load):
