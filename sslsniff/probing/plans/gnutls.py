@@ -6,6 +6,8 @@ application data to ``_gnutls_send_tlen_int``, or with kTLS to a function of lib
 (lib/record.c). So what is corked counts when it is sent, and nothing counts twice.
 """
 
+import re
+
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.probing.plans.rows import At, Plan, Row
 
@@ -43,4 +45,5 @@ GNUTLS = Plan(
         Row("gnutls_record_send_early_data", "c_write_plain_enter", "c_return", ("rdi", "rsi")),
         Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),
+    version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
 )

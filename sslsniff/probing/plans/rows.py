@@ -1,5 +1,6 @@
 """The form of a plan."""
 
+import re
 from enum import Enum
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class Plan(NamedTuple):
     it. Of each group in ``required`` the
     cheapest alternative that fits is used, the earlier of equals; where none fits, the file is
     refused. ``optional`` rows are left out where they do not fit. ``file_names`` begin the names of
-    the shared libraries that it comes in.
+    the shared libraries that it comes in. ``version`` finds the library's in its read-only data.
     """
 
     library: str
@@ -80,3 +81,4 @@ class Plan(NamedTuple):
     file_names: tuple[str, ...]
     required: tuple[tuple[Alternative, ...], ...]
     optional: tuple[Row, ...]
+    version: re.Pattern[bytes] | None = None
