@@ -135,6 +135,20 @@ int c_call_enter(struct pt_regs *ctx)
 	return 0;
 }
 
+/* (object): a handshake begins or goes on. A connection of which nothing is known yet is seen from its start. */
+SEC("uprobe")
+int c_handshake_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
+	if (!map_lookup(connections, &key))
+		make_connection(&key, 1, HALF_NONE);
+	return 0;
+}
+
 /* A call returned that moved bytes, and its entry is not known. It counts only in threads that are watched, and while probes
  * are not yet taken away: those of entries may go first. */
 static __always_inline void count_unmatched(s32 result)

@@ -43,6 +43,7 @@ GNUTLS = Plan(
     optional=(
         Row("gnutls_record_recv_early_data", "c_read_plain_enter", "c_return", ("rdi", "rsi")),
         Row("gnutls_record_send_early_data", "c_write_plain_enter", "c_return", ("rdi", "rsi")),
+        Row("gnutls_handshake", "c_handshake_enter", registers=("rdi",)),
         Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),
     version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
