@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * How a connection is announced to user space: what the library's object says of it, its process, its addresses.
+ * Announces a connection to user space: its process, its addresses, and the fields of the library's object.
  */
 
 #define AF_INET 2
@@ -27,13 +27,13 @@ static __always_inline u32 read_u32(u64 address)
 	return value;
 }
 
-/* Whether the offsets hold for this object. */
+/* Whether the layout is right for this object. */
 static __always_inline int has_layout(const struct layout *layout, u64 object)
 {
 	return layout->is_typed <= 0 || !read_u32(object);
 }
 
-/* What the library's own object says of the connection, as far as its layout is known. */
+/* Copy the connection's facts from the library's object, as far as its layout is known. */
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
 	if (!has_layout(layout, object))
@@ -74,7 +74,7 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 	}
 }
 
-/* Announce the addresses of the connection's socket, until the ring buffer had room for that. */
+/* Announce the addresses of the connection's socket, if they are new; again later if the ring buffer is full. */
 static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
 {
 	const struct sock *sock = (const struct sock *)connection->socket;
@@ -102,7 +102,7 @@ static __always_inline void announce_addresses(const struct thread *thread, stru
 	connection->addressed = 1;
 }
 
-/* Announce the connection, until the ring buffer had room for that. Returns whether user space knows it. */
+/* Announce the connection once; again later if the ring buffer is full. Returns whether it is announced. */
 static __always_inline int announce_opened(void *ctx, const struct thread *thread, const struct connection_key *key,
 					   struct connection *connection)
 {
@@ -133,8 +133,8 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 	return 1;
 }
 
-/* Before an event of a connection: announce what user space does not know yet of the connection itself. Returns whether
- * the event may follow. */
+/* Before an event of a connection: announce the connection and its addresses, unless that was done. Returns whether the
+ * event may follow. */
 static __always_inline int announce(void *ctx, const struct thread *thread, const struct connection_key *key,
 				    struct connection *connection)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * Read and write calls of libraries with C's calling convention: arguments at the
- * entry, the result at the return, the plaintext in between. A program for each place
- * of the count; the return is one program for all.
+ * entry, the result at the return, the plaintext in between. There is one program for each
+ * place of the count, and one for all returns.
  */
 
-/* The direction of a call by which nothing passes that counts. */
+/* The direction of a call whose bytes do not count. */
 #define DIRECTION_NONE DIRECTIONS
 
 /* Open the call that has this stack pointer at its entry; 0: it is not watched, or there is no room. */
@@ -43,7 +43,7 @@ static __always_inline void end_call(struct thread *thread, const struct call *c
 		thread->open_calls--;
 }
 
-/* `size` bytes passed. User space gets `limit` of them at most and learns why the rest is missing. */
+/* Emit the `size` bytes that a call moved: `limit` of them at most, and the reason why the rest is missing. */
 static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
 				      struct connection *connection, const struct call *call, u64 size, u64 limit)
 {
@@ -105,15 +105,15 @@ int c_write_plain_enter(struct pt_regs *ctx)
 	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_CALL_LIMIT);
 }
 
-/* (object, fd, ...), the result is the count: the kernel moves a file's bytes, the process never has them */
+/* (object, fd, ...), the result is the count: the kernel moves a file's bytes, which the process never has */
 SEC("uprobe")
 int c_sendfile_enter(struct pt_regs *ctx)
 {
 	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_SENDFILE);
 }
 
-/* Arguments where the convention says. Others call the same function for something else: what tells them apart has
- * another value there. These calls are open, too: their ends are seen as well. */
+/* Arguments as the convention says. Calls of the same function for another purpose have another value in the argument
+ * `kind`. They are opened, too, because their returns are seen. */
 SEC("uprobe")
 int c_call_enter(struct pt_regs *ctx)
 {
@@ -149,8 +149,8 @@ int c_handshake_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A call returned that moved bytes, and its entry is not known. It counts only in threads that are watched, and while probes
- * are not yet taken away: those of entries may go first. */
+/* Count a call that moved bytes and whose entry was not seen. Only in watched threads, and not while probes are being
+ * detached: those of entries may be detached first. */
 static __always_inline void count_unmatched(s32 result)
 {
 	u64 id = bpf_get_current_pid_tgid();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * TLS connections: made at the first sight of a TLS object; each direction ended by a close_notify, the whole by the
- * library's free call.
+ * TLS connections: created when a TLS object is seen for the first time. A close_notify ends a direction, the
+ * library's free call ends the connection.
  */
 
 /* openssl/ssl.h, SSL_get_shutdown */
@@ -26,7 +26,7 @@ static __always_inline struct connection *get_connection(const struct connection
 	return connection ? connection : make_connection(key, 0, HALF_NONE);
 }
 
-/* Tell that nothing follows in `direction`, once. */
+/* Emit the end of `direction`, once. */
 static __always_inline void end_direction(const struct thread *thread, struct connection *connection, u32 direction)
 {
 	if (!connection->announced || connection->ended & (1 << direction))
@@ -41,7 +41,7 @@ static __always_inline void end_direction(const struct thread *thread, struct co
 	connection->ended |= 1 << direction;
 }
 
-/* Tell which directions the library's object knows to be over. */
+/* Emit the ends of the directions that are over by the flags of the library's object. */
 static __always_inline void check_ends(const struct thread *thread, u64 object)
 {
 	struct connection_key key = {.object = object, .pid = thread->pid};

@@ -9,7 +9,7 @@
 
 _Static_assert(MOST_LAYOUTS == 1 << LAYOUT_BITS, "an index of a layout has so many bits");
 
-/* A number that may be missing. */
+/* This bit distinguishes a number from a missing one. */
 #define GIVEN 16
 
 enum result_place {
@@ -29,7 +29,7 @@ static __always_inline u64 convention(void *ctx)
 	return (u64)ATTACH_COOKIE(ctx) >> LAYOUT_BITS;
 }
 
-/* Take the lowest bits off a convention. */
+/* Return the lowest bits of a convention, and shift them out. */
 static __always_inline u32 take_bits(u64 *convention, u32 bits)
 {
 	u32 value = *convention & ((1 << bits) - 1);
@@ -113,7 +113,7 @@ struct outcome {
 	u64 value; /* what it returns: a pointer, or in the low half an int */
 };
 
-/* Tell how a call ends here; 0: it does not. */
+/* Fill in how a call ends at this probe; 0: the call does not end here. */
 static __always_inline int get_outcome(struct pt_regs *ctx, struct outcome *outcome)
 {
 	u64 rest = convention(ctx);

@@ -6,19 +6,19 @@
  * same CPU would overwrite it.
  */
 
-/* A long call is emitted in records of the one, then of the other size, so that few turns of a loop reach far:
- * the verifier walks each. Together 17 MiB a call; user space keeps call_limit_bytes below. */
+/* A long call is emitted in large records, then in medium ones, to need few turns of a loop: the verifier checks each
+ * turn. This is enough for 17 MiB a call; user space sets call_limit_bytes to less. */
 #define LARGE_RECORD (1 << 20)
 #define MEDIUM_RECORD (1 << 16)
 #define MOST_RECORDS 16
 
-/* An event stands for so many bytes at the most: its fields have 32 bits. What a longer call moved beyond them, as
- * SSL_write_ex may, is in events of its own, 8 GiB of it. Still more is only counted. */
+/* The most bytes that one event can stand for: its fields have 32 bits. The bytes of a longer call, as SSL_write_ex
+ * allows it, follow in events without data, up to 8 GiB. Bytes beyond that are only counted. */
 #define MOST_SPAN (1ULL << 31)
 #define MOST_REST_EVENTS 4
 
-/* Emit `size` <= capacity bytes of the thread's piece, standing for `span`, `cut` telling why. `capacity` is constant: the
- * verifier wants to know the record's size. */
+/* Emit `size` <= capacity bytes of the thread's piece. The event stands for `span` bytes; `cut` says why it has fewer.
+ * `capacity` is constant: the verifier must know the record's size. */
 static __always_inline void emit(const struct thread *thread, u64 capacity, u64 size, u64 span, u8 cut)
 {
 	const struct piece *piece = &thread->piece;
@@ -27,7 +27,7 @@ static __always_inline void emit(const struct thread *thread, u64 capacity, u64 
 		lose(CUT_NONE, span);
 		return;
 	}
-	/* Held in a register as unsigned, so that this compare is the one the verifier sees. */
+	/* Keep it unsigned in a register, so that the verifier uses this comparison. */
 	asm volatile("" : "+r"(size));
 	if (size > capacity)
 		size = capacity;
@@ -48,7 +48,7 @@ static __always_inline void emit(const struct thread *thread, u64 capacity, u64 
 		lose(cut, span - size);
 }
 
-/* Emit the thread's piece in whole records, but for its last one. */
+/* Emit the thread's piece in whole records, without the last one. */
 static __always_inline void emit_records(struct thread *thread, u64 bytes)
 {
 	struct piece *piece = &thread->piece;
@@ -64,7 +64,7 @@ static __always_inline void emit_records(struct thread *thread, u64 bytes)
 	}
 }
 
-/* Emit what a record of MEDIUM_RECORD has room for. */
+/* Emit the rest of the thread's piece, at most MEDIUM_RECORD bytes. */
 static __always_inline void emit_rest(const struct thread *thread)
 {
 	const struct piece *piece = &thread->piece;
@@ -83,7 +83,7 @@ static __always_inline void emit_rest(const struct thread *thread)
 		emit(thread, MEDIUM_RECORD, size, span, cut);
 }
 
-/* Emit the caller's piece, but for its last record: apart, as its loops take the verifier long. */
+/* Emit the caller's piece without its last record. A subprogram: the verifier needs long for its loops. */
 SUBPROGRAM int emit_whole_records(void)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -95,7 +95,7 @@ SUBPROGRAM int emit_whole_records(void)
 	return 0;
 }
 
-/* Tell that `bytes` more of the caller's call are not captured. */
+/* Emit that `bytes` more of the caller's call are not captured. */
 SUBPROGRAM int emit_uncaptured(u64 bytes)
 {
 	u64 id = bpf_get_current_pid_tgid();

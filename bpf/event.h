@@ -25,14 +25,14 @@ enum direction {
 	DIRECTIONS = 2,
 };
 
-/* What the traced process plays; UNKNOWN where the library does not tell. */
+/* The role of the traced process; UNKNOWN if the library's object does not have it. */
 enum role {
 	ROLE_UNKNOWN = 0,
 	ROLE_CLIENT = 1,
 	ROLE_SERVER = 2,
 };
 
-/* Where a library has an object for each direction, each is announced as a connection's half. */
+/* If a library has an object for each direction, each is announced as a half of a connection. */
 enum half {
 	HALF_NONE = 0, /* a whole connection */
 	HALF_READ = 1 + DIRECTION_READ,
@@ -45,7 +45,7 @@ enum cut {
 	CUT_CALL_LIMIT = 1,
 	CUT_UNREADABLE = 2,
 	CUT_SENDFILE = 3,
-	CUT_NOT_READ = 4, /* records that no probe saw, a byte for each; slices beyond those followed */
+	CUT_NOT_READ = 4, /* a byte for each record that no probe saw; slices after the first 64 */
 };
 
 #define COMM_BYTES 16
@@ -62,7 +62,7 @@ struct event_header {
 	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED and EVENT_SOCKET_GONE */
 };
 
-/* A connection was seen for the first time, or its announcement was lost before. */
+/* A connection was seen for the first time, or an earlier announcement was lost. */
 struct event_opened {
 	struct event_header header;
 	__u32 pid;
@@ -71,7 +71,7 @@ struct event_opened {
 	__u32 library;	   /* index given by user space at attach time */
 	__u32 tls_version; /* as on the wire: 0x0304 is TLS 1.3; 0 unknown */
 	__u8 role;
-	__u8 from_start; /* 1: the connection was created under our eyes */
+	__u8 from_start; /* 1: the connection was created during the capture */
 	__u8 alpn_bytes;
 	__u8 half; /* enum half */
 	__u8 pad[4];
@@ -91,7 +91,7 @@ struct event_data {
 	__u32 call_position; /* of the first byte within the call */
 };
 
-/* The socket of a connection, the traced process's end first. */
+/* The addresses of a connection's socket, the traced process's first. */
 struct event_addresses {
 	struct event_header header;
 	__u16 family; /* AF_INET or AF_INET6 */
@@ -100,22 +100,22 @@ struct event_addresses {
 	__u16 pad;
 	__u8 local[16];
 	__u8 remote[16];
-	__u64 socket; /* who it is until its EVENT_SOCKET_GONE */
+	__u64 socket; /* identifies the socket until its EVENT_SOCKET_GONE */
 };
 
-/* Two halves are of one connection: the header's writes, the other reads. */
+/* Two halves belong to one connection: the header's half writes, `reads` reads. */
 struct event_paired {
 	struct event_header header;
 	__u64 reads;
 };
 
-/* A socket that halves used is no more. */
+/* A socket that halves used was destroyed. */
 struct event_socket_gone {
 	struct event_header header;
 	__u64 socket;
 };
 
-/* A half was found to be of a connection that is left out: what was told of it does not count. */
+/* A half was found to belong to a connection that is left out: its earlier events do not count. */
 struct event_left_out {
 	struct event_header header;
 };
@@ -126,13 +126,13 @@ struct event_ended {
 	__u64 position; /* after the last byte */
 };
 
-/* The connection ended; the positions tell what was lost after the last event. */
+/* The connection ended; the final positions show what was lost after the last event. */
 struct event_closed {
 	struct event_header header;
 	__u64 positions[DIRECTIONS];
 };
 
-/* A watched process ended, or replaced its program by exec: its connections are gone. */
+/* A watched process ended, or replaced its program by exec: its connections ended. */
 struct event_exited {
 	struct event_header header;
 	__u32 pid;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Threads of a held command stop where they map a file that user space has not handled: before its first instruction.
- *
- * The holder (sslsniff/live/holder.py) traces them by ptrace(2). A signal makes a traced thread stop on its way back to user
- * space, even one that is ignored, and its parent does not see that. No other thread gets one: without its tracer nobody
- * would take the signal out again.
+ * Stops the threads of a held command where they map a file that user space has not handled: before its first
+ * instruction. The holder (sslsniff/live/holder.py) traces them by ptrace(2). A signal, even an ignored one, makes a traced
+ * thread stop on its way back to user space, unseen by its parent. Threads without this tracer get no signal: it would
+ * be delivered to their program.
  */
 
 #define SYSCALL_MMAP 9
@@ -16,7 +15,7 @@
 #define SIGURG 23
 #define CHANGED_NS_MASK 0x7fffffff /* the other bit: it was read since (I_CTIME_QUERIED) */
 
-/* A file as it is now: what is written into it, and another that gets its number, has another time of change. */
+/* A file as it is now: after a write, or for another file with the same inode number, the time of change differs. */
 struct file_identity {
 	u64 inode;
 	u64 changed_s;
@@ -89,12 +88,12 @@ static __always_inline void hold(const struct config *config, const struct task_
 	int is_stopping = map_lookup(held, &tid) && has_signal(pending, SIGURG); /* exec maps two files */
 	if (!tid || map_update(held, &tid, &identity) || is_stopping)
 		return;
-	/* Where it would not be delivered: SIGCONT stops a thread that is traced as it is sent, even if it is blocked,
-	 * but with it all others of the process (kernel/signal.c, prepare_signal and ptrace_trap_notify). */
+	/* SIGCONT if SIGURG would not be delivered: to send it stops a traced thread, even one that blocks it, but also all
+	 * other threads of the process (kernel/signal.c, prepare_signal and ptrace_trap_notify). */
 	bpf_send_signal_thread(has_signal(blocked | pending, SIGURG) ? SIGCONT : SIGURG);
 }
 
-/* Two ways to notice a mapping. The first costs only what maps files; it needs a kernel with kprobes. */
+/* Two ways to see a mapping. The first costs time only where files are mapped; it needs a kernel with kprobes. */
 
 SEC("kprobe/security_mmap_file")
 int hold_file(struct pt_regs *ctx)
@@ -107,7 +106,7 @@ int hold_file(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The second has all processes of the host pay at the end of every system call. */
+/* The second costs all processes of the host time, at the end of every system call. */
 SEC("raw_tp/sys_exit")
 int hold_mapping(struct bpf_raw_tracepoint_args *ctx)
 {

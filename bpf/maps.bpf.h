@@ -4,14 +4,14 @@
  * Everything that user space may set lives in maps: bcc has no global variables.
  */
 
-/* Open calls are found by where on the stack they began: in blocks of 16 KB, so that the call around a socket call can be
- * found, which stands lower on the same stack. */
+/* Open calls are found by their stack pointer, in blocks of 16 KB: the stack pointer of a socket call is lower on the
+ * same stack, and leads to the block of the TLS call around it. */
 #define BLOCK_BITS 14
 #define BLOCK_CALLS 4 /* a TLS connection inside another has two; a coroutine's stack is larger than a block */
 #define MOST_BLOCKS 16384
-#define THREAD_BLOCKS 8 /* a thread that ends takes its latest blocks out of the table */
+#define THREAD_BLOCKS 8 /* the latest blocks of a thread, deleted when it ends */
 
-/* Files with probes that can have their own layout; those beyond share layout 0. */
+/* How many probed libraries can have their own layout; later ones share layout 0. */
 #define MOST_LAYOUTS 1024
 
 struct config {
@@ -19,7 +19,7 @@ struct config {
 	u32 by_pid;	 /* 1: only processes in `pids`, and their later children */
 	u32 by_uid;	 /* 1: only users in `uids` */
 	u32 by_comm;	 /* 1: only processes named as in `comms`, or whose program is */
-	u32 stopped;	 /* 1: nothing counts any more, though probes may still stand */
+	u32 stopped;	 /* 1: the capture is over, though probes may still be attached */
 	u32 sample_most; /* connections whose hash is above are left out */
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
@@ -46,21 +46,21 @@ struct layout {
 	s32 sni_length;	 /* -1: it ends with a zero byte */
 	s32 handshakes;	 /* how many were completed, 64 bits */
 	s32 socket_type; /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
-	s32 is_typed;	 /* 1: the object begins with a type, and what is said here holds for type 0 */
-	u32 tls_version; /* of all connections of this library's part; 0: its objects tell */
+	s32 is_typed;	 /* 1: the object begins with a type, and these offsets are for type 0 */
+	u32 tls_version; /* of all connections of this library; 0: its objects have it */
 };
 
-/* Where rustls keeps what, and how often that held; see sslsniff/probing/plans/rustls_ciphers.py. */
+/* Offsets in structs of rustls, and how often they were right; see sslsniff/probing/plans/rustls_ciphers.py. */
 struct rustls_layout {
-	s32 application_data; /* the value of a type byte that says so; -1: there is no such layout */
-	s32 message_type;     /* in what is encrypted, whose plaintext stands at its beginning */
+	s32 application_data; /* the type byte of application data; -1: there is no such layout */
+	s32 message_type;     /* in the message to encrypt, whose plaintext is at its beginning */
 	s32 has_slices;	      /* 1: that plaintext may be a list of slices */
-	s32 result_data;      /* in what decrypting results in: a pointer, a length, a type byte */
+	s32 result_data;      /* in the result of decrypting: a pointer, a length, a type byte */
 	s32 result_size;
 	s32 result_type;
 	s32 encrypter; /* in the connection's state: pointers to the cipher objects; -1: unknown */
 	s32 decrypter;
-	u64 fits; /* records that the layout made sense of, and what it did not */
+	u64 fits; /* records that matched the layout */
 	u64 misfits;
 };
 
@@ -68,7 +68,7 @@ struct comm {
 	char name[COMM_BYTES];
 };
 
-/* A TLS object's address says who it is only together with its process. */
+/* A TLS object's address identifies it only together with its process. */
 struct connection_key {
 	u64 object;
 	u64 pid;
@@ -78,14 +78,14 @@ struct connection {
 	u64 id;
 	u64 positions[DIRECTIONS];
 	u64 socket;   /* struct sock * that the connection was found to use; 0 unknown */
-	u64 rival;    /* another one that the last indirect evidence spoke for */
+	u64 rival;    /* another socket, for which the last indirect evidence was */
 	u64 sequence; /* of the next record; where the library counts them */
-	u64 missed;   /* records that no probe saw, not told yet */
-	u64 partner;  /* id of the other half, where user space was told of the pair */
+	u64 missed;   /* records that no probe saw, not reported yet */
+	u64 partner;  /* id of the other half, if the pair was reported */
 	u8 announced; /* user space has the EVENT_OPENED */
 	u8 addressed; /* and the EVENT_ADDRESSES of `socket` */
 	u8 from_start;
-	u8 ended;    /* 1 << direction: nothing follows there, and user space knows */
+	u8 ended;    /* 1 << direction: its end was reported */
 	u8 half;     /* enum half */
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
@@ -116,7 +116,7 @@ struct call {
 	u8 direction;
 	u8 cut;		/* why bytes beyond the limit are not copied */
 	u8 has_no_io;	/* no socket call is made inside */
-	u8 is_replaced; /* one that never returned stood in its slot */
+	u8 is_replaced; /* its slot had a call that never returned */
 };
 
 struct call_block_key {
@@ -128,13 +128,13 @@ struct call_block {
 	struct call calls[BLOCK_CALLS];
 };
 
-/* What is still to emit of a finished call. It stands in the thread's entry, not on the stack: there the
+/* The rest of a finished call that is still to emit. It is in the thread's entry, not on the stack: there the
  * verifier would follow its values through every turn of the loop. */
 struct piece {
 	u64 connection;
 	u64 buffer; /* user memory; nothing is read where `size` is 0 */
 	u64 size;   /* bytes to copy */
-	u64 span;   /* bytes of the stream these and what is cut after them stand for */
+	u64 span;   /* bytes of the direction that it stands for, copied or cut off */
 	u64 position;
 	u32 call_bytes;
 	u32 call_position;
@@ -143,8 +143,8 @@ struct piece {
 	u8 pad[6];
 };
 
-/* What is still to emit of a record: `left` bytes of a list of slices after the first `skipped`, or of the slice `only`
- * where `list` is 0. */
+/* The rest of a record that is still to emit: `left` bytes of a list of slices after the first `skipped`, or of the
+ * slice `only` if `list` is 0. */
 struct slice {
 	u64 address;
 	u64 size;
@@ -154,7 +154,7 @@ struct plaintext {
 	u64 count;
 	u64 skipped;
 	u64 left;
-	u64 room; /* so many bytes are copied at most */
+	u64 room; /* the most bytes that are copied */
 	struct slice only;
 };
 
@@ -165,13 +165,13 @@ struct thread {
 	u64 received;		   /* socket of the last receive outside any TLS call */
 	u64 written;		   /* TLS object of the last write, until the thread sends */
 	u64 shut;		   /* TLS object that is being shut down, until the thread sends */
-	u64 written_bytes;	   /* of half `written`: plaintext of its records since then, */
-	u64 written_first;	   /* of the first of these, */
-	u64 written_records;	   /* and their number */
+	u64 written_bytes;	   /* plaintext bytes in the records of half `written` since then */
+	u64 written_first;	   /* plaintext bytes in the first of these records */
+	u64 written_records;	   /* the number of these records */
 	u32 pid;
 	u32 tid;
 	u32 next_block; /* of `blocks`, counts up */
-	u16 open_calls; /* entered here and not ended, but for those that make no socket calls */
+	u16 open_calls; /* calls that the thread entered and that are open, except those with has_no_io */
 	u8 has_coroutines;
 	u8 pad;
 };
@@ -190,11 +190,11 @@ enum counter {
 	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
 	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
 	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
-	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room, */
-	COUNTER_LOST_ENDS,	  /* of connections: as a whole, */
-	COUNTER_LOST_CLOSES,	  /* and events of it, which halves have each */
+	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room */
+	COUNTER_LOST_ENDS,	  /* ends of connections for which the ring had no room */
+	COUNTER_LOST_CLOSES,	  /* EVENT_CLOSED for which the ring had no room: each half has its own */
 	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
-	COUNTER_UNMATCHED_CALLS,  /* calls that moved bytes, and whose entry is not known */
+	COUNTER_UNMATCHED_CALLS,  /* calls that moved bytes and whose entry was not seen */
 	COUNTERS,
 };
 
@@ -203,12 +203,12 @@ MAP_ARRAY(counters, u64, COUNTERS);
 MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
 MAP_ARRAY(rustls_layouts, struct rustls_layout, MOST_LAYOUTS);
 MAP_HASH(pids, u32, u32, 65536);
-/* What watched processes were called when they last began a program, or ended: news of the files that they mapped may come
- * later than their end. */
+/* The names of watched processes at their last exec, or at their end: the files that they mapped may be reported after
+ * their end. */
 MAP_LRU_HASH(names, u32, struct comm, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
-/* A thread of which nothing is known yet: it is too large for the stack. */
+/* An empty entry for a new thread: it is too large for the stack. */
 MAP_ARRAY(blank_threads, struct thread, 1);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);

@@ -16,13 +16,13 @@ static __always_inline u64 user_stack(void)
 	return segment == USER_CODE_SEGMENT ? stack : 0;
 }
 
-/* Remember a new block, and so forget an older one, which then stays in the table until it is the least used. */
+/* Remember a new block in place of the oldest, which stays in the table until it is the least recently used. */
 static __always_inline void remember_block(struct thread *thread, u64 block)
 {
 	thread->blocks[thread->next_block++ & (THREAD_BLOCKS - 1)] = block;
 }
 
-/* Take the blocks of a thread that ends out of the table. */
+/* Delete the blocks of a thread that ends. */
 static __always_inline void forget_blocks(const struct thread *thread, u64 tgid)
 {
 	for (int i = 0; i < THREAD_BLOCKS; i++) {
@@ -62,8 +62,8 @@ static __always_inline struct call_block *get_block(struct thread *thread, u64 s
 	return map_lookup(call_blocks, &key);
 }
 
-/* Return the slot for a call that begins; 0 where there is no room, which is counted. A call with this stack pointer that
- * is still there never returned (longjmp, a coroutine that was dropped): the new one replaces it. */
+/* Return the slot for a call that begins; 0: there is no room, which is counted. An open call with the same stack pointer
+ * never returned (longjmp, a coroutine that was dropped): the new call replaces it. */
 static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 {
 	struct call_block *block = get_block(thread, stack);
@@ -112,8 +112,8 @@ static __always_inline int leave_call(u64 stack, struct call *call)
 	return !(stack & ((1 << BLOCK_BITS) - 1)) && take_call(find_block(stack), stack, call);
 }
 
-/* Find the open call around `stack`: the nearest one above it, for stacks grow down and those of coroutines do not
- * overlap. One more than a block away does not count: there, another coroutine's stack may lie between. Returns how many
+/* Find the open call around `stack`: the nearest one above it, because stacks grow down and those of coroutines do not
+ * overlap. A call more than a block away does not count: another coroutine's stack may be between. Returns how many
  * open calls its block has above `stack`; 0: there is none. */
 static __always_inline int enclosing_calls(u64 stack, struct call **innermost)
 {

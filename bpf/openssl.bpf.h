@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * A connection's life in OpenSSL and in libraries with its interface (BoringSSL, LibreSSL). Its
- * reads and writes are in calls.bpf.h; which function carries which program is data:
+ * reads and writes are in calls.bpf.h; which function gets which program is data:
  * sslsniff/probing/plans/openssl.py.
  */
 
-/* SSL_new returned an object: whatever was known under its address is over. Only for libraries that do not call SSL_clear
- * before a handshake. */
+/* SSL_new returned an object: a connection that had the same address is over. Only for libraries that do not call
+ * SSL_clear before a handshake. */
 SEC("uprobe")
 int openssl_new_return(struct pt_regs *ctx)
 {
@@ -62,8 +62,8 @@ int openssl_clear_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* SSL_shutdown sets a flag in the object before it sends the close_notify. So the thread's next send tells that it did;
- * a call that sends nothing (SSL_set_quiet_shutdown, or a second one, which only reads) is noticed by what follows. */
+/* SSL_shutdown sets a flag in the object before it sends the close_notify. So the flag is read at the thread's next send.
+ * If the call sends nothing (SSL_set_quiet_shutdown, or a second call, which only reads), a later check reads it. */
 SEC("uprobe")
 int openssl_shutdown_enter(struct pt_regs *ctx)
 {

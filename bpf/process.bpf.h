@@ -9,8 +9,8 @@ static __always_inline struct config *get_config(void)
 	return map_lookup(configs, &zero);
 }
 
-/* Kernel structs are read where their offsets are right: by CO-RE always, by bcc when its headers are this
- * kernel's. A task that denies its own number says that they are not. */
+/* Whether the offsets in kernel structs are right: with CO-RE always, with bcc if its headers are this kernel's. They are
+ * not if the task's own number is wrong. */
 static __always_inline int types_are_reliable(const struct task_struct *task)
 {
 	s32 tgid = 0;
@@ -61,7 +61,7 @@ static __always_inline u64 current_pid_tgid(const struct config *config)
 	return (u64)shown_number(config, leader) << 32 | shown_number(config, task);
 }
 
-/* The process's name, not the thread's: servers name their threads otherwise. */
+/* The process's name, not the thread's: servers give their threads other names. */
 static __always_inline void get_process_comm(struct comm *comm)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -94,7 +94,7 @@ static __always_inline int has_name(void)
 {
 	struct comm name = {};
 	get_process_comm(&name);
-	/* The kernel pads a name with whatever stood there before. */
+	/* After its end, a name has bytes of earlier names. */
 	int ended = 0;
 	for (int i = 0; i < COMM_BYTES; i++) {
 		ended |= !name.name[i];
@@ -178,7 +178,7 @@ static __always_inline struct file *opened_file(const struct task_struct *task, 
 	return file;
 }
 
-/* A thread is gone, and its calls with it. */
+/* Delete a thread that ended, and its open calls. */
 static __always_inline void forget_thread(u64 id)
 {
 	const struct thread *thread = map_lookup(threads, &id);
@@ -188,7 +188,7 @@ static __always_inline void forget_thread(u64 id)
 	map_delete(threads, &id);
 }
 
-/* A process is gone, or its address space is: tell it once if it was ever watched. */
+/* Emit the end of a process, or of its address space, once, if it was watched. */
 static __always_inline void forget_process(u32 tgid)
 {
 	u32 *pid = map_lookup(watched, &tgid);
@@ -232,8 +232,8 @@ SEC("raw_tp/sched_process_exec")
 int process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	/* A thread that is not the first takes the first one's number (fs/exec.c, de_thread); the second argument is
-	 * the one that it had, under which its calls stand. All others have ended. */
+	/* A thread that is not the first gets the first one's number (fs/exec.c, de_thread); the second argument is
+	 * its old number, the key of its calls. All other threads have ended. */
 	u64 old_id = id >> 32 << 32 | (u32)ctx->args[1];
 	forget_thread(old_id);
 	forget_process(id >> 32);
@@ -254,8 +254,8 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	forget_thread(id);
 
-	/* The tracepoint fires for each thread; `live` was counted down before (kernel/exit.c, do_exit). Where it
-	 * cannot be read the first thread's end stands for the process's. */
+	/* The tracepoint fires for each thread; `live` was decremented before (kernel/exit.c, do_exit). If it
+	 * cannot be read, the end of the first thread counts as the end of the process. */
 	const struct task_struct *task = (const struct task_struct *)ctx->args[0];
 	const struct config *config = get_config();
 	struct signal_struct *signal = 0;

@@ -2,21 +2,21 @@
  *
  * rustls: its record layer calls MessageEncrypter::encrypt and MessageDecrypter::decrypt through a vtable, so
  * they exist in every build. Each works on a cipher object of one direction, which does not move but is
- * replaced when keys change: a half of a connection is such an object, from sequence number 0 on.
+ * replaced when keys change. The records of one such object, from sequence number 0 on, are a half of a connection.
  *
- * Where things stand is data (sslsniff/probing/plans/rustls_ciphers.py), and checked at each record.
+ * The offsets are data (sslsniff/probing/plans/rustls_ciphers.py), and each record is checked against them.
  */
 
 /* RFC 8446 section 5.1 allows 2^14 bytes of plaintext in a record, and section 5.2 256 more around it. */
 #define MOST_RECORD_BYTES (16384 + 256)
 
-/* tokio-util and hyper write as many buffers at once (poll_write_buf, MAX_BUFS). */
+/* The most buffers that tokio-util and hyper write at once (poll_write_buf, MAX_BUFS). */
 #define MOST_SLICES 64
 
-/* A layout that fails more often than it holds, but for a few records that did not decrypt, is dropped. */
+/* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */
 #define MISFITS_ALLOWED 8
 
-/* The part's layout; 0 where it has none, or none that holds. */
+/* The layout of the probe's library; 0: it has none, or traffic proved it wrong. */
 static __always_inline struct rustls_layout *rustls_layout(void *ctx)
 {
 	u32 index = layout_index(ctx);
@@ -26,8 +26,8 @@ static __always_inline struct rustls_layout *rustls_layout(void *ctx)
 	return layout;
 }
 
-/* Whether what was read by the layout can be a record. The types are change_cipher_spec, alert, handshake,
- * application_data and heartbeat, in this order, however they are numbered. */
+/* Whether a type and a size that were read by the layout can be a record's. The types are change_cipher_spec, alert,
+ * handshake, application_data and heartbeat, in this order, with any numbers. */
 static __always_inline int is_record(struct rustls_layout *layout, u8 type, u64 size)
 {
 	u8 kind = type - (u8)layout->application_data + 3;
@@ -43,7 +43,7 @@ static __always_inline u8 read_u8(u64 address)
 	return value;
 }
 
-/* The half that passes the record with this number: a new one where numbers begin again. */
+/* The half of the record with this sequence number: a new half if the numbers begin again. */
 static __always_inline struct connection *take_record(const struct thread *thread, const struct connection_key *key,
 						      u8 half, u64 sequence)
 {
@@ -63,7 +63,7 @@ static __always_inline struct connection *take_record(const struct thread *threa
 	return connection;
 }
 
-/* Emit what the next slice has of the thread's plaintext. Returns 0 where nothing is left, or no slice. */
+/* Emit the next slice of the thread's plaintext. Returns 0 if there is no more plaintext or no more slice. */
 SUBPROGRAM int emit_slice(u32 index)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -96,7 +96,7 @@ SUBPROGRAM int emit_slice(u32 index)
 	return 1;
 }
 
-/* Tell that bytes were not read. */
+/* Emit that bytes were not read. */
 static __always_inline void emit_gap(struct thread *thread, u64 span)
 {
 	if (!span)
@@ -105,7 +105,7 @@ static __always_inline void emit_gap(struct thread *thread, u64 span)
 	thread->piece.position += span;
 }
 
-/* The thread's plaintext passed. */
+/* Emit the thread's plaintext. */
 static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
 					   struct connection *connection)
 {
@@ -136,7 +136,7 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 }
 
 /* enum OutboundChunks (0.23; OutboundPlain in 0.24): its first word is 0 for a slice, which follows; else it is the
- * address of a list: address, count, start, end. Before, a slice stood there. */
+ * address of a list: address, count, start, end. Before 0.23 it was a slice. */
 static __always_inline void read_plaintext(struct thread *thread, const struct rustls_layout *layout, u64 message)
 {
 	struct plaintext *plaintext = &thread->plaintext;
@@ -155,7 +155,7 @@ static __always_inline void read_plaintext(struct thread *thread, const struct r
 	plaintext->left = plaintext->list ? words[3] - words[2] : plaintext->only.size;
 }
 
-/* The thread's next send should be of this record, and those of the same half before it. */
+/* Note a record for the thread's next send, which should have it and earlier records of the same half. */
 static __always_inline void note_written(struct thread *thread, u64 object, u64 size)
 {
 	if (thread->written != object) {
@@ -208,7 +208,7 @@ int rustls_decrypt_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A record that does not decrypt leaves anything in the result, and the library tries the same number again. */
+/* If a record does not decrypt, the result has any bytes, and the library uses the same number again. */
 SEC("uprobe")
 int rustls_decrypt_return(struct pt_regs *ctx)
 {

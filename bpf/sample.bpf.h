@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Sampling: connections that are left out as a whole. Each is decided once, by a hash of an id of its own; a half by
- * that of its socket's carrier, so that both halves fall alike. What passes before a half's socket is known is told
- * to user space, and taken back.
+ * Sampling: connections are left out as a whole. A hash of a connection's id decides once; for a half, the hash of an
+ * id of its socket's carrier, so that both halves get the same decision. Events of a half before its socket is known
+ * are emitted, and revoked if it is left out.
  */
 
 enum left_out {
 	LEFT_OUT_NOT,
-	LEFT_OUT_UNCOUNTED, /* nothing has passed yet that would have been told */
+	LEFT_OUT_UNCOUNTED, /* no bytes have passed on it yet */
 	LEFT_OUT_COUNTED,
 };
 
@@ -43,7 +43,7 @@ static __always_inline void count_left_out(struct connection *connection)
 	count(COUNTER_LEFT_OUT, 1);
 }
 
-/* Whether what passes on a connection is not to be told. Takes back what was, of a half. */
+/* Whether a connection is left out, so that no event is emitted. Revokes the events that a half already had. */
 static __always_inline int leave_out(u32 tid, struct connection *connection)
 {
 	if (!connection->left_out)
@@ -60,7 +60,7 @@ static __always_inline int leave_out(u32 tid, struct connection *connection)
 	return 1;
 }
 
-/* A half's socket was found, or found to be another, which is left out or not. */
+/* Apply the decision for a half's socket, which was found or has changed. */
 static __always_inline void follow_socket(u32 tid, struct connection *connection, u8 left_out)
 {
 	int was_left_out = connection->left_out;
@@ -68,7 +68,7 @@ static __always_inline void follow_socket(u32 tid, struct connection *connection
 	if (connection->announced && left_out)
 		leave_out(tid, connection);
 	if (was_left_out && !left_out) {
-		/* To user space it begins here, even if it could not be told that the other id was left out. */
+		/* For user space it begins here, even if the event that revokes its other id was lost. */
 		connection->id = new_connection_id();
 		connection->announced = 0;
 		connection->from_start = 0;

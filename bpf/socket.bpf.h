@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Which socket a connection uses, and so its addresses.
+ * Finds the socket that a connection uses, and so its addresses.
  *
- * Direct evidence: a socket call inside a TLS call; it binds when that call returns. Indirect, for libraries fed
- * through memory: a receive on the thread just before a TLS read, a send just after a TLS write. A first sight binds;
- * direct evidence corrects at once, indirect when it says the same twice in a row.
+ * Direct evidence is a socket call inside a TLS call; it counts when that call returns. Indirect evidence, for libraries
+ * that get bytes through memory, is a receive on the thread just before a TLS read, or a send just after a TLS write.
+ * The first evidence binds; later, direct evidence corrects at once, indirect evidence if it is the same twice in a row.
  *
- * A send may be of what another connection had left over, while the socket of the one that wrote has no room: then
- * the program does not even try. Where records are seen, as of halves, a send is evidence if its length is theirs;
- * any other binds a half that has no socket, until there is better.
+ * A send may have bytes of another connection: those that were left, while the socket of the connection that wrote has no
+ * room. So for halves, whose records are seen, a send is evidence if its length fits the records. Any other send is weak
+ * evidence: it binds a half without a socket.
  */
 
 enum evidence {
@@ -17,12 +17,12 @@ enum evidence {
 	EVIDENCE_DIRECT,
 };
 
-/* What is around the plaintext of a record: a header of 5 bytes, a tag of 16, and in between from nothing (TLS 1.2 with
- * ChaCha20-Poly1305) to a nonce of 8 (with AES-GCM; RFC 5288). TLS 1.3 has the type there, 1. */
+/* The bytes of a record around its plaintext: a header of 5, a tag of 16, and between these 0 (TLS 1.2 with
+ * ChaCha20-Poly1305), 1 (the type in TLS 1.3) or 8 (the nonce of TLS 1.2 with AES-GCM; RFC 5288). */
 #define LEAST_OVERHEAD 21
 #define MOST_OVERHEAD 29
 
-/* Whether a socket has both its addresses: a connection that broke has lost its own port. */
+/* Whether a socket has both addresses: after a connection broke, it has no local port. */
 static __always_inline int has_addresses(const struct sock *sock)
 {
 	u16 family = socket_family(sock);
@@ -69,26 +69,26 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 		announce_addresses(thread, connection);
 }
 
-/* Whether what the thread does follows in the order of its connections: no TLS call waits in it for another to end, as
- * those of coroutines do. */
+/* Whether the thread handles one connection after the other, so that the order of its calls is evidence: not while a TLS
+ * call is open, and not with coroutines. */
 static __always_inline int keeps_order(const struct thread *thread)
 {
 	return !thread->open_calls && !thread->has_coroutines;
 }
 
-/* A TLS read succeeded: its bytes came with the last receive before it, by the same thread. */
+/* Bind after a successful TLS read: its bytes came with the last receive before it on the same thread. */
 static __always_inline void bind_received(struct thread *thread, u64 received, const struct connection_key *key,
 					  struct connection *connection)
 {
 	if (!received)
 		return;
 	bind(thread, key, connection, received, EVIDENCE_INDIRECT);
-	/* The records of one receive may be of several halves, where keys change. */
+	/* One receive may have records of several halves, when keys change. */
 	if (!connection->half && thread->received == received)
 		thread->received = 0;
 }
 
-/* Bind the connection of an object, if there is one, for the caller: apart, as one socket call may do so several times. */
+/* Bind the connection of an object, if there is one. A subprogram: one socket call may do so several times. */
 SUBPROGRAM int bind_object(u64 object, u64 socket)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -102,8 +102,8 @@ SUBPROGRAM int bind_object(u64 object, u64 socket)
 	return 0;
 }
 
-/* TLS inside TLS: a socket call of the innermost connection carries those of the open calls around it. Indirect
- * evidence only: what lies higher may be of another coroutine. */
+/* TLS inside TLS: the socket of the innermost connection also carries the connections of the open calls around it.
+ * Indirect evidence only: a call that is higher on the stack may be another coroutine's. */
 static __always_inline void bind_outer(const struct call *innermost, u64 socket)
 {
 	struct call_block *block = find_block(innermost->stack);
@@ -119,8 +119,8 @@ static __always_inline int is_of_records(u64 sent, u64 plaintext, u64 records)
 	return sent >= plaintext + LEAST_OVERHEAD * records && sent <= plaintext + MOST_OVERHEAD * records;
 }
 
-/* What a send of so many bytes says of the object that the thread wrote to last. Programs send all records at once, or
- * one after the other. */
+/* The evidence of a send of `sent` bytes for the object that the thread wrote to last. Programs send all records at once,
+ * or one after the other. */
 static __always_inline enum evidence send_evidence(const struct thread *thread, const struct connection *connection,
 						   u64 sent)
 {
@@ -130,8 +130,8 @@ static __always_inline enum evidence send_evidence(const struct thread *thread, 
 	return EVIDENCE_WEAK;
 }
 
-/* The caller's state. A thread may receive what is to be its first TLS record: so of processes that had any, or that
- * were asked for, all threads are known from their first socket call on. */
+/* The caller's state. A thread may receive its first TLS record before its first TLS call: so in processes of --pid, and
+ * in those with TLS calls, all threads are known from their first socket call on. */
 static __always_inline struct thread *socket_thread(void)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -143,7 +143,7 @@ static __always_inline struct thread *socket_thread(void)
 	return config && (config->by_pid || map_lookup(watched, &tgid)) ? get_thread() : 0;
 }
 
-/* A call ended: its connection uses the socket of the socket calls inside. Returns the connection, if it is known. */
+/* Bind when a call ends: its connection uses the socket of the socket calls inside. Returns the connection, if known. */
 static __always_inline struct connection *bind_direct(const struct thread *thread, const struct connection_key *key,
 						      u64 socket)
 {
@@ -159,8 +159,8 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
 	return connection;
 }
 
-/* A socket call inside of a TLS call. What it says counts when the TLS call returns, which looks its connection up; the
- * addresses are looked at then, too, as that takes long, unless the call uses several sockets. */
+/* Note a socket call inside of a TLS call: it binds when that call returns, which finds the connection anyway. The
+ * addresses, which take long, are read then, too, unless the call uses several sockets. */
 static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock)
 {
 	if (!call->socket || (call->socket != (u64)sock && has_addresses(sock)))
@@ -169,7 +169,7 @@ static __always_inline void note_socket(struct call *call, int calls, const stru
 		bind_outer(call, (u64)sock);
 }
 
-/* A send outside of any TLS call: of what the thread wrote just before, if it did. */
+/* Bind at a send outside of any TLS call: it is of the connection that the thread wrote to just before, if any. */
 static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sent)
 {
 	struct connection_key key = {.object = thread->written, .pid = thread->pid};
@@ -179,7 +179,7 @@ static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sen
 		bind(thread, &key, connection, socket, send_evidence(thread, connection, sent));
 }
 
-/* `sent`: so many bytes; 0: some were received. */
+/* Handle a socket call. `sent`: the bytes that were sent; 0: bytes were received. */
 static __always_inline int socket_call(const struct sock *sock, u64 sent)
 {
 	struct thread *thread = socket_thread();
@@ -232,7 +232,7 @@ int tcp_received(struct pt_regs *ctx)
 	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 0);
 }
 
-/* Returns whether user space knew of the half. */
+/* Close a half. Returns whether it was announced. */
 static __always_inline int close_half(u64 object, u64 pid, u64 socket)
 {
 	struct connection_key key = {.object = object, .pid = pid};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The one BPF object. Read in this order: what events look like, the maps, who is
+ * The one BPF object. Read in this order: the events, the maps, which processes are
  * watched, connections, their bytes, their sockets, the library's calls. Nothing is used before it is defined.
  */
 #ifdef SSLSNIFF_BCC

@@ -1,10 +1,10 @@
 """The fast path: plaintext from the ring buffer straight to a decoder or a capture file.
 
-To make an event and a chunk of a record costs more than its packet in a capture file, and a sixth
-of its way to a line of JSON. So where one consumer alone wants a direction's bytes,
-``tracing.flows`` offers it here, and ``run`` feeds it from the records themselves. What the
-consumer cannot continue with (a gap, any other event of the connection) goes the long way, and
-``flows`` takes the direction back first.
+The long way makes an event and a chunk of each record. That costs more than the record's packet in
+a capture file, and a sixth of all that leads to a line of JSON. So where one consumer alone wants a
+direction's bytes, ``tracing.flows`` offers that consumer here, and ``run`` feeds it from the
+records themselves. A record that the consumer cannot continue with (after a gap, or any other event
+of the connection) goes the long way: then ``flows`` takes the direction back first.
 """
 
 import struct
@@ -17,28 +17,29 @@ from sslsniff.model import Direction
 
 DATA_KIND = EventKind.DATA.value  # a number compares faster than a member of an enum
 HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
-"""The length of a record of ``DATA_KIND`` in the ring, then ``struct event_data`` of
-``bpf/event.h`` up to the number of bytes captured."""
+"""The length of a record in the ring, then the first fields of ``struct event_data`` of
+``bpf/event.h``, up to the number of bytes captured."""
 
 PLAINTEXT_AT = HEAD_OF_DATA.size + 8
-"""Where the plaintext begins: ``call_bytes`` and ``call_position`` come before it."""
+"""The offset of the plaintext in a record: ``call_bytes`` and ``call_position`` come before it."""
 
 
 class RecordConsumer(Protocol):
-    """Consumes whole records of a direction, and those of others like it, in one call."""
+    """Consumes whole records, of its direction and of others with the same kind of consumer."""
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """Consume records from ``records.position`` on, and move it past them; perhaps none.
 
-        The first one is this direction's, whose records come under ``key``: from now on it is
-        known, until ``forget``. ``records.data`` stays valid until ``flush``.
+        The first record is of this consumer's direction, and ``key`` is its ``direction_key``. From
+        now on records with this key are this direction's, until ``forget``. ``records.data`` stays
+        valid until ``flush``.
         """
 
     def forget(self) -> None:
-        """Forget the key: its records are for another, or for nobody."""
+        """Forget the key: its records have another consumer now, or none."""
 
     def flush(self) -> None:
-        """Write what refers to the memory of the records."""
+        """Write all output that still refers to the memory of the records."""
 
 
 class Consumer(Protocol):
@@ -50,39 +51,39 @@ class Consumer(Protocol):
 
     @property
     def last_ns(self) -> int:
-        """The time of the last bytes that it was fed; 0: it was fed none."""
+        """The time of the last bytes that were fed; 0: none were."""
 
     @property
     def by_record(self) -> RecordConsumer | None:
-        """What consumes whole records in its place, as many at once as it can; None: nothing."""
+        """The consumer of this direction's whole records, many in a call; None: there is none."""
 
     def feed(self, time_ns: int, tid: int, data: memoryview) -> None:
         """Feed the bytes at ``position``, which moves past them; valid during the call."""
 
 
 class FastPath:
-    """The consumers that directions were offered to, by the key of the direction's records.
+    """The consumers of directions, by the ``direction_key`` of their records.
 
-    rustls has two objects a connection, or more: the records of such a part come under a key of
-    its own, and may be joined to the consumer of the whole connection.
+    A half of a rustls connection has records with a key of its own. They may be joined to the
+    consumer of the connection (``live.rustls_connections``).
     """
 
     def __init__(self) -> None:
         self._consumers: dict[int, Consumer] = {}
-        self._wholes: dict[int, int] = {}
-        """Keys of parts -> of the whole connection's direction."""
+        self._joined: dict[int, int] = {}
+        """The key of a half -> the key of its connection's direction."""
 
     @property
     def connections(self) -> set[int]:
-        """The connections of which a direction is here."""
+        """The connections with a direction on the fast path."""
         return {key >> 1 for key in self._consumers}
 
     def offer(self, connection: int, direction: Direction, consumer: Consumer) -> None:
-        """Let ``consumer`` have what follows in a direction, from its position on."""
+        """Feed ``consumer`` with the bytes of a direction from its position on."""
         self._consumers[_key(connection, direction)] = consumer
 
     def take_back(self, connection: int, direction: Direction) -> Consumer | None:
-        """Return the consumer of a direction, which gets no more; None if there was none."""
+        """Stop feeding the consumer of a direction, and return it; None: there was none."""
         consumer = self._consumers.pop(
             direction_key(connection, direction is Direction.WRITE), None
         )
@@ -90,28 +91,28 @@ class FastPath:
             _forget(consumer)
         return consumer
 
-    def join(self, part: int, whole: int, direction: Direction) -> None:
-        """Let the records of ``part`` go where those of ``whole`` go: positions are the same."""
-        self._wholes[_key(part, direction)] = _key(whole, direction)
+    def join(self, half: int, connection: int, direction: Direction) -> None:
+        """Feed the records of ``half`` to the consumer of ``connection``: positions are equal."""
+        self._joined[_key(half, direction)] = _key(connection, direction)
 
-    def part(self, part: int, direction: Direction) -> None:
+    def separate(self, half: int, direction: Direction) -> None:
         """Undo ``join``."""
-        consumer = self._consumers.get(self._wholes.pop(_key(part, direction), 0))
+        consumer = self._consumers.get(self._joined.pop(_key(half, direction), 0))
         if consumer is not None:
             _forget(consumer)
 
-    def position(self, part: int, direction: Direction) -> int | None:
-        """Return how far the consumer got that ``part`` is joined to; None if there is none."""
-        consumer = self._consumers.get(self._wholes.get(_key(part, direction), 0))
+    def position(self, half: int, direction: Direction) -> int | None:
+        """Return the position of the consumer that ``half`` is joined to; None: there is none."""
+        consumer = self._consumers.get(self._joined.get(_key(half, direction), 0))
         return None if consumer is None else consumer.position
 
     def run(self, records: Records, clock_offset_ns: int) -> Iterator[memoryview]:
         """Feed consumers from ``records``; yield the records that must go the long way.
 
-        ``clock_offset_ns`` turns CLOCK_MONOTONIC into nanoseconds since the epoch. Most of what
-        there is to read goes through this loop: nothing is called in it that can be spared.
+        ``clock_offset_ns`` turns CLOCK_MONOTONIC into nanoseconds since the epoch. Most records go
+        through this loop: it makes as few calls as possible.
         """
-        unpack, consumers, wholes = HEAD_OF_DATA.unpack_from, self._consumers, self._wholes
+        unpack, consumers, joined = HEAD_OF_DATA.unpack_from, self._consumers, self._joined
         data = records.data
         to_flush: RecordConsumer | None = None
         try:
@@ -121,7 +122,7 @@ class FastPath:
                 )
                 if kind == DATA_KIND and length < DISCARDED and size == span and size and not cut:
                     key = direction_key(connection, writes)
-                    consumer = consumers.get(key) or consumers.get(wholes.get(key, 0))
+                    consumer = consumers.get(key) or consumers.get(joined.get(key, 0))
                     if consumer is not None and position == consumer.position:
                         by_record = consumer.by_record
                         if by_record is not None:
@@ -138,7 +139,7 @@ class FastPath:
                 if record is None:
                     break
                 yield record
-        finally:  # also where nobody asks for the rest: the records are not valid for longer
+        finally:  # also if the caller stops early: the records' memory becomes invalid
             if to_flush is not None:
                 to_flush.flush()
 

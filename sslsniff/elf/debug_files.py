@@ -1,8 +1,8 @@
 """Separate debug files: the symbols of a stripped program.
 
-They are looked for where gdb does ("Separate Debug Files" in its manual): by build id under
-/usr/lib/debug, else by the name in the section .gnu_debuglink beside the program, in the folder
-.debug there, and under /usr/lib/debug.
+They are searched where gdb does ("Separate Debug Files" in its manual): by build id under
+/usr/lib/debug; else by the name in the section .gnu_debuglink, in the program's folder, in .debug
+there, and under /usr/lib/debug.
 """
 
 import contextlib
@@ -24,39 +24,39 @@ FOLDER = "/usr/lib/debug"
 
 _CHECKSUM = struct.Struct("<I")
 _PIECE_BYTES = 1 << 20
-# The checksum is for files without a build id, as no distribution has made them since 2010; those
-# of the largest browsers have 2 GB.
+# The checksum is only for files without a build id: no distribution has made these since 2010. The
+# largest browsers have debug files of 2 GB.
 _LARGEST_CHECKED_BYTES = 256 << 20
 _LARGEST_LINK_BYTES = 4096
 _BUILD_ID = re.compile(r"[0-9a-f]{4,128}")
 
 
 class DebugFile(NamedTuple):
-    """A debug file and what it says."""
+    """The path of a debug file, and its symbols."""
 
     path: str
     symbols: Symbols
 
 
 class Offer(NamedTuple):
-    """An open file that may be the debug file of another, and that others cannot have written."""
+    """An open file that may be a program's debug file; root or the program's owner wrote it."""
 
     path: str
     file: int
 
 
 class _DebugLink(NamedTuple):
-    """What .gnu_debuglink says: the debug file's name, and the CRC-32 of its bytes."""
+    """The contents of .gnu_debuglink: the debug file's name, and the CRC-32 of its bytes."""
 
     name: str
     checksum: int
 
 
 def find(elf: Elf) -> DebugFile | None:
-    """Return the debug file that belongs to ``elf``; None where there is none, or a damaged one.
+    """Return the debug file of ``elf``; None: there is none, or it is damaged.
 
-    It is one of ``elf.offered``, else it is opened, and closed with ``elf``. What was looked for is
-    then ``elf.wanted``.
+    It is one of ``elf.offered``. If these are None, this function opens it, and ``elf`` closes it.
+    Sets ``elf.wanted``.
     """
     link = _link(elf)
     elf.wanted = WantedDebugFile(elf.build_id, link and link.name)
@@ -75,11 +75,11 @@ def find(elf: Elf) -> DebugFile | None:
 def open_offers(
     path: str, owner: int, wanted: WantedDebugFile, closing: contextlib.ExitStack
 ) -> list[Offer]:
-    """Open what may be the debug file of the file at ``path``, which is the user's ``owner``.
+    """Open the files that may be the debug file of the one at ``path``, which belongs to ``owner``.
 
-    Only what nobody but root and that user can have written: a made-up one could put probes into
-    the middle of instructions of a program of others. ``wanted`` need not be trusted. The files are
-    closed by ``closing``.
+    Only root and the owner can have written them: a forged one could put probes into the middle of
+    instructions of another user's program. ``wanted`` need not be trusted. ``closing`` closes the
+    files.
     """
     offers = []
     for each in _places(path, wanted):
@@ -119,7 +119,7 @@ def _places(path: str, wanted: WantedDebugFile) -> Iterator[str]:
 
 
 def _read(path: str, file: int, elf: Elf, link: _DebugLink | None) -> Symbols | None:
-    """Return the symbols in a debug file, as long as it is open; None if it is not ``elf``'s."""
+    """Return the symbols in a debug file, valid while it is open; None: it is not ``elf``'s."""
     try:
         debug = Elf(path, file, is_debug=True)
         if elf.build_id:
@@ -127,7 +127,7 @@ def _read(path: str, file: int, elf: Elf, link: _DebugLink | None) -> Symbols | 
         else:
             matches = link is not None and _checksum(file) == link.checksum
         return debug.own_symbols() if matches else None
-    except (ElfError, OSError):  # it is damaged, or none
+    except (ElfError, OSError):  # it is damaged, or no ELF file
         return None
 
 

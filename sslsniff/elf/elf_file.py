@@ -1,10 +1,10 @@
 """ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
 
-Only ELF64 for x86-64 and aarch64. Every file that a process maps is looked at on the way to the
-first probe, so the few tables are read with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms,
-and 40 to import), and symbols are found by a search for their names: walking 75,000 of them takes
-seconds. Files are read, not mapped: one that is cut short meanwhile must not end sslsniff with a
-SIGBUS. What is searched is read in pieces: of Node.js it is 100 MB.
+Only ELF64 for x86-64 and aarch64. Before its first probe, sslsniff reads every file that a process
+maps. So it reads the few tables with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms, and 40
+to import), and searches symbols by their names: to read 75,000 entries takes seconds. Files are
+read, not mapped: a mapped file that is cut short ends a process with SIGBUS. Searches read in
+pieces: Node.js has 100 MB.
 """
 
 import errno
@@ -26,8 +26,8 @@ _CLASS_64 = 2
 _LITTLE_ENDIAN = 1
 _MACHINES = {62: "x86-64", 183: "aarch64"}
 _LONGEST_INSTRUCTION_BYTES = 15
-# A segment of notes has some hundred bytes. A file with more before its build id was made to take
-# long.
+# A segment of notes has some hundred bytes. A file with more before its build id is hostile: it was
+# made to take long.
 _MOST_NOTE_BYTES = 1 << 16
 _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 
@@ -35,7 +35,7 @@ _REMEDY = "name an x86-64 program or shared library"
 
 
 class _MappedPart(NamedTuple):
-    """Where a segment or section is in the file, and where in memory as linked."""
+    """A segment or section: its offset in the file, its address as linked, and its size."""
 
     offset: int
     address: int
@@ -43,7 +43,7 @@ class _MappedPart(NamedTuple):
 
 
 class FileMemory(NamedTuple):
-    """What a file has for memory: the address as linked, and the bytes."""
+    """Bytes of a file that the loader maps, and their address as linked."""
 
     address: int
     data: bytes
@@ -59,23 +59,22 @@ class _Section(NamedTuple):
 
 
 class WantedDebugFile(NamedTuple):
-    """What a file says of its separate debug file: a build id, a name (``.gnu_debuglink``)."""
+    """How a file identifies its separate debug file: build id, name (``.gnu_debuglink``)."""
 
     build_id: str | None
     name: str | None
 
 
 class Elf:
-    """An open ELF file; a context manager.
+    """An open ELF file; a context manager. Raises ``ElfError`` for others, and if it is cut off.
 
-    ``status`` is what fstat says of it, ``machine`` what it is for ("x86-64", "aarch64"),
-    ``debug_file`` where symbols were found that it has not itself. ``file``, if given, is the
-    descriptor by which it is open, which stays the caller's; ``path`` is then only its name.
-    ``is_debug``: it is a separate debug file, of whose segments the contents are missing. Raises
-    ``ElfError`` where the file is not one for which there are sites, or is cut off.
-
-    ``offered`` are the path and descriptor of each file that may be its debug file, where these are
-    open already (None: they are not); ``wanted`` is what was looked for, if it was.
+    ``path``, ``file``: ``file`` is an open descriptor, which the caller closes; ``path`` is then
+    only a name. None: this opens ``path``.
+    ``is_debug``: it is a separate debug file, whose segments have no contents.
+    ``status``, ``machine``: the result of fstat(2), and "x86-64" or "aarch64".
+    ``debug_file``: the path of the file with ``add_symbols``'s symbols; None: none were added.
+    ``offered``: path and descriptor of each open file that may be its debug file; None: not opened.
+    ``wanted``: the debug file that was searched; None: there was no search.
     """
 
     def __init__(self, path: str, file: int | None = None, *, is_debug: bool = False) -> None:
@@ -104,16 +103,16 @@ class Elf:
         self.close()
 
     def close(self) -> None:
-        """Close what is open; also what a context manager does at its end."""
+        """Close the file, and call what ``close_with`` was given. Safe to call again."""
         while self._closing:
             self._closing.pop()()
-        # By the unwind table this refers to itself: all that was read would stay until Python's
-        # collector of such circles comes by.
+        # The unwind table refers to this object: the bytes would stay until Python's collector of
+        # reference cycles runs.
         self._parts.clear()
         self.__dict__.pop("unwind_table", None)
 
     def _read(self, offset: int, size: int) -> bytes:
-        """Return exactly so many bytes of the file; raises ``ElfError`` where it ends before."""
+        """Return exactly ``size`` bytes of the file; raises ``ElfError`` if it ends before."""
         data = b""
         if offset + size <= self._size:
             try:
@@ -135,11 +134,11 @@ class Elf:
 
         def skip_hole(at: int) -> int:
             if part.offset + part.size > self._size:
-                return at  # to be read, and so noticed
+                return at  # reading there raises the error
             try:
                 return os.lseek(self._fd, part.offset + at, os.SEEK_DATA) - part.offset
             except OSError as error:
-                # ENXIO: from here on there is nothing else (lseek(2)).
+                # ENXIO: there is no data from here on (lseek(2)).
                 return part.size if error.errno == errno.ENXIO else at
 
         return Region(part.size, read, skip_hole)
@@ -205,24 +204,24 @@ class Elf:
                 self.build_id = file_format.build_id(start)
 
     def _linked(self, *kinds: int) -> Iterator[tuple[_MappedPart, _MappedPart]]:
-        """Yield the tables of these kinds, in this order, each with the table it refers to."""
+        """Yield the tables of these kinds, in this order, each with the table that it refers to."""
         for wanted in kinds:
             for section in self._sections:
                 if section.kind == wanted and section.link < len(self._sections):
                     yield section.part, self._sections[section.link].part
 
     def section(self, name: str) -> bytes | None:
-        """Return the bytes of the section called ``name``; None where there is none."""
+        """Return the bytes of the section called ``name``; None: there is none."""
         part = self._named_section(name)
         return None if part is None else self._read_part(part)
 
     def section_region(self, name: str) -> Region:
-        """Return the section called ``name``, to be searched; nothing where there is none."""
+        """Return the section called ``name``, for a search; an empty region if there is none."""
         part = self._named_section(name)
         return self._region(part) if part else Region.of(b"")
 
     def section_address(self, name: str) -> int | None:
-        """Return where the section called ``name`` is in memory; None where there is none."""
+        """Return the address of the section called ``name`` as linked; None: there is none."""
         part = self._named_section(name)
         return None if part is None else part.address
 
@@ -237,7 +236,7 @@ class Elf:
         return None
 
     def section_build_ids(self) -> Iterator[str]:
-        """Yield the build ids in sections: where a separate debug file has its own."""
+        """Yield the build ids in sections: a separate debug file has its own there."""
         for section in self._sections:
             if section.kind == file_format.SHT_NOTE and section.part.size <= _MOST_NOTE_BYTES:
                 build_id = file_format.build_id(self._read_part(section.part))
@@ -245,7 +244,7 @@ class Elf:
                     yield build_id
 
     def own_symbols(self) -> Symbols | None:
-        """Return the table of all symbols (``.symtab``); None where there is none."""
+        """Return the table of all symbols (``.symtab``); None: there is none."""
         for tables in self._linked(file_format.SHT_SYMTAB):
             if any(part.offset + part.size > self._size for part in tables):
                 raise self._damaged()
@@ -257,13 +256,13 @@ class Elf:
         self._closing.append(close)
 
     def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
-        """Look for functions in ``symbols``, too, those of the ``debug_file`` of this file."""
+        """Search functions in ``symbols``, too: those of the file at the path ``debug_file``."""
         self.debug_file = debug_file
         self._symbols_added = (symbols,)
 
     @property
     def code_bytes(self) -> int:
-        """How much code the file has."""
+        """The size of the file's code."""
         return sum(part.size for part in self._code)
 
     def offset(self, address: int) -> int:
@@ -275,7 +274,7 @@ class Elf:
         raise ElfError(f"{self.path} has no code at {address:#x}", "install it again")
 
     def data(self, address: int, size: int) -> bytes | None:
-        """Return what the file has for memory as linked; None where it has not all of it."""
+        """Return the file's bytes for memory as linked; None: it does not have all of them."""
         for part in self._loads:
             inside = address - part.address
             if 0 <= inside <= part.size - size:
@@ -283,13 +282,13 @@ class Elf:
         return None
 
     def executable(self) -> Iterator[FileMemory]:
-        """Yield what is code, in pieces; an instruction is whole in one of them, perhaps in two."""
+        """Yield the code in pieces that overlap: each instruction is whole in at least one."""
         for part in self._code:
             for at, piece in self._region(part).pieces(_LONGEST_INSTRUCTION_BYTES):
                 yield FileMemory(part.address + at, piece)
 
     def writable(self) -> Iterator[FileMemory]:
-        """Yield the parts that can be written to, or can until they are relocated."""
+        """Yield the parts that are writable, or writable until they are relocated."""
         for each in self._written:
             yield FileMemory(each.address, self._read(each.offset, each.size))
 
@@ -311,9 +310,9 @@ class Elf:
         return self._read(self.offset(function.address), function.size)
 
     def function(self, name: str) -> Function | None:
-        """Return the function called ``name``, dynamic symbols first; None where it is not here.
+        """Return the function called ``name``, from dynamic symbols first; None: there is none.
 
-        A function that the file only calls, and another one has, is not here.
+        A function that the file only calls does not count.
         """
         for symbols in self._tables():
             found = symbols.function(name)
@@ -322,12 +321,12 @@ class Elf:
         return None
 
     def exports(self, name: str) -> bool:
-        """Say whether the file has a function called ``name`` that others can link with."""
+        """Say whether the file has a function called ``name`` that other files can link with."""
         tables = map(self._symbols_of, self._exported)
         return any(symbols.function(name) is not None for symbols in tables)
 
     def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
-        """Yield the functions whose names as linked have one of ``parts``, some perhaps twice."""
+        """Yield the functions whose mangled names contain one of ``parts``, some perhaps twice."""
         for symbols in self._tables():
             for name, function in symbols.functions_with(*parts):
                 yield Symbol(name, self._measured(function))
@@ -339,7 +338,7 @@ class Elf:
                 yield Symbol(name, self._measured(function))
 
     def _measured(self, function: Function) -> Function:
-        """Return ``function`` with the length in its frame description, if it has none."""
+        """Return ``function``; if its length is unknown, with that of its frame description."""
         return function if function.size else self.function_at(function.address) or function
 
     def _tables(self) -> Iterator[Symbols]:
@@ -352,7 +351,7 @@ class Elf:
         return Symbols(self._region(entries), self._region(names), hashes)
 
     def name_in(self, slot: int) -> str | None:
-        """Return the symbol whose address the dynamic linker writes to ``slot``, if it does."""
+        """Return the symbol whose address the dynamic linker writes to ``slot``; None: none."""
         for table, symbols in self._relocations:
             entries = self._region(table)
             for at in entries.places(struct.pack("<Q", slot)):
@@ -371,19 +370,19 @@ class Elf:
         return self._symbols_of(tables).name(index) if tables else None
 
     def function_at(self, address: int) -> Function | None:
-        """Return the function that begins at ``address``, None if none does.
+        """Return the function that begins at ``address``; None: there is none.
 
-        From the unwind table, which even stripped files have.
+        It is from the unwind table, which stripped files have, too.
         """
         return self.unwind_table.function_at(address)
 
     def function_around(self, address: int) -> Function | None:
-        """Return the function that ``address`` is in, None if it is in none: as the above does."""
+        """Return the function that contains ``address``; None: there is none."""
         return self.unwind_table.function_around(address)
 
     @cached_property
     def unwind_table(self) -> UnwindTable:
-        """Where the functions begin; empty where the file does not say."""
+        """The functions of the unwind table; empty if the file has none."""
         part = self._unwind
         return (
             UnwindTable(part.address, self._read_part(part), self.data) if part else NO_UNWIND_TABLE

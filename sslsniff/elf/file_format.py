@@ -13,7 +13,7 @@ PF_X, PF_W = 1, 2
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_DYNSYM, SHT_RELR = 2, 4, 7, 11, 19
 SHT_GNU_HASH = 0x6FFFFFF6
 MOST_SEGMENTS_BYTES = 1 << 16
-"""The kernel loads no file with more of them (load_elf_phdrs in fs/binfmt_elf.c)."""
+"""The kernel loads no file with a larger table of segments (load_elf_phdrs, fs/binfmt_elf.c)."""
 
 _NOTE = struct.Struct("<III")
 _NT_GNU_BUILD_ID = 3
@@ -22,7 +22,7 @@ _NT_GNU_BUILD_ID = 3
 def code_spans(file: int) -> list[tuple[int, int]]:
     """Return the file offset and size of each segment of code in an open ELF64 file.
 
-    Of any file this reads 64 KB at most; nothing is found in one that is damaged.
+    This reads 64 KB of a file at most. A damaged file has none.
     """
     header = os.pread(file, HEADER.size, 0)
     if len(header) < HEADER.size:
@@ -40,7 +40,7 @@ def code_spans(file: int) -> list[tuple[int, int]]:
 
 
 def notes(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield the notes of a section or segment: owner, kind, content; nothing from damage on."""
+    """Yield the notes of a section or segment, up to a damaged one: owner, kind, content."""
     at = 0
     while at + _NOTE.size <= len(data):
         name_size, size, kind = _NOTE.unpack_from(data, at)

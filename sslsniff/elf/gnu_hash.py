@@ -1,8 +1,8 @@
-"""One symbol found by the table that the dynamic linker uses: .gnu.hash.
+"""Finds a symbol by the table that the dynamic linker uses: .gnu.hash.
 
-A name that is not there costs one read, where a search of the string table costs one of all of it.
-The table has a Bloom filter, buckets, and for each bucket a chain of the hashes of its symbols. It
-covers what others can link with, and nothing that the file itself only refers to (glibc:
+A missing name costs one read. A search in the string table would read all of it. The hash table has
+a Bloom filter, buckets, and for each bucket a chain of the hashes of its symbols. It has the
+symbols that other files can link with, and not those that the file only refers to (glibc:
 elf/dl-lookup.c, do_lookup_x).
 """
 
@@ -19,9 +19,9 @@ _LONGEST_CHAIN = 1024
 
 
 def candidates(table: Region, name: str) -> Iterator[int]:
-    """Yield the indices of the symbols that may be called ``name``: there are hashes that collide.
+    """Yield the indices of the symbols that may be called ``name``: hashes can collide.
 
-    Raises ``ElfError`` where the file ends within the table.
+    Raises ``ElfError`` if the file ends within the table.
     """
     if table.size < _HEADER.size:
         return

@@ -1,7 +1,6 @@
-"""Where a compiler inlined functions into their callers, by DWARF (DWARF 5, section 3.3.8.2).
+"""Finds where a compiler inlined functions into their callers (DWARF 5, section 3.3.8.2).
 
-pyelftools takes 70 us for each entry, so that 100,000 inlined functions take 8 s: there is a bound
-on the time.
+pyelftools takes 70 us for each entry, so 100,000 inlined functions take 8 s: the time is limited.
 """
 
 import time
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Inlined(NamedTuple):
-    """A place where a function's code is: its name, mangled if it is so, and the address."""
+    """A place where a function was inlined: the function's symbol, and the address."""
 
     symbol: str
     address: int
 
 
 class Inlinings(NamedTuple):
-    """What debug info says. ``is_whole`` says whether all of it was read in time."""
+    """The inlined functions of a file; ``is_whole``: all of its debug info was read in time."""
 
     places: tuple[Inlined, ...] = ()
     is_whole: bool = True
@@ -32,8 +31,8 @@ class Inlinings(NamedTuple):
 def find_inlined(path: str, wanted: Callable[[str], bool], seconds: float) -> Inlinings | None:
     """Return where the functions whose symbol is ``wanted`` were inlined.
 
-    ``path`` is a program or its separate debug file. None where it has no debug info that can be
-    read. Takes so many ``seconds`` at most.
+    ``path`` is a program or its separate debug file. The result is None if it has no readable debug
+    info. The search ends after ``seconds``.
     """
     from elftools.elf.elffile import ELFFile
 
@@ -49,7 +48,7 @@ def find_inlined(path: str, wanted: Callable[[str], bool], seconds: float) -> In
                     places.append(place)
                 if time.monotonic() > end:
                     return Inlinings(tuple(dict.fromkeys(places)), is_whole=False)
-    except Exception:  # damaged: pyelftools raises whatever it stumbles over
+    except Exception:  # pyelftools may raise any exception for a damaged file
         return Inlinings(tuple(dict.fromkeys(places)), is_whole=False) if places else None
     return Inlinings(tuple(dict.fromkeys(places)))
 
@@ -64,7 +63,7 @@ class _InlinedSearch:
         self._symbols: dict[tuple[int, int], str | None] = {}
 
     def places(self) -> Iterator[Inlined | None]:
-        """Yield the places; None for each entry that is none, so that the caller can stop."""
+        """Yield the places, and None for each other entry, so that the caller can stop."""
         for unit in self._dwarf.iter_CUs():
             for entry in unit.iter_DIEs():
                 symbol = None
@@ -74,7 +73,7 @@ class _InlinedSearch:
                 yield None if symbol is None or address is None else Inlined(symbol, address)
 
     def _origin(self, entry: "DIE") -> str | None:
-        """Return the symbol of what was inlined, if it is wanted."""
+        """Return the symbol of the inlined function, if it is wanted."""
         key = entry.attributes["DW_AT_abstract_origin"].raw_value, entry.cu.cu_offset
         if key not in self._symbols:
             symbol = _symbol(entry.get_DIE_from_attribute("DW_AT_abstract_origin"))
@@ -82,7 +81,7 @@ class _InlinedSearch:
         return self._symbols[key]
 
     def _address(self, entry: "DIE", unit: "CompileUnit") -> int | None:
-        """Return where an entry's code begins: the lowest address, where it is in pieces."""
+        """Return the address of an entry's code: the lowest one if the code is in pieces."""
         from elftools.dwarf.ranges import BaseAddressEntry
 
         if "DW_AT_low_pc" in entry.attributes:
@@ -101,7 +100,7 @@ class _InlinedSearch:
 
 
 def _symbol(entry: "DIE") -> str | None:
-    """Return the name of a function's entry, the mangled one if it has that."""
+    """Return the name of a function's entry, preferably the mangled one."""
     while True:
         for key in ("DW_AT_linkage_name", "DW_AT_name"):
             if key in entry.attributes:

@@ -1,19 +1,20 @@
 """A part of a file that is searched without loading all of it into memory.
 
-To read in pieces takes half the time of reading it at once, for which fresh memory must be got.
+Reading in pieces takes half the time of reading all at once, which needs new memory for all of it.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Self
 
-# Whole pages, and whole entries of 24 bytes, as ELF's tables have; little to a processor's cache.
+# Whole pages, and whole entries of ELF's tables (24 bytes); fits into a processor's cache.
 _PIECE_BYTES = 24 << 14
 
 
 class Region:
-    """``size`` bytes; ``read`` returns those at a place, so many, and raises where it cannot.
+    """A part of a file with ``size`` bytes.
 
-    ``skip_hole`` returns the first place from a place on that is not in a hole of a sparse file.
+    ``read``: returns bytes by offset and size; raises an error if it cannot.
+    ``skip_hole``: returns the first offset from an offset on that is in no hole of a sparse file.
     """
 
     def __init__(
@@ -28,13 +29,13 @@ class Region:
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """Return what is in memory already."""
+        """Return a region of bytes in memory."""
         return cls(len(data), lambda at, size: data[at : at + size])
 
     def pieces(self, overlap_bytes: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield all of it in pieces, each with its place and with the beginning of the next.
+        """Yield the offset and the bytes of each piece, with ``overlap_bytes`` of the next piece.
 
-        Pieces that are holes are left out: nothing that is looked for is all zeros.
+        Pieces that are holes are left out: no search is for zeros only.
         """
         at = 0
         while at < self.size:
@@ -49,7 +50,7 @@ class Region:
                 at += (data_at - overlap_bytes - at) // _PIECE_BYTES * _PIECE_BYTES
 
     def places(self, wanted: bytes) -> Iterator[int]:
-        """Yield where ``wanted`` is."""
+        """Yield the offsets at which ``wanted`` is."""
         for at, piece in self.pieces(len(wanted) - 1):
             for place in places(piece, wanted):
                 yield at + place
@@ -59,7 +60,7 @@ class Region:
 
 
 def places(data: bytes, wanted: bytes) -> Iterator[int]:
-    """Yield where ``wanted`` is in ``data``."""
+    """Yield the offsets at which ``wanted`` is in ``data``."""
     place = data.find(wanted)
     while place >= 0:
         yield place

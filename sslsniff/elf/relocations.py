@@ -1,7 +1,7 @@
-"""Pointers in the data of a file: words that the dynamic linker relocates.
+"""Finds pointers in the data of a file: words that the dynamic linker relocates.
 
-They are what relative relocations name: in tables of entries (RELA; psABI x86-64, 4.4), or in the
-form that is short for many of them (RELR; gABI, "Relative relocation table").
+Relative relocations name them, in tables of entries (RELA; psABI x86-64, 4.4) or in a shorter form
+(RELR; gABI, "Relative relocation table").
 """
 
 import operator
@@ -14,31 +14,31 @@ from sslsniff.elf.elf_file import Elf
 
 _RELATIVE = 8  # R_X86_64_RELATIVE
 _WORD_BYTES = 8
-_WORDS = 3  # of a RELA entry
-_BITS = 63  # of a RELR word that says which of the following words are pointers
+_WORDS = 3  # in a RELA entry
+_BITS = 63  # in a RELR bitmap: each says whether one of the following words is a pointer
 
 
 class Pointers:
-    """Where pointers are, and the addresses that are there, all as linked.
+    """The pointers of a file: their places (``slots``) and what they point to, all as linked.
 
-    Memory: two words each; a program of 100 MB has half a million.
+    Memory: two words for each pointer; a program of 100 MB has half a million.
     """
 
     def __init__(self, slots: "array[int]", addresses: "array[int]") -> None:
-        if any(map(operator.gt, slots, islice(slots, 1, None))):  # as no linker leaves them
+        if any(map(operator.gt, slots, islice(slots, 1, None))):  # no linker writes them unsorted
             order = sorted(range(len(slots)), key=slots.__getitem__)
             slots = array("Q", map(slots.__getitem__, order))
             addresses = array("Q", map(addresses.__getitem__, order))
         self._slots, self._addresses = slots, addresses
 
     def at(self, slot: int) -> int | None:
-        """Return the address that is at ``slot``; None where no pointer does."""
+        """Return what the pointer at ``slot`` points to; None: there is no pointer."""
         index = bisect_left(self._slots, slot)
         found = index < len(self._slots) and self._slots[index] == slot
         return self._addresses[index] if found else None
 
     def to(self, addresses: Container[int]) -> Iterator[tuple[int, int]]:
-        """Yield the pointers to any of ``addresses``: where it is, and the address."""
+        """Yield the pointers to any of ``addresses``: each one's slot, and the address."""
         for index, address in enumerate(self._addresses):
             if address in addresses:
                 yield self._slots[index], address
@@ -47,7 +47,7 @@ class Pointers:
 def read_pointers(elf: Elf) -> Pointers:
     """Return the pointers of a file.
 
-    A table in a place that the file does not have says nothing. Raises ``ElfError``.
+    Pointers outside of the file's memory are left out. Raises ``ElfError``.
     """
     slots, addresses = array("Q"), array("Q")
     for table in elf.relocation_tables():
@@ -63,13 +63,13 @@ def read_pointers(elf: Elf) -> Pointers:
 
 
 def _words(data: bytes, each: int = 1) -> memoryview:
-    """Return the words that ``data`` is, as many times ``each`` as are whole."""
+    """Return the words of ``data``, without a rest that is no whole entry of ``each`` words."""
     size = each * _WORD_BYTES
     return memoryview(data)[: len(data) // size * size].cast("Q")
 
 
 def _in_place(elf: Elf, table: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the pointers of a RELR table: their values are in their places."""
+    """Yield the pointers of a RELR table: slots and addresses, which are in the file's data."""
     memory = [(each.address, _words(each.data)) for each in elf.writable()]
     for slot in _slots(_words(table)):
         for address, words in memory:

@@ -1,7 +1,7 @@
 """Symbol tables of ELF files: functions by name, by a part of their names, and all of them.
 
-A table is searched for names, never walked: of a program with 300,000 functions few are wanted.
-``demangle`` makes the mangled name of one readable.
+A table is searched for names, and not read entry by entry: few of a program's 300,000 functions are
+wanted. ``demangle`` makes a mangled name readable.
 """
 
 import struct
@@ -19,7 +19,7 @@ _NAME = struct.Struct("<I")
 _WORDS = _SYMBOL.size // _NAME.size
 _STT_FUNC = 2
 _USUAL_NAME_BYTES = 256
-# A linker writes a name once; what has it more often is made to take long.
+# A linker writes each name once; a file with more copies was made to take long.
 _MOST_PLACES = 1000
 
 
@@ -38,9 +38,11 @@ class Symbol(NamedTuple):
 
 
 class Symbols(NamedTuple):
-    """A symbol table, the string table that has its names, and the table of their hashes, if any.
+    """A symbol table.
 
-    That is of the symbols that others can link with.
+    ``entries``: the table itself.
+    ``names``: the string table with its names.
+    ``hashes``: the hash table of the symbols that other files can link with; None: there is none.
     """
 
     entries: Region
@@ -53,7 +55,7 @@ class Symbols(NamedTuple):
             indices = gnu_hash.candidates(self.hashes, name)
             named = (self.function_at(each) for each in indices if self.name(each) == name)
             return next(filter(None, named), None)
-        # The name may be the end of a longer one: linkers merge them.
+        # The name may be the end of a longer one: linkers merge such names.
         places = self.names.places(name.encode() + b"\0")
         for place in islice(places, _MOST_PLACES):
             if not place:  # an index of 0 is no name (System V ABI, Symbol Table)
@@ -66,9 +68,9 @@ class Symbols(NamedTuple):
         return None
 
     def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
-        """Yield the functions whose names have one of ``parts`` in them.
+        """Yield the functions whose names contain one of ``parts``.
 
-        Not those whose names are the ends of others, as mangled names never are.
+        Names that a linker merged as the end of another are not found; mangled names never are.
         """
         wanted = {self._start(place) for part in parts for place in self.names.places(part)}
         if wanted:
@@ -80,14 +82,14 @@ class Symbols(NamedTuple):
         yield from self._replace(names=names)._functions(None)
 
     def name(self, index: int) -> str | None:
-        """Return the name of the symbol with this index; None where there is none."""
+        """Return the name of the symbol with this index; None: there is no such symbol."""
         if not 0 < index < self.entries.size // _SYMBOL.size:
             return None
         (name_at,) = _NAME.unpack(self.entries.read(index * _SYMBOL.size, _NAME.size))
         return self._name(name_at)
 
     def function_at(self, index: int) -> Function | None:
-        """Return the function whose symbol has this index; None where it is none of the file's."""
+        """Return the function whose symbol has this index; None: it is no function of this file."""
         if not 0 < index < self.entries.size // _SYMBOL.size:
             return None
         return _function(self.entries.read(index * _SYMBOL.size, _SYMBOL.size))
@@ -120,17 +122,17 @@ class Symbols(NamedTuple):
 
 
 def _function(entries: bytes, at: int = 0) -> Function | None:
-    """Return the symbol whose entry is ``at``, where it is a function that the file itself has."""
+    """Return the function of the entry ``at`` an offset; None: it is no function of this file."""
     _, info, _, section, address, size = _SYMBOL.unpack_from(entries, at)
     return Function(address, size) if section and info & 0xF == _STT_FUNC else None
 
 
 def demangle(name: str) -> str | None:
-    """Return a Rust name in words, without its hash; None where ``name`` is none.
+    """Return a Rust name demangled, without its hash; None: ``name`` is no Rust name.
 
     Both schemes: legacy (``_ZN...17h<hash>E``) and v0 (``_R...``, RFC 2603).
     """
-    import pyderust  # here only, and when a name has to be read
+    import pyderust  # only this function needs it
 
     if not name.startswith(("_ZN", "_R")):
         return None

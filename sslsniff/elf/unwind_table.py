@@ -1,7 +1,7 @@
-"""Where functions begin and end, by the unwind table (.eh_frame) that stripped files have, too.
+"""Finds where functions begin and end by the unwind table (.eh_frame), also in stripped files.
 
-.eh_frame_hdr (LSB 5.0, 10.6.2) is a table for a binary search: of each function the start, and
-where its frame description is in .eh_frame.
+.eh_frame_hdr (LSB 5.0, 10.6.2) is a sorted table: it has the start of each function, and the place
+of its frame description in .eh_frame.
 """
 
 import struct
@@ -12,8 +12,8 @@ from functools import cached_property
 
 from sslsniff.elf.symbols import Function
 
-# Version 1; the pointer pc-relative; the count an u32; a sorted table of pairs of i32 that count
-# from the header's own address: what all linkers write.
+# The form that all linkers write: version 1; a pc-relative pointer; a count of u32; a sorted table
+# of pairs of i32, relative to the header's address.
 _FORM = b"\x01\x1b\x03\x3b"
 _COUNT = struct.Struct("<I")
 _COUNT_AT, _TABLE_AT = 8, 12
@@ -24,10 +24,12 @@ _FRAME_START_AT = 8
 
 
 class UnwindTable:
-    """The bytes of .eh_frame_hdr, which are at ``address`` in memory as linked.
+    """The functions of a file by ``data``, the bytes of .eh_frame_hdr.
 
-    ``read`` returns bytes of the file by address and size, and None where there are none. Of a
-    table in another form than the usual one nothing is known.
+    ``address``: that of .eh_frame_hdr as linked.
+    ``read``: returns bytes of the file by address and size; None: it does not have them.
+
+    A table in an unusual form has no functions.
     """
 
     def __init__(self, address: int, data: bytes, read: Callable[[int, int], bytes | None]) -> None:
@@ -63,9 +65,9 @@ class UnwindTable:
         return self._columns[::2]
 
     def _function(self, index: int) -> Function | None:
-        """Return the function of an entry, if its frame description confirms where it begins.
+        """Return the function of an entry, if its frame description has the same start.
 
-        The description's encoding is the usual one only then.
+        If not, the description has an unusual encoding.
         """
         address = self._address + self._starts[index]
         frame = self._address + self._columns[2 * index + 1]
@@ -79,4 +81,4 @@ class UnwindTable:
 
 
 NO_UNWIND_TABLE = UnwindTable(0, b"", lambda *_: None)
-"""That of a file without one."""
+"""The table of a file without .eh_frame_hdr: it has no functions."""

@@ -1,4 +1,4 @@
-"""Static probes (USDT) that authors put into a program: notes of SystemTap's ``sys/sdt.h``."""
+"""Finds static probes (USDT) in a program: notes of the macros in SystemTap's ``sys/sdt.h``."""
 
 import os
 import struct
@@ -10,15 +10,17 @@ from sslsniff.elf.file_format import notes
 
 _SECTION, _BASE_SECTION = ".note.stapsdt", ".stapsdt.base"
 _OWNER, _KIND = b"stapsdt", 3
-# The probe, .stapsdt.base as linked, and the semaphore or 0; then come strings.
+# The addresses of the probe, of .stapsdt.base as linked, and of the semaphore or 0; then strings.
 _ADDRESSES = struct.Struct("<QQQ")
 
 
 class StaticProbe(NamedTuple):
-    """A static probe; ``address`` as linked.
+    """A static probe.
 
-    ``arguments`` are in the assembler's words, as "-4@%edi" for a signed number of 4 bytes in edi.
-    The probe is skipped while the 16-bit counter at ``semaphore`` is 0; None: it has none.
+    ``arguments``: as in assembler, such as "-4@%edi" for a signed number of 4 bytes in edi.
+    ``address``: as linked.
+    ``semaphore``: the address of a 16-bit counter; the program skips the probe while it is 0; None:
+    the probe has none.
     """
 
     provider: str

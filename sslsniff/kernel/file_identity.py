@@ -1,7 +1,7 @@
 """Identifies a file, whatever paths lead to it.
 
-On overlayfs each container has a device number of its own for a file of their image. But what is
-mapped, and what the kernel places probes in, is the one file below (fs/overlayfs/file.c).
+On overlayfs, a file of an image has another device number in each container. But the kernel maps,
+and places probes in, the one file of the lower layer (fs/overlayfs/file.c).
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 Identity = tuple[int | bytes, int]
-"""Device and inode; on overlayfs what identifies the file below, and its time of change."""
+"""Device and inode; on overlayfs, the lower file's handle and its time of change (ns)."""
 
 _AT_FDCWD = -100  # include/uapi/linux/fcntl.h
 _AT_HANDLE_FID, _AT_SYMLINK_FOLLOW = 0x200, 0x400
@@ -22,7 +22,7 @@ _libc = ctypes.CDLL(None)
 
 
 def identify(path: str) -> tuple[Identity, os.stat_result]:
-    """Return what identifies the file at ``path``, and its status; raises ``OSError``."""
+    """Return the identity of the file at ``path``, and its status; raises ``OSError``."""
     status = Path(path).stat()
     lower = _lower_file(path)
     if lower is not None:
@@ -31,10 +31,10 @@ def identify(path: str) -> tuple[Identity, os.stat_result]:
 
 
 def _lower_file(path: str) -> bytes | None:
-    """Return what identifies the file below the one at ``path``; None: it is not on overlayfs.
+    """Return the handle of the lower file of ``path``; None: not on overlayfs, or before Linux 6.6.
 
-    Together with the time of change: a file that a container has changed keeps its handle, but is
-    another one by then. Before Linux 6.6 None, too.
+    It identifies the file only with the time of change: a file that a container changes keeps its
+    handle, though it is another file from then on.
     """
     handle = ctypes.create_string_buffer(_HEADER.pack(_MOST_BYTES, 0), _HEADER.size + _MOST_BYTES)
     mount = ctypes.c_int()

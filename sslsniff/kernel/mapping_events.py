@@ -1,7 +1,7 @@
-"""News of files mapped executable, by any process: how a library opened later is found.
+"""Reports files that any process maps executable: so libraries that are loaded later are found.
 
-The kernel's perf side tells of each executable mapping (PERF_RECORD_MMAP2,
-include/uapi/linux/perf_event.h) at the cost of nothing else, on every kernel and without a probe.
+The kernel's perf events report each executable mapping (PERF_RECORD_MMAP2,
+include/uapi/linux/perf_event.h), on every kernel, without a probe and without other costs.
 """
 
 import errno
@@ -45,23 +45,25 @@ class Mapped(NamedTuple):
 
     @property
     def is_visible(self) -> bool:
-        """Say whether the process lives, and in a PID namespace that this process sees.
+        """Say whether the process is alive, and in a PID namespace that this process sees.
 
-        The kernel tells of the others' mappings all the same (kernel/events/core.c,
-        perf_event_pid_type): as those of process 0, or -1 where it is gone.
+        The kernel reports other mappings, too: with process 0 if it is not visible, -1 if it has
+        ended (kernel/events/core.c, perf_event_pid_type).
         """
         return self.pid not in (0, _GONE)
 
 
 class Mappings:
-    """The stream of such news, from all CPUs that are online. ``fds`` are pollable.
+    """Reads the reports of executable mappings of all CPUs that are online.
 
     Raises ``KernelError``.
     """
 
     def __init__(self) -> None:
         self.fds: list[int] = []
+        """Readable when there are reports."""
         self.lost = 0
+        """How many reports were lost for lack of room."""
         self._maps: list[mmap.mmap] = []
         try:
             for cpu in _online_cpus():
@@ -71,7 +73,7 @@ class Mappings:
             raise
 
     def _open(self, cpu: int) -> None:
-        # A count of events would wake for samples only (perf_event_open(2)); there are none.
+        # Without the watermark only samples wake a reader (perf_event_open(2)), and there are none.
         bits = _BIT_MMAP | _BIT_MMAP2 | _BIT_WATERMARK
         try:
             fd = perf_event.open_dummy(-1, cpu, bits, wakeup=1)
@@ -81,7 +83,7 @@ class Mappings:
             raise _refused(error.errno or 0) from error
 
     def read(self) -> Iterator[Mapped]:
-        """Yield what is new; ``lost`` counts news for which there was no room."""
+        """Yield the mappings that were reported since the last call."""
         for ring in self._maps:
             head, tail = struct.unpack_from("<QQ", ring, _HEAD_OFFSET)
             while tail < head:
@@ -97,7 +99,7 @@ class Mappings:
             struct.pack_into("<Q", ring, _HEAD_OFFSET + 8, tail)
 
     def close(self) -> None:
-        """Stop the news."""
+        """Close all: no more mappings are reported."""
         for ring in self._maps:
             ring.close()
         for fd in self.fds:
@@ -108,7 +110,7 @@ class Mappings:
 def _refused(number: int) -> KernelError:
     reason = os.strerror(number)
     return KernelError(
-        f"the kernel does not tell of mapped files ({reason})",
+        f"the kernel does not report mapped files ({reason})",
         _REMEDIES.get(number, "run sslsniff doctor"),
     )
 
@@ -126,7 +128,7 @@ def _online_cpus() -> list[int]:
 def parse_cpus(text: str) -> list[int]:
     """Return the numbers in a list of CPUs as the kernel writes it, such as ``0-2,4``.
 
-    Where some are offline, those that are online are not the first (Documentation/admin-guide/
+    If some CPUs are offline, the numbers of the others may have gaps (Documentation/admin-guide/
     cputopology.rst).
     """
     spans = (part.partition("-") for part in text.strip().split(","))

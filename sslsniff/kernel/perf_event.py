@@ -1,4 +1,4 @@
-"""perf_event_open(2), for an event that never happens: its ring buffer reports mappings."""
+"""perf_event_open(2), for a dummy event: its ring buffer reports mappings."""
 
 import ctypes
 import os
@@ -11,10 +11,14 @@ _ATTRIBUTES = struct.Struct("<IIQ24xQI76x")  # struct perf_event_attr, PERF_ATTR
 
 
 def open_dummy(pid: int, cpu: int, bits: int = 0, wakeup: int = 0) -> int:
-    """Return a file descriptor; ``pid`` 0 is this process, -1 any, and so is ``cpu`` -1.
+    """Open a dummy event (PERF_COUNT_SW_DUMMY), and return its file descriptor.
 
-    ``bits`` are the flags of ``struct perf_event_attr`` (include/uapi/linux/perf_event.h), and
-    ``wakeup`` its field of that name. Raises ``OSError``.
+    ``pid``: 0 is this process, -1 any process.
+    ``cpu``: -1 is any CPU.
+    ``bits``: flags of ``struct perf_event_attr`` (include/uapi/linux/perf_event.h).
+    ``wakeup``: its field ``wakeup_events`` or ``wakeup_watermark``.
+
+    Raises ``OSError``.
     """
     attributes = _ATTRIBUTES.pack(_TYPE_SOFTWARE, _ATTRIBUTES.size, _COUNT_SW_DUMMY, bits, wakeup)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,9 +1,9 @@
-"""The capabilities that sslsniff needs, and letting go of all others (capabilities(7)).
+"""The capabilities that sslsniff needs; it drops all others (capabilities(7)).
 
-Root is not asked for: a capture works with the four of ``NEEDED``, measured on Linux 6.18.
-They are kept while it runs, as files that come into use later must be opened and probed.
-CAP_SYS_ADMIN is the fifth where the kernel demands it (``perf_needs_admin``). What is ``USEFUL``
-is kept, too, and never asked for.
+Root is not needed: a capture works with the four capabilities of ``NEEDED``, tested on Linux 6.18.
+It keeps them while it runs, because it opens and probes files that processes map later. Some
+kernels also demand CAP_SYS_ADMIN (``perf_needs_admin``). It keeps those of ``USEFUL``, too, but
+works without them.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _VERSION_3 = 0x20080522
 _NOBODY = 65534  # the overflow user id: kernel/sys.c, DEFAULT_OVERFLOWUID
 
 _HIGHEST_ID = 2**32 - 2
-"""User and group ids are unsigned 32-bit; the one above, -1, means "no change" to setresuid(2)."""
+"""Ids of users and groups have 32 bits; the highest, -1, means "no change" to setresuid(2)."""
 _SHOWN_CHARACTERS = 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -57,34 +57,36 @@ class _CapabilityData(ctypes.Structure):
 
 def missing() -> list[str]:
     """Return the names of the capabilities that are needed and not in effect."""
-    held = _capabilities("Eff")
-    implied = _IMPLIED if held >> _SYS_ADMIN & 1 else ()
-    names = [name for name, bit in NEEDED.items() if not held >> bit & 1 and name not in implied]
-    # Without CAP_PERFMON a refusal would say nothing about the other.
-    if not held >> _SYS_ADMIN & 1 and "CAP_PERFMON" not in names and perf_needs_admin():
+    effective = _capabilities("Eff")
+    has_admin = effective >> _SYS_ADMIN & 1
+    implied = _IMPLIED if has_admin else ()
+    absent = [name for name, bit in NEEDED.items() if not effective >> bit & 1]
+    names = [name for name in absent if name not in implied]
+    # Without CAP_PERFMON the kernel refuses anyway: that says nothing about CAP_SYS_ADMIN.
+    if not has_admin and "CAP_PERFMON" not in names and perf_needs_admin():
         names.append(_ADMIN)
     return names
 
 
 def perf_needs_admin() -> bool:
-    """Say whether this kernel refuses perf_event_open(2) to who has only what is ``NEEDED``.
+    """Say whether this kernel refuses perf_event_open(2) to a process with only ``NEEDED``.
 
-    Debian's and Ubuntu's do in some releases, above the levels that mainline knows for
-    ``kernel.perf_event_paranoid``: CAP_PERFMON is not asked for there. It is tried out.
+    Kernels of Debian and Ubuntu do so at levels of ``kernel.perf_event_paranoid`` that mainline
+    does not have: there CAP_PERFMON does not count. This function tries it.
     """
-    held = _capabilities("Eff"), _capabilities("Prm"), _capabilities("Inh")
-    _set_capabilities(held[0] & _mask(NEEDED), *held[1:])
+    before = _capabilities("Eff"), _capabilities("Prm"), _capabilities("Inh")
+    _set_capabilities(before[0] & _mask(NEEDED), *before[1:])
     try:
         os.close(perf_event.open_dummy(pid=0, cpu=-1))
     except OSError as error:
         return error.errno in (errno.EACCES, errno.EPERM)
     finally:
-        _set_capabilities(*held)
+        _set_capabilities(*before)
     return False
 
 
 def require() -> None:
-    """Raise ``PrivilegeError`` where a capability is missing, or sudo's caller is no user."""
+    """Raise ``PrivilegeError`` if a capability is missing, or sudo's variables are no ids."""
     caller()
     names = missing()
     if names:
@@ -95,24 +97,25 @@ def require() -> None:
 
 
 def drop(*, opens_perf_events: bool) -> None:
-    """Keep only what is ``NEEDED`` or ``USEFUL``, for good: no program started from here gets any.
+    """Drop all capabilities but ``NEEDED`` and ``USEFUL``, for good, and become sudo's caller.
 
-    Under sudo the process becomes its caller's. CAP_SYS_ADMIN stays where it stands for others, and
-    where it is needed to open perf events, if the process ``opens_perf_events`` from here on.
-    Threads that were started before keep theirs: there should be none. Raises ``PrivilegeError``.
+    Programs that this process starts get none. CAP_SYS_ADMIN stays in two cases: if it stands for
+    missing ones of ``NEEDED``, and if the process ``opens_perf_events`` later and the kernel
+    demands it for that. Other threads keep their capabilities: there should be none. Raises
+    ``PrivilegeError``.
     """
-    held = _capabilities("Eff")
-    kept = held & (_mask(NEEDED) | _mask(USEFUL))
-    is_implied = any(not held >> NEEDED[name] & 1 for name in _IMPLIED)
+    effective = _capabilities("Eff")
+    kept = effective & (_mask(NEEDED) | _mask(USEFUL))
+    is_implied = any(not effective >> NEEDED[name] & 1 for name in _IMPLIED)
     if is_implied or (opens_perf_events and perf_needs_admin()):
-        kept |= held & 1 << _SYS_ADMIN
-    _give_up(kept)
+        kept |= effective & 1 << _SYS_ADMIN
+    _drop_all_but(kept)
 
 
-def _give_up(kept: int) -> None:
-    """Keep only the capabilities in ``kept``, and become sudo's caller."""
+def _drop_all_but(kept: int) -> None:
+    """Keep only the capabilities with a bit in ``kept``, and become sudo's caller."""
     for bit in range(64):
-        # Refused to who has no CAP_SETPCAP, and beyond the last capability.
+        # The call fails without CAP_SETPCAP, and for bits above the last capability.
         if not kept >> bit & 1:
             _libc.prctl(_PR_CAPBSET_DROP, bit, 0, 0, 0)
     owner = caller()
@@ -124,18 +127,18 @@ def _give_up(kept: int) -> None:
 
 
 def drop_all() -> None:
-    """Keep no capability, for good, as ``drop`` keeps few; raises ``PrivilegeError``."""
-    _give_up(0)
+    """Drop all capabilities for good, and become sudo's caller; raises ``PrivilegeError``."""
+    _drop_all_but(0)
 
 
-def renounce() -> None:
-    """Give up every right for good: all capabilities, and as root also the user.
+def drop_all_and_user() -> None:
+    """Drop all capabilities for good; as root, also become the user that owns nothing.
 
     Raises ``PrivilegeError``.
     """
-    for bit in range(64):  # refused as in _give_up
+    for bit in range(64):  # fails as in _drop_all_but
         _libc.prctl(_PR_CAPBSET_DROP, bit, 0, 0, 0)
-    # Root without the right to change users, or with no such user in its namespace, stays root.
+    # Root stays root without the right to change users, or if its namespace has no such user.
     with contextlib.suppress(OSError):
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
@@ -148,7 +151,8 @@ def renounce() -> None:
 def end_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Let the kernel send this process a signal when ``parent``, which started it, ends.
 
-    To be called after ``renounce``, which would undo it (``commit_creds`` in kernel/cred.c).
+    Call it after ``drop_all`` or ``drop_all_and_user``: a change of capabilities or user undoes it
+    (``commit_creds`` in kernel/cred.c).
     """
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it has ended already
@@ -156,10 +160,10 @@ def end_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def caller() -> tuple[int, int] | None:
-    """Return user and group id of who called sudo; None without sudo, or where this is not root.
+    """Return the ids of the user and group who called sudo; None: without sudo, or not as root.
 
-    Raises ``PrivilegeError`` where the variables that sudo sets are no ids, or one of them is
-    missing: to continue would mean to stay root, or to become somebody else.
+    Raises ``PrivilegeError`` if the variables that sudo sets are no ids, or if one is missing:
+    else this process would stay root, or become another user.
     """
     if os.geteuid() != 0 or not {"SUDO_UID", "SUDO_GID"} & os.environ.keys():
         return None
@@ -188,14 +192,14 @@ def _become(user: int, group: int) -> None:
 
 
 def _capabilities(kind: str) -> int:
-    """Return a set of this thread: ``Eff``, ``Prm`` or ``Inh``."""
+    """Return a set of capabilities of this thread, as bits: ``Eff``, ``Prm`` or ``Inh``."""
     status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
     found = re.search(rf"^Cap{kind}:\s*([0-9a-f]+)", status, re.MULTILINE)
     return int(found[1], 16) if found else 0
 
 
 def _set_capabilities(*sets: int) -> None:
-    """Set what is effective, permitted and inheritable in this thread."""
+    """Set this thread's effective, permitted and inheritable capabilities, as bits."""
     words = (_CapabilityData * 2)(
         *(_CapabilityData(*(each >> low & 0xFFFFFFFF for each in sets)) for low in (0, 32))
     )
@@ -212,6 +216,6 @@ def _prctl(option: int, value: int) -> None:
         raise _refused(f"prctl {option}")
 
 
-def _refused(what: str, number: int | None = None) -> PrivilegeError:
+def _refused(call: str, number: int | None = None) -> PrivilegeError:
     reason = os.strerror(number or ctypes.get_errno() or errno.EPERM)
-    return PrivilegeError(f"cannot drop privileges ({what}: {reason})", "run sslsniff as root")
+    return PrivilegeError(f"cannot drop privileges ({call}: {reason})", "run sslsniff as root")

@@ -1,6 +1,6 @@
-"""What /proc says about processes and the files they run.
+"""Facts about processes and the files that they map, from /proc.
 
-A process can end at any moment: whatever is asked of one that is gone is None or empty.
+A process can end at any moment: for one that has ended, functions return None or nothing.
 """
 
 import mmap
@@ -27,10 +27,11 @@ _X86_64_LIBC6 = 0x0303
 
 
 class RunningProcess(NamedTuple):
-    """A running process. ``start_ticks`` (since boot) differ for a later process with the same pid.
+    """A running process.
 
-    ``exe`` is None for kernel threads and where it may not be seen. ``has_seccomp`` says that
-    its system calls are filtered.
+    ``exe``: the path of its program; None: a kernel thread, or the path may not be read.
+    ``start_ticks``: its start since boot; a later process with the same pid has another.
+    ``has_seccomp``: a filter limits its system calls.
     """
 
     pid: int
@@ -44,9 +45,8 @@ class RunningProcess(NamedTuple):
 class MappedFile(NamedTuple):
     """A file that a process has mapped executable.
 
-    ``path`` is what /proc/PID/maps shows; ``device`` and ``inode`` are what it gives for the file.
-    Both can differ from what stat(2) gives (btrfs, overlayfs). ``addresses`` are those of a
-    mapping.
+    All fields are those of a line of /proc/PID/maps. ``device`` and ``inode`` can differ from those
+    of stat(2) (btrfs, overlayfs).
     """
 
     path: str
@@ -56,7 +56,7 @@ class MappedFile(NamedTuple):
 
 
 def pid_namespace() -> tuple[int, int] | None:
-    """Return device and inode of this process's PID namespace; None: it is the host's."""
+    """Return the device and inode of this process's PID namespace; None: it is the host's."""
     status = (_PROC / "self/ns/pid").stat()
     is_inside = status.st_ino != _INITIAL_PID_NAMESPACE
     return (status.st_dev, status.st_ino) if is_inside else None
@@ -73,13 +73,13 @@ def exists(pid: int) -> bool:
 
 
 def state(pid: int) -> str | None:
-    """Return the state of a process or thread as proc(5) names it; None where it is gone."""
+    """Return the state of a process or thread, a letter of proc(5); None: it has ended."""
     text = _read(pid, "stat")
     return None if text is None else text.rpartition(")")[2].split()[0]
 
 
 def process(pid: int) -> RunningProcess | None:
-    """Return the facts of a process, None where it is gone."""
+    """Return a process; None: it has ended."""
     text, fields = _read(pid, "stat"), _status_fields(pid)
     if text is None or not fields:
         return None
@@ -95,7 +95,7 @@ def process(pid: int) -> RunningProcess | None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the ids of the processes that any thread of ``pid`` started and that live."""
+    """Return the ids of the living processes that threads of ``pid`` started."""
     found: list[int] = []
     for thread in threads(pid):
         try:
@@ -107,7 +107,7 @@ def children(pid: int) -> list[int]:
 
 
 def threads(pid: int) -> list[int]:
-    """Return the ids of a process's threads, none where it is gone."""
+    """Return the ids of a process's threads."""
     try:
         return [int(each.name) for each in (_PROC / str(pid) / "task").iterdir()]
     except OSError:
@@ -115,12 +115,12 @@ def threads(pid: int) -> list[int]:
 
 
 def tracer(tid: int) -> int:
-    """Return the process that traces a thread, 0 if none does or it is gone."""
+    """Return the process that traces a thread; 0: none does, or the thread has ended."""
     return int(_status_fields(tid).get("TracerPid", "0"))
 
 
 def process_of(tid: int) -> int:
-    """Return the process that a thread belongs to; the thread's own id where it is gone."""
+    """Return the process that a thread belongs to; the thread's own id if it has ended."""
     return int(_status_fields(tid).get("Tgid", tid))
 
 
@@ -132,11 +132,11 @@ def _status_fields(pid: int) -> dict[str, str]:
 def descendants(pids: Iterable[int]) -> list[int]:
     """Return ``pids`` with their children, the children of these, and so on, each once.
 
-    What forks meanwhile can have one more. Only the descendants of a process that ends meanwhile
-    are never found: the kernel gives them another parent.
+    Processes that start during the call may be missing: call it again. So may descendants of a
+    process that ends during the call, and these for good: the kernel gives them another parent.
     """
     found = list(dict.fromkeys(pids))
-    for pid in found:  # which grows
+    for pid in found:  # the list grows in this loop
         found += [each for each in children(pid) if each not in found]
     return found
 
@@ -150,8 +150,8 @@ _ANY = re.compile(r"^(\S+) .... \S+ ([0-9a-f]+):([0-9a-f]+) ([1-9]\d*) +(/.*)$",
 def mapped_files(pid: int) -> list[MappedFile]:
     """Return the files that a process has mapped executable, each once.
 
-    The id of any thread will do. The path counts, too: on btrfs two files of one device can have
-    the same inode number, in different subvolumes.
+    ``pid`` may be the id of any thread. Files differ by path, too: on btrfs two files of one device
+    can have the same inode number, in different subvolumes.
     """
     found: dict[tuple[str, int, int], MappedFile] = {}
     for file in _mappings(pid, _EXECUTABLE):
@@ -165,7 +165,7 @@ def _mappings(pid: int | str, pattern: re.Pattern[str]) -> Iterator[MappedFile]:
 
 
 def is_hidden(pid: int) -> bool:
-    """Say whether what ``pid`` has mapped may not be seen, though it is not a kernel thread."""
+    """Say whether this process may not list the files of ``pid``, which is no kernel thread."""
     try:
         (_PROC / str(pid) / "maps").read_bytes()
     except PermissionError:
@@ -176,12 +176,12 @@ def is_hidden(pid: int) -> bool:
 
 
 def file_path(pid: int, file: MappedFile) -> str | None:
-    """Return a path under which this process can open a file that ``pid`` has mapped.
+    """Return a path by which this process can open a file that ``pid`` has mapped.
 
-    The file's own path where that is the same file, else one through /proc/PID/root (containers)
-    or /proc/PID/map_files (deleted or replaced since). None where none of them leads there: the
-    process is gone, or the last is not permitted: it needs CAP_CHECKPOINT_RESTORE (Linux 5.9), or
-    CAP_SYS_ADMIN (fs/proc/base.c, proc_map_files_get_link).
+    That is the file's own path if it leads to the same file; else a path through /proc/PID/root
+    (containers) or /proc/PID/map_files (deleted or replaced files). None: no path leads there,
+    because the process has ended, or may not follow map_files: that needs CAP_CHECKPOINT_RESTORE
+    (Linux 5.9) or CAP_SYS_ADMIN (fs/proc/base.c, proc_map_files_get_link).
     """
     paths = _paths(pid, file)
     for path in paths:
@@ -198,11 +198,11 @@ def file_path(pid: int, file: MappedFile) -> str | None:
     return mapping if mapped else None
 
 
-def news_path(pid: int, file: MappedFile) -> str | None:
-    """Return what ``file_path`` does for a file that ``pid`` was said to have mapped.
+def reported_file_path(pid: int, file: MappedFile) -> str | None:
+    """Return what ``file_path`` does, for a file whose mapping the kernel reported earlier.
 
-    The mapping can have other addresses now. Of a process that is gone only the file's own path
-    is left, if that is the same file.
+    The process can have mapped it elsewhere by now. If the process has ended, the result is the
+    file's own path, or None if another file is there.
     """
     for path in _paths(pid, file):
         if _has_numbers(path, file):
@@ -214,14 +214,14 @@ def news_path(pid: int, file: MappedFile) -> str | None:
 
 
 def _paths(pid: int, file: MappedFile) -> tuple[str, str]:
-    """Return where a mapped file can be: as this process sees files, and as ``pid`` does."""
+    """Return a mapped file's path for this process, and through the root folder of ``pid``."""
     shown = file.path.removesuffix(_DELETED)
     return shown, f"{_PROC}/{pid}/root{shown}"
 
 
 def _mapping_path(pid: int, file: MappedFile) -> str:
     start, end = (int(each, 16) for each in file.addresses.split("-"))
-    return f"{_PROC}/{pid}/map_files/{start:x}-{end:x}"  # maps has zeros before short ones
+    return f"{_PROC}/{pid}/map_files/{start:x}-{end:x}"  # maps has leading zeros
 
 
 def _numbers(file: MappedFile) -> tuple[int, int]:
@@ -229,18 +229,18 @@ def _numbers(file: MappedFile) -> tuple[int, int]:
 
 
 def _has_numbers(path: str, file: MappedFile) -> bool:
-    """Say whether stat gives for ``path`` what maps gives for ``file``: then it is that file.
+    """Say whether ``path`` leads to ``file`` by stat's device and inode; if not, it still may.
 
-    If not it still can be. No device number is that of two mounted file systems.
+    The numbers prove it: no two mounted file systems have the same device number.
     """
     status = _status(path)
     return status is not None and (status.st_dev, status.st_ino) == _numbers(file)
 
 
 def _maps_as(path: str, file: MappedFile) -> bool:
-    """Say whether the file at ``path``, once this process maps it, has the numbers of ``file``.
+    """Say whether ``path`` leads to ``file``: map it, and compare the numbers in maps.
 
-    That holds on every file system, also where maps and stat give different numbers.
+    This works on every file system, also where maps and stat have different numbers.
     """
 
     def count() -> int:
@@ -270,7 +270,7 @@ def _status(path: str) -> os.stat_result | None:
 def libraries() -> Iterator[tuple[str, str]]:
     """Yield the name and path of each x86-64 library that the dynamic linker knows.
 
-    From /etc/ld.so.cache; nothing where there is none (musl) or it is of another form.
+    They are in /etc/ld.so.cache. Nothing if there is none (musl) or if it has another form.
     """
     try:
         data = _LD_SO_CACHE.read_bytes()

@@ -1,6 +1,6 @@
-"""ptrace(2): trace threads, see why one stopped, let it continue.
+"""ptrace(2): trace threads, learn why one stopped, let it continue.
 
-Everything here is for the thread that calls ``seize``: only it may ask and command what it traces.
+Only the thread that called ``seize`` may call the other functions for the thread that it traces.
 """
 
 import ctypes
@@ -32,12 +32,14 @@ _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 
 
 class Stop(NamedTuple):
-    """What happened to thread ``tid``.
+    """A stop or the end of thread ``tid``.
 
-    ``signal`` is one that it is about to get, 0 where it stopped for another reason.
-    ``has_ended``: it is gone. ``has_changed``: it became another program by exec. ``is_job``: it
-    stopped with its process, as by Ctrl-Z. ``is_trap``: it stopped to say that something changed:
-    it is new, or its process continues, or another thread's SIGCONT was for it, too.
+    ``signal``: the signal that it is about to get; 0: it stopped for another reason.
+    ``has_ended``: the thread has ended.
+    ``has_changed``: it became another program by exec.
+    ``is_job``: it stopped with its process, as by Ctrl-Z.
+    ``is_trap``: the kernel reports a change: the thread is new, its process continues, or another
+    thread got a SIGCONT, which is for the whole process.
     """
 
     tid: int
@@ -57,9 +59,9 @@ def seize(tid: int, *, follows_children: bool) -> None:
 
 
 def next_stop() -> Stop | None:
-    """Return the next thing that happened to a traced thread; None if nothing did, or none is left.
+    """Return the next stop or end of a traced thread; None: there is none, or no traced thread.
 
-    A thread that has not ended waits then for ``resume`` or ``stay_stopped``.
+    A stopped thread waits for ``resume`` or ``stay_stopped``.
     """
     try:
         tid, status = os.waitpid(-1, os.WNOHANG | _WALL)
@@ -77,12 +79,12 @@ def next_stop() -> Stop | None:
 
 
 def resume(tid: int, number: int = 0) -> None:
-    """Let a stopped thread continue, and get signal ``number``; one that is gone is no error."""
+    """Let a stopped thread continue with signal ``number``, 0: none; it may have ended."""
     _libc.ptrace(_CONT, tid, None, number)
 
 
 def stay_stopped(tid: int) -> None:
-    """Leave a thread stopped with its process, until that continues."""
+    """Leave a thread stopped until its process continues."""
     _libc.ptrace(_LISTEN, tid, None, None)
 
 

@@ -1,4 +1,4 @@
-"""What follows from the version of the running kernel, where trying is not possible."""
+"""What the running kernel has by its version, where a trial is not possible."""
 
 import os
 import re
@@ -22,16 +22,16 @@ def version() -> tuple[int, int]:
 
 
 def _numbers(release: str) -> tuple[int, int, int]:
-    """Return the first three numbers of a release as ``uname -r`` has it; 0 for those missing."""
+    """Return the first three numbers of a release as of ``uname -r``; 0 for each missing one."""
     major, minor, patch = (*map(int, re.findall(r"\d+", release)), 0, 0, 0)[:3]
     return major, minor, patch
 
 
 def has_safe_return_probes(release: str | None = None) -> bool:
-    """Say whether return probes harm no process on a kernel; None: the running one.
+    """Say whether return probes are harmless on a kernel: no seccomp filter kills a process.
 
-    ``release`` is as ``uname -r`` has it. Distributions count on their own after the first two
-    numbers: where the third is unknown the kernel counts as not fixed.
+    ``release`` is that of ``uname -r``; None: the running kernel's. Distributions number their
+    patches differently: a kernel whose third number is unknown counts as not fixed.
     """
     major, minor, patch = _numbers(release or os.uname().release)
     series = (major, minor)
@@ -42,15 +42,15 @@ def has_safe_return_probes(release: str | None = None) -> bool:
 
 
 def has_attach_cookies() -> bool:
-    """Say whether a uprobe can have a cookie for its program, since 5.15 (bpf_get_attach_cookie).
+    """Say whether a uprobe can give its program a cookie: since 5.15 (bpf_get_attach_cookie).
 
-    Some distributions' older kernels have them, too: there they are not used.
+    Older kernels of some distributions have cookies, too; they are not used there.
     """
     return version() >= (5, 15)
 
 
 def has_socket_tracepoints() -> bool:
-    """Say whether there are tracepoints for socket calls, since 6.3: then kprobes are not needed.
+    """Say whether the kernel has tracepoints for socket calls: since 6.3. Else kprobes are used.
 
     include/trace/events/sock.h, ``sock_send_length`` and ``sock_recv_length``.
     """
@@ -58,17 +58,17 @@ def has_socket_tracepoints() -> bool:
 
 
 def counts_maps_as_locked() -> bool:
-    """Say whether the memory of maps counts towards RLIMIT_MEMLOCK, as it did before 5.11.
+    """Say whether the memory of maps counts towards RLIMIT_MEMLOCK: before 5.11.
 
-    libbpf lifts the limit by itself, for which it needs CAP_SYS_RESOURCE.
+    libbpf raises the limit by itself, if it has CAP_SYS_RESOURCE.
     """
     return version() < (5, 11)
 
 
 def hash_map_flags() -> int:
-    """Return the flags of hash maps: they get their memory as they fill, since 6.1.
+    """Return the flags of hash maps: since 6.1, their memory is allocated as they fill.
 
-    Before, a program that allocates memory can deadlock, and the kernel logs a warning
+    In older kernels, a program that allocates memory can deadlock, and the kernel logs a warning
     (kernel/bpf/verifier.c of 5.10, ``check_map_prog_compatibility``).
     """
     return BPF_F_NO_PREALLOC if version() >= (6, 1) else 0

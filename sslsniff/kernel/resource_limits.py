@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 GRACE_S = 2
-"""Seconds of CPU between the first ``OverTimeError`` and the end of the process."""
+"""Seconds of CPU after the first ``OverTimeError``: then the kernel ends the process."""
 
 
 class OverTimeError(BaseException):
@@ -25,28 +25,28 @@ def lower(kind: int, soft: int, hard: int) -> None:
 
 
 def raise_when_over_time() -> None:
-    """Let ``OverTimeError`` be raised when the limit of CPU time is reached, instead of an end."""
+    """Raise ``OverTimeError`` at the limit of CPU time, where the kernel would end the process."""
     signal.signal(signal.SIGXCPU, _raise)
 
 
 def allow_cpu(seconds: int) -> None:
-    """Let this process take so many more seconds of CPU; raises ``OverTimeError`` then."""
+    """Raise ``OverTimeError`` when this process has used so many more ``seconds`` of CPU."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most_s = math.ceil(used.ru_utime + used.ru_stime + seconds)
     lower(resource.RLIMIT_CPU, most_s, resource.RLIM_INFINITY)
 
 
 def end_after(seconds: int) -> None:
-    """Let the kernel end this process ``GRACE_S`` after so many seconds of CPU in all.
+    """Raise ``OverTimeError`` after ``seconds`` of CPU in all, and end ``GRACE_S`` later.
 
-    From ``seconds`` on ``OverTimeError`` is raised, each second again (the kernel sends SIGXCPU
-    so, setrlimit(2)): Python drops one that comes in a finaliser or in a callback from C.
+    Until then ``OverTimeError`` is raised again each second, because the kernel repeats SIGXCPU
+    (setrlimit(2)): Python drops an exception in a finaliser or in a callback from C.
     """
     lower(resource.RLIMIT_CPU, seconds, seconds + GRACE_S)
 
 
 def allow_open_files() -> None:
-    """Use all the open files that this process may have: usual are 1024 until it asks for more.
+    """Raise the limit of open files, usually 1024, to the most that this process may set.
 
     Each file with probes takes a descriptor for each of its programs, and a host with containers
     has many copies of a library.
@@ -57,7 +57,10 @@ def allow_open_files() -> None:
 
 @contextlib.contextmanager
 def limited(cpu_s: int, memory_bytes: int) -> Iterator[None]:
-    """Raise ``OverTimeError`` or ``MemoryError`` in what is done here when it takes more."""
+    """Limit the CPU time and memory of a ``with`` block.
+
+    It raises ``OverTimeError`` or ``MemoryError`` when it takes more.
+    """
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS)}
     raise_when_over_time()
     allow_cpu(cpu_s)

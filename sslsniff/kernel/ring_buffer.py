@@ -1,4 +1,4 @@
-"""The BPF ring buffer, read by mapping it: a third of the cost of libbpf's callbacks.
+"""Reads the BPF ring buffer through a mapping of it: a third of the cost of libbpf's callbacks.
 
 Layout (kernel/bpf/ringbuf.c): a page with the consumer position, a page with the
 producer position, then the data.
@@ -21,8 +21,8 @@ class Ring:
         self.fd = fd
         self._mask = size_bytes - 1
         self._consumer_map = mmap.mmap(fd, page, offset=0)
-        # The kernel offers the data twice in a row, so that no record wraps. One record's length
-        # of the second time is enough, and counts less as memory of this process.
+        # The kernel maps the data twice in a row, so that no record wraps. Of the second time the
+        # length of one record is enough: this process then counts as using less memory.
         self._producer_map = mmap.mmap(
             fd, page + size_bytes + LARGEST_RECORD_BYTES, prot=mmap.PROT_READ, offset=page
         )
@@ -35,13 +35,13 @@ class Ring:
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes of records were not read."""
+        """How many bytes of records are not released yet."""
         return self._producer[0] - self._consumer[0]
 
     def read(self, most_bytes: int) -> Records:
-        """Return what waits: the records that begin within ``most_bytes``, before the ring's end.
+        """Return the unread records that begin in the next ``most_bytes``, up to the ring's end.
 
-        They are valid until ``release``, which has to be called before the next ones are read.
+        They are valid until ``release``. Call that before the next ``read``.
         """
         self._start = start = self._consumer[0] & self._mask
         end = min(start + min(self.waiting_bytes, most_bytes), self._mask + 1)
@@ -56,20 +56,20 @@ class Ring:
         return self._data[self._start : records.position]
 
     def release(self) -> int:
-        """Give the room of what was read back to the kernel; return how many bytes that are."""
+        """Give the room of the records that were read to the kernel; return its bytes."""
         size = self._records.position - self._start
         self._start = self._records.position
         self._consumer[0] += size
         return size
 
     def start(self) -> None:
-        """Nothing of its own continues here; see ``Spill``."""
+        """Do nothing: only ``Spill`` has a thread to start."""
 
     def stop(self) -> None:
         """See ``start``."""
 
     def close(self) -> None:
-        """Unmap; or leave that to the last view that ``read`` gave: an error's trace has some."""
+        """Unmap. While views of ``read`` exist, as in an error's traceback, the map stays."""
         self._data.release()
         self._producer.release()
         self._consumer.release()

@@ -1,24 +1,24 @@
 """Records as the BPF ring buffer lays them out, one after the other.
 
-Each has a header of 8 bytes (kernel/bpf/ringbuf.c), whose first word is the record's length with
-two flags, and is aligned to 8 bytes.
+Each begins with a header of 8 bytes (kernel/bpf/ringbuf.c): its first word is the record's length
+with two flags. Records are aligned to 8 bytes.
 """
 
 HEADER_BYTES = 8
 DISCARDED = 1 << 30
-"""A first word that is less is a length, of a record that is whole."""
+"""The flag of a record without contents. A lesser first word is the length of a whole record."""
 
 PADDING_BYTES = 64
-"""So far can be looked after the last record."""
+"""How many bytes after the last record can be read, whatever is there."""
 
 BUSY = 1 << 31
-"""Set in the first word of a record that is not whole yet."""
+"""The flag of a record that is still being written."""
 
 
 class Records:
-    """Those of ``data`` from ``position`` on, which moves after what was read, to ``end``.
+    """The records in ``data`` from ``position`` to ``end``; reading moves ``position``.
 
-    ``data`` goes on for PADDING_BYTES at least, whatever is there.
+    ``data`` has at least ``PADDING_BYTES`` after ``end``.
     """
 
     __slots__ = ("data", "end", "position")
@@ -29,7 +29,7 @@ class Records:
         self.end = end
 
     def next(self) -> memoryview | None:
-        """Return the next record without its header; None: there is none, or not yet whole."""
+        """Return the next record without its header; None: there is none, or it is not whole."""
         while self.position < self.end:
             start = self.position + HEADER_BYTES
             length = int.from_bytes(self.data[self.position : self.position + 4], "little")

@@ -1,12 +1,12 @@
-"""A filter of system calls that a process puts on itself, for good (seccomp(2))."""
+"""Limits this process to few system calls, for good (seccomp(2))."""
 
 import ctypes
 import errno
 import os
 import struct
 
-# x86-64 (arch/x86/entry/syscalls/syscall_64.tbl): what it takes to read files that are open, to
-# compute, to answer, and to end. Python and malloc need no others once all is imported.
+# x86-64 (arch/x86/entry/syscalls/syscall_64.tbl): the calls to read open files, compute, answer and
+# end. Python and malloc need no others after all imports.
 _ALLOWED = {
     "read": 0,
     "write": 1,
@@ -51,10 +51,10 @@ class _Program(ctypes.Structure):
 
 
 def allow_only_computing() -> None:
-    """Let this process, for good, make only the system calls of who reads open files and answers.
+    """Allow this process only to read open files, compute and answer, for good.
 
-    All others fail with EPERM; nothing can be opened, started or signalled. Must be set:
-    ``no_new_privs``. Raises ``OSError`` where the kernel has no such filters.
+    All other system calls fail with EPERM: it cannot open, start or signal anything. The process
+    must have set ``no_new_privs``. Raises ``OSError`` if the kernel has no seccomp filters.
     """
     instructions = _instructions()
     code = b"".join(_INSTRUCTION.pack(*each) for each in instructions)

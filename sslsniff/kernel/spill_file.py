@@ -1,9 +1,9 @@
 """A temporary file for records that the reader has no time for yet.
 
-A thread moves records from the ring into the file as they come, and does nothing else: the ring
-stays empty while a decoder is busy. It writes many records with one system call, during which
-other threads run. The file is a ring too, as long as it was made; where it is full, records stay in
-the ring buffer, and what has no room there is lost and counted as ever.
+A thread only moves records from the ring buffer into the file: so the ring buffer stays empty while
+a decoder is busy. It writes many records with one system call, during which other threads run. The
+file is a ring too, of a fixed size. When it is full, records stay in the ring buffer; those that
+have no room there are lost and counted.
 """
 
 import os
@@ -17,18 +17,18 @@ from sslsniff.errors import OutputError
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
 from sslsniff.kernel.ring_records import PADDING_BYTES, Records
 
-_GATHER_S = 0.002
-_IDLE_S = 0.02
+_BATCH_DELAY_S = 0.002  # let records accumulate: one write then moves many
+_STOP_CHECK_S = 0.02  # how often the thread checks whether it should stop, while it is idle
 _MOST_BATCH_BYTES = 1 << 20
-_TURN_S = 0.001
-"""So long may the thread have to wait for the decoder, between two batches."""
+_SWITCH_INTERVAL_S = 0.001
+"""The longest that the decoder may run, before Python lets the thread move the next batch."""
 
 
 class Spill:
-    """Reads as ``ring_buffer`` does, which it moves into a file of ``size_bytes``.
+    """Reads the records of ``ring`` as ``Ring`` does, through a file of ``size_bytes``.
 
     ``fd`` is pollable when records wait. The file is in the folder for temporary files (TMPDIR),
-    has no name and is readable by its owner only. Raises ``OutputError`` where it cannot be made.
+    has no name and is readable by its owner only. Raises ``OutputError`` if it cannot be made.
     """
 
     def __init__(self, ring: Ring, size_bytes: int) -> None:
@@ -37,16 +37,16 @@ class Spill:
         self._file = _open_file(size_bytes)
         self.fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._batches: deque[int] = deque()
-        """The lengths of what is in the file and was not read, in whole records; each wakes."""
+        """The lengths of the unread batches in the file; each made ``fd`` readable once."""
         self._written = self._read = self._released = 0
         self._error: OSError | None = None
         self._to_stop = threading.Event()
         self._thread = threading.Thread(target=self._move, name="spill", daemon=True)
 
     def start(self) -> None:
-        """Begin to move, unless that was done. The thread has the rights of its caller for good."""
+        """Start the thread, once. It keeps the privileges that its caller has now."""
         if self._thread.ident is None:
-            sys.setswitchinterval(_TURN_S)
+            sys.setswitchinterval(_SWITCH_INTERVAL_S)
             self._thread.start()
 
     @property
@@ -56,9 +56,9 @@ class Spill:
         return waiting if self._thread.is_alive() else waiting + self._ring.waiting_bytes
 
     def read(self, most_bytes: int) -> Records:
-        """Return the records of one batch; once stopped, at last what is left in the ring.
+        """Return the records of one batch; after ``stop``, at last those in the ring buffer.
 
-        Raises ``OutputError`` where the file could not be written.
+        Raises ``OutputError`` if the file could not be written.
         """
         is_moving = self._thread.is_alive()
         if not self._batches:
@@ -79,7 +79,7 @@ class Spill:
         return Records(data, 0, size)
 
     def release(self) -> int:
-        """Give the room of what was read back; return how many bytes that are."""
+        """Free the room of the records that were read; return its bytes."""
         size = self._read - self._released
         if not size and not self._thread.is_alive():
             return self._ring.release()
@@ -87,13 +87,13 @@ class Spill:
         return size
 
     def stop(self) -> None:
-        """Move no more; what is in the file and the ring can still be read."""
+        """Stop the thread. The records in the file and in the ring buffer can still be read."""
         self._to_stop.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def close(self) -> None:
-        """Stop, and let go of the file; the ring stays open."""
+        """Stop, and close the file; the ring buffer stays open."""
         self.stop()
         os.close(self._file)
         os.close(self.fd)
@@ -103,14 +103,14 @@ class Spill:
         with select.epoll() as waiting:
             waiting.register(self._ring.fd, select.EPOLLIN)
             while not self._to_stop.is_set():
-                if not waiting.poll(_IDLE_S):
+                if not waiting.poll(_STOP_CHECK_S):
                     continue
-                self._to_stop.wait(_GATHER_S)
+                self._to_stop.wait(_BATCH_DELAY_S)
                 try:
                     while self._move_batch():
                         pass
                 except OSError as error:
-                    self._error = error.with_traceback(None)  # that would hold the ring's memory
+                    self._error = error.with_traceback(None)  # it refers to the ring's memory
                     os.eventfd_write(self.fd, 1)
                     return
 

@@ -31,26 +31,27 @@ if TYPE_CHECKING:
     from sslsniff.live.holder import Holder
 
 _POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
-_MOST_POLL_DELAYS = 4  # before one wake-up, while little comes
-_WORK_S = 0.0003  # a wake-up should take no longer: others wait for the processor
+_MOST_POLL_DELAYS = 4  # before one wake-up, while few events come
+_WORK_S = 0.0003  # CPU time that a wake-up should take at most: programs wait for the processor
 _BYTES_A_POLL = 8 << 20
-_HELD_BYTES = 4 << 20  # of the ring's room, while the fast path runs,
-_HELD_SHARE = 8  # and one part in so many of it
-_REST_SHARE = 64  # less than that has time: a batch more would cost more than its records
+_BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
+_BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
+_REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
 _WAIT_S = 0.1
 
 
 class LiveCapture:
-    """A ``source.Source`` of the probes' events, from ``with`` to its end.
+    """A ``source.Source`` of the probes' events, and its context manager.
 
-    It begins with ``files``. ``load`` is called when these are found, and returns the loaded
-    programs. ``note`` takes lines that the user should see though nothing failed. ``spill_bytes``
-    is the room beyond the ring's, in a temporary file. ``sample`` is the share of all connections
-    that is captured, each one as a whole. ``holder`` traces the processes whose threads wait where
-    they map a file, until it is probed.
+    ``files``: the files to probe first.
+    ``load``: loads the BPF programs; called after the files were found.
+    ``note``: called with each line for the user that is no error.
+    ``spill_bytes``: the size of a temporary file for records that the ring has no room for.
+    ``sample``: the share of all connections that is captured, each as a whole.
+    ``holder``: traces the processes whose threads wait for the probes of a file that they map.
 
-    Times are those of the host's clock as it stood at the beginning, and continue evenly from there
-    (CLOCK_MONOTONIC, as the kernel's side counts) though somebody set the clock.
+    Times begin at the host's clock and then follow CLOCK_MONOTONIC, as in the BPF programs: they
+    stay even if somebody sets the clock.
     """
 
     opens_perf_events: bool
@@ -87,17 +88,18 @@ class LiveCapture:
         self._holder = holder
         self._closing = contextlib.ExitStack()
         self._rustls_connections = RustlsConnections(self.fast_path)
-        self._may_have_ended = True  # to ask the kernel's table takes 0.1 ms
+        self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._open: dict[int, tuple[int, int]] = {}
-        self._gone: set[int] = set()
+        """The process and the object's address of each open connection."""
+        self._vanished: set[int] = set()
         """Connections that are no longer in the kernel's table, and whose end was not reported."""
         self._reading = Records(memoryview(b""), 0, 0)
-        """What was read last, up to where it was taken."""
+        """The batch that was read last; its position is the next record to handle."""
         self._poll_delays: float = _MOST_POLL_DELAYS
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
-        """Place the probes; raises what ``load`` does, ``TargetError`` or ``KernelError``."""
+        """Place the probes; raises ``TargetError``, ``KernelError``, or an error of ``load``."""
         try:
             loader = self._find_and_load()
             self.opens_perf_events = loader.opens_perf_events
@@ -108,11 +110,11 @@ class LiveCapture:
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
             self._find_processes()
-            self._begin(loader)
-            for each in self._files.unreachable:
-                self._late_files.report_unreachable(each)
+            self._probe_files(loader)
+            for file in self._files.unreachable:
+                self._late_files.report_unreachable(file)
             if not self._probes.files:
-                self._nothing_yet()
+                self._report_nothing_probed()
             self._late_files.report_refused()
             self._late_files.report_waiting()
             self._files.planning.prepare()
@@ -135,7 +137,7 @@ class LiveCapture:
         self._closing.callback(ring.close)
         self._records = ring
         if self._spill_bytes:
-            from sslsniff.kernel.spill_file import Spill  # with tempfile: 10 ms that few need
+            from sslsniff.kernel.spill_file import Spill  # imports tempfile: 10 ms
 
             self._records = Spill(ring, self._spill_bytes)
             self._closing.callback(self._records.close)
@@ -143,9 +145,9 @@ class LiveCapture:
         self._epoll.register(self._records.fd, select.EPOLLIN)
 
     def _find_processes(self) -> None:
-        """Watch the processes that were asked for, and their descendants now.
+        """Watch the processes of the scope, and the descendants that they have now.
 
-        Their forks and ends are noticed already. So it looks until it finds no more.
+        The BPF programs see forks and ends already. So this repeats until it finds no new process.
         """
         watched = set(self._scope.pids)
         while new := set(self._scope.current_pids()) - watched:
@@ -159,7 +161,7 @@ class LiveCapture:
                 raise no_process(pid)
             self._tables.unwatch(pid)
 
-    def _begin(self, loader: Loader) -> None:
+    def _probe_files(self, loader: Loader) -> None:
         """Probe the files that are in use, and from now on those that processes map later."""
         self._late_files = LateFiles(self._files, self._probes, self._tables, self._note)
         self._late_files.begin()
@@ -169,13 +171,13 @@ class LiveCapture:
         for fd in self._late_files.fds:
             self._epoll.register(fd, select.EPOLLIN)
 
-    def _nothing_yet(self) -> None:
-        """No file to probe was found: an error where none can come, a note where one may."""
+    def _report_nothing_probed(self) -> None:
+        """Report that no file was probed: an error for named libraries, else a note."""
         if self._scope.libraries:
-            gone = TargetError(
+            error = TargetError(
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
-            raise self._files.planner.refusal or gone
+            raise self._files.planner.refusal or error
         self._late_files.report_refused()
         self._note("no supported TLS library is loaded yet; waiting (see sslsniff list)")
 
@@ -193,7 +195,7 @@ class LiveCapture:
         self.close()
 
     def close(self) -> None:
-        """Take every probe away and unload; safe to call again."""
+        """Detach all probes and unload the programs. Safe to call again."""
         self._closing.close()
 
     def now_ns(self) -> int:
@@ -202,12 +204,12 @@ class LiveCapture:
 
     @property
     def ended(self) -> bool:
-        """See ``source.Source``: all processes that were to be watched are gone."""
+        """See ``source.Source``: all processes of ``--pid``, and their children, have ended."""
         return self._may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
 
     def poll(self, timeout_s: float) -> Iterator[events.Event]:
         """See ``source.Source``."""
-        self._records.start()  # not before: what need not be privileged is so no more
+        self._records.start()  # a thread keeps the privileges of its start: most are dropped now
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
         self._late_files.poll(ready)
@@ -221,13 +223,13 @@ class LiveCapture:
                 _MOST_POLL_DELAYS, max(1, self._poll_delays * _WORK_S / worked_s)
             )
             if not is_over:
-                return  # what halves wait for may have come long ago
+                return  # the records that halves wait for may be among the unread ones
         yield from self._rustls_connections.release(self.now_ns())
 
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
     ) -> Iterator[events.Event]:
-        """See ``source.Source``: detaches first; the last events are each connection's offsets."""
+        """See ``source.Source``: detaches first; the last events are final positions."""
         self._late_files.finish()
         self._tables.stop()
         self._probes.detach()
@@ -244,11 +246,11 @@ class LiveCapture:
                     events.Checked(now_ns, connection, *positions)
                 )
             else:
-                self._gone.add(connection)
+                self._vanished.add(connection)
         self._report_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
-        """See ``source.Source``: of connections that came and went while the ring was full, too."""
+        """See ``source.Source``: counts connections that no event was emitted for, too."""
         return self._tables.losses()
 
     def left_out(self) -> int | None:
@@ -260,7 +262,7 @@ class LiveCapture:
         return self._late_files.unprobed.sums()
 
     def _report_shortcomings(self) -> None:
-        """Say what the events cannot: what the programs could not do."""
+        """Note what the BPF programs could not do and events do not show."""
         self._probes.report_misfits()
         if lost := self._files.mappings.lost:
             self._note(f"{lost} reports of mapped files were lost: some files may not be watched")
@@ -280,9 +282,9 @@ class LiveCapture:
                 " they count as open"
             )
         closes = self._tables.lost_closes()
-        if len(self._gone) > closes:
+        if len(self._vanished) > closes:
             self._note(
-                f"connection table full (65,536): {len(self._gone) - closes} connections were"
+                f"connection table full (65,536): {len(self._vanished) - closes} connections were"
                 " evicted; their later bytes appear as new connections"
             )
         if unfollowed := self._tables.unfollowed():
@@ -296,7 +298,10 @@ class LiveCapture:
             )
 
     def _let_events_accumulate(self, enough_bytes: int) -> None:
-        """Wait a little. While many events wait, the kernel wakes nobody."""
+        """Wait until ``enough_bytes`` of records wait, some milliseconds at most.
+
+        The kernel wakes no reader while unread records wait: that costs the watched programs.
+        """
         for _ in range(round(self._poll_delays)):
             time.sleep(_POLL_DELAY_S)
             if self._records.waiting_bytes > enough_bytes:
@@ -305,18 +310,18 @@ class LiveCapture:
     def _drain(
         self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
     ) -> Generator[events.Event, None, bool]:
-        """Yield what waits, and what comes meanwhile until no more than ``rest_bytes`` of it wait.
+        """Yield the events that wait, and new ones until at most ``rest_bytes`` are unread.
 
-        What the fast path consumes does not become an event. Returns whether ``most_bytes`` were
-        enough, and the time. Who stops in the middle, as the time is over, has to call ``_skip``.
+        Records that the fast path consumes do not become events. Returns False if it stopped
+        earlier: after ``most_bytes``, or as ``is_drained``. Then records may be left for ``_skip``.
         """
         if is_drained():
             return False
         due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
-        held_bytes = min(_HELD_BYTES, self._ring_bytes // _HELD_SHARE)
-        for _ in range(0, most_bytes, held_bytes):
-            self._reading = records = self._records.read(held_bytes)
+        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // _BATCH_SHARE)
+        for _ in range(0, most_bytes, batch_bytes):
+            self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
                 event = wire.parse(record, offset_ns)
                 if not isinstance(event, events.Data):
@@ -334,7 +339,7 @@ class LiveCapture:
         return False
 
     def _skip(self, is_skipped: IsOver) -> Iterator[events.Event]:
-        """Count what still waits as lost, and what a reader left in the middle of."""
+        """Count all records that are not handled yet as lost: the rest of a batch, and the ring."""
         lost_bytes = 0
         while not is_skipped():
             for event in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
@@ -343,7 +348,7 @@ class LiveCapture:
                 self._remember(event)
                 yield from self._rustls_connections.handle(event)
             self._records.release()
-            self._reading = self._records.read(_HELD_BYTES)
+            self._reading = self._records.read(_BATCH_BYTES)
             if self._reading.position == self._reading.end:
                 if lost_bytes:
                     self._note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
@@ -352,17 +357,17 @@ class LiveCapture:
         self._note(f"{uncounted_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
     def _remember(self, event: events.Record) -> None:
-        """Keep track of open connections: their state in the kernel is read or taken out later."""
+        """Track open connections: their state in the kernel is read or deleted later."""
         if isinstance(event, events.Opened):
             self._open[event.connection] = (event.pid, event.object_address)
         elif isinstance(event, events.Closed | events.LeftOut):
             self._open.pop(event.connection, None)
-            self._gone.discard(event.connection)  # a socket may end after its process
+            self._vanished.discard(event.connection)  # a socket may end after its process
         elif isinstance(event, events.Exited):
             self._may_have_ended = True
-            gone = [key for key, (pid, _) in self._open.items() if pid == event.pid]
-            for connection in gone:
-                where = self._open.pop(connection)
-                if self._tables.positions(connection, *where) is None:
-                    self._gone.add(connection)
-                self._tables.forget(*where)
+            ended = [key for key, (pid, _) in self._open.items() if pid == event.pid]
+            for connection in ended:
+                owner = self._open.pop(connection)
+                if self._tables.positions(connection, *owner) is None:
+                    self._vanished.add(connection)
+                self._tables.forget(*owner)

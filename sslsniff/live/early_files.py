@@ -16,16 +16,19 @@ _WAIT_S = 0.1
 
 
 class EarlyFiles:
-    """The files that a capture of ``scope`` begins with, from ``find`` to ``close``.
+    """Finds and plans the files that a capture of ``scope`` probes first.
 
-    ``style`` is how returns are seen. ``process`` is the process that plans; by default a new one.
-    ``find`` sets ``planning``, ``planner`` and ``mappings``, which reports files that are mapped
-    later; ``unreachable`` are files that cannot be opened.
+    ``style``: how returns are seen.
+    ``process``: the process that plans; by default a new one.
+    ``unreachable``: the files that cannot be opened.
+
+    ``find`` sets the three attributes below, which are valid until ``close``.
     """
 
     planning: Planning
     planner: Planner
     mappings: Mappings
+    """Reports the files that processes map from then on."""
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class EarlyFiles:
         self._closing = contextlib.ExitStack()
 
     def find(self) -> None:
-        """Find the files and start planning them, once. Errors are kept for ``require``."""
+        """Find the files and start planning them, once. ``require`` raises the errors."""
         if self._has_searched:
             return
         self._has_searched = True
@@ -67,5 +70,5 @@ class EarlyFiles:
             raise self._error
 
     def close(self) -> None:
-        """End planning, and the news of mapped files. Safe to call again."""
+        """End planning, and the reports of mapped files. Safe to call again."""
         self._closing.close()

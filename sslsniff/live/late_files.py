@@ -1,8 +1,7 @@
 """Files that processes map: found, analysed and probed, at the start and later.
 
-They are found by the kernel's news of mappings, which come a moment later, or by the thread that
-maps one, where threads wait for that (``Holds``). Planning one may take a while: the capture goes
-on meanwhile.
+The kernel reports a mapping a moment after it happened (``Mappings``). A held thread waits where it
+maps a file (``Holds``). To plan a file may take seconds: the capture continues meanwhile.
 """
 
 import os
@@ -27,17 +26,21 @@ if TYPE_CHECKING:
     from sslsniff.live.holder import Holder
     from sslsniff.live.holds import Hold, Holds
 
-_HOLD_DELAY_S = 0.1  # for the thread that mapped a file to ask, before news of it are looked at
-# What takes longer is probed when the capture has begun. Nobody made files of the system to do so.
-_MOST_PLANNING_S, _MOST_PLANNING_OF_SYSTEM_S = 1.0, 5.0
-_MOST_AT_END_S = 0.3  # for the last libraries to be named
+_HOLD_DELAY_S = 0.1  # a report waits this long for the hold of the same file, which comes first
+_MOST_PLANNING_S = 1.0  # at the start: files that take longer are probed after it
+_MOST_PLANNING_OF_SYSTEM_S = 5.0  # for files that root made: none is made to take long
+_MOST_AT_END_S = 0.3  # to name the libraries that were found last
 _WAIT_S = 0.1
 _MOST_USES = 1024
 _MISSED = "bytes that pass before a newly loaded library is probed will be missed"
 
 
 class _FileUse(NamedTuple):
-    """Process ``pid`` has mapped ``file``; ``hold`` waits for that; ``process`` may end before."""
+    """Process ``pid`` has mapped ``file``.
+
+    ``process``: its facts, as it may end before the file is planned; None: it has ended.
+    ``hold``: waits until the file is handled; None: no thread waits.
+    """
 
     pid: int
     process: procfs.RunningProcess | None
@@ -48,8 +51,8 @@ class _FileUse(NamedTuple):
 class LateFiles:
     """Probes files: the ``early`` ones, and those that processes map later.
 
-    ``note`` takes lines for the user. ``unprobed`` are the TLS libraries that the processes use and
-    that have no probes.
+    ``note`` is called with lines for the user. ``unprobed`` are the TLS libraries without probes
+    that the processes use.
     """
 
     def __init__(
@@ -68,15 +71,15 @@ class LateFiles:
         self._note = note
         self.unprobed = UnprobedLibraries(early.scope, tables.name)
         self._holds: Holds | None = None
-        self._held_for: set[tuple[str, int, int]] = set()
-        """Files that a process had mapped for which a thread waited."""
+        self._files_of_holds: set[tuple[str, int, int]] = set()
+        """The files that the processes of held threads had mapped."""
         self._delayed: deque[tuple[float, Mapped]] = deque()
-        """News of files that a thread may ask for, and when to look at them."""
+        """Reported mappings, and when to handle them: a hold of the same file comes before."""
         self._unreachable: set[str] = set()
         self._uses: dict[Identity, list[_FileUse]] = {}
         """The uses of files that are being planned."""
         self._unplanned: dict[Hold, int] = {}
-        """How many files of a process that waits are being planned."""
+        """How many files each hold waits for."""
         self._first_files: list[os.stat_result] = []
         """The files that were probed at the start."""
         self._has_begun = False
@@ -84,15 +87,15 @@ class LateFiles:
 
     @property
     def fds(self) -> list[int]:
-        """The descriptors that are readable when there is something to do."""
+        """The descriptors that are readable when ``poll`` has something to do."""
         holds = [self._holds.fd] if self._holds else []
         return [*self._mappings.fds, self._planning.fd, *holds]
 
     def begin(self) -> None:
-        """Probe the files that are used already, and note which processes use other libraries.
+        """Probe the files that are in use, and note which processes use other libraries.
 
-        What takes long to plan is probed later; but where libraries are named, one of them is
-        waited for: there may be nothing else to do.
+        Files that take long to plan are probed later. If the scope names libraries, this waits
+        until one of them has probes, because there may be no others.
         """
         began_s = time.monotonic()
         self._attach_decided()
@@ -109,13 +112,13 @@ class LateFiles:
         self._has_begun = True
 
     def report_waiting(self) -> None:
-        """Say how many files are not planned yet."""
+        """Report how many files are not planned yet."""
         if count := self._planning.waiting:
             files = "1 file is" if count == 1 else f"{count} files are"
             self._note(f"{files} still being analysed; probes follow when that is done")
 
     def start_holding(self, holder: "Holder", loader: Loader) -> None:
-        """Let threads wait from now on where they map a file that was not probed at the start.
+        """Let threads wait from now on where they map a file that has no probes yet.
 
         Raises ``KernelError``.
         """
@@ -127,7 +130,7 @@ class LateFiles:
 
         self._holds = Holds(holder, loader, self._note)
         for each in self._first_files:
-            self._holds.mark(each)
+            self._holds.add_handled(each)
 
     def stop_holding(self) -> None:
         """Let all threads continue. Safe to call again."""
@@ -137,7 +140,7 @@ class LateFiles:
             holds.close()
 
     def poll(self, ready: set[int]) -> None:
-        """Handle what there is to do, where descriptors are ``ready`` or time has passed."""
+        """Handle holds, reported mappings and finished plans; ``ready``: readable descriptors."""
         if self._holds is not None and self._holds.fd in ready:
             self._answer_holds(self._holds)
         if not ready.isdisjoint(self._mappings.fds):
@@ -150,10 +153,10 @@ class LateFiles:
         self.report_refused()
 
     def finish(self) -> None:
-        """Let all threads continue, and name the libraries that were not looked at so far."""
+        """Let all threads continue, and report the libraries that were found last."""
         if self._holds is not None:
             for hold in self._unplanned:
-                self._holds.give_up(hold)
+                self._holds.abandon(hold)
         self.stop_holding()
         self._is_over = True
         self._handle_mappings()
@@ -167,13 +170,13 @@ class LateFiles:
         self.report_refused()
 
     def report_refused(self) -> None:
-        """Say of each TLS library in use that is not probed why it is not, once."""
+        """Report why TLS libraries in use are not probed, once for each library."""
         for line in (*self._planner.new_lines, *self.unprobed.new_lines()):
             self._note(line)
         self._planner.new_lines.clear()
 
     def report_unreachable(self, file: Unreachable) -> None:
-        """Say of a file that it cannot be opened, once."""
+        """Report that a file cannot be opened, once for each path."""
         if file.path not in self._unreachable:
             self._unreachable.add(file.path)
             self._note(str(file))
@@ -189,8 +192,8 @@ class LateFiles:
         self.report_refused()
 
     def _handle_mapping(self, mapped: Mapped) -> None:
-        """Probe a file that a process has mapped, and report it: what passed before was missed."""
-        self._plan(mapped.pid, mapped.file, procfs.news_path(mapped.pid, mapped.file))
+        """Plan a file that a process has mapped."""
+        self._plan(mapped.pid, mapped.file, procfs.reported_file_path(mapped.pid, mapped.file))
 
     def _answer_holds(self, holds: "Holds") -> None:
         try:
@@ -203,21 +206,21 @@ class LateFiles:
             self._note(f"the process that holds the others ended: {_MISSED}")
 
     def _handle_hold(self, hold: "Hold") -> None:
-        """Probe what the process of a thread that waits has mapped."""
+        """Plan the files that the process of a held thread has mapped."""
         files = procfs.mapped_files(hold.tid)
         hold.is_unhandled = not files
-        self._unplanned[hold] = 1  # until all of them were looked at
+        self._unplanned[hold] = 1  # counts this loop itself: a plan may finish within it
         for file in files:
-            if file[:3] in self._held_for and file.inode != hold.inode:
+            if file[:3] in self._files_of_holds and file.inode != hold.inode:
                 continue
-            self._held_for.add(file[:3])
+            self._files_of_holds.add(file[:3])
             if self._scope.includes_file(file.path):
                 self._plan(hold.pid, file, procfs.file_path(hold.tid, file), hold)
         self._count_down(hold)
 
     def _count_down(self, hold: "Hold") -> None:
-        """Note that one more file of a process that waits was handled."""
-        if hold not in self._unplanned:  # it waits no more
+        """Note that one more file of a hold was handled; release the hold after the last one."""
+        if hold not in self._unplanned:  # the thread does not wait any more
             return
         self._unplanned[hold] -= 1
         if not self._unplanned[hold]:
@@ -228,7 +231,10 @@ class LateFiles:
     def _plan(
         self, pid: int, file: MappedFile, path: str | None, hold: "Hold | None" = None
     ) -> None:
-        """Let a file be planned and probed that can be opened by ``path``."""
+        """Start planning a file that process ``pid`` maps, unless that was done.
+
+        ``path`` is where this process can open it; None: nowhere. ``hold`` waits for the file.
+        """
         if path is None:
             if procfs.exists(pid):
                 self.report_unreachable(Unreachable(pid, file.path))
@@ -246,28 +252,28 @@ class LateFiles:
             self._unplanned[hold] += 1
 
     def _attach_decided(self) -> None:
-        """Probe the files that are planned now, and let continue who waits for that."""
-        for each in self._planner.decided():
-            planned = each.planned
+        """Probe the files whose plans have come, and release the threads that wait for them."""
+        for decided in self._planner.decided():
+            planned = decided.planned
             is_new = planned is not None and not self._is_over and self._attach(planned)
             self._count_unprobed()
-            uses = self._uses.pop(each.identity, [])
+            uses = self._uses.pop(decided.identity, [])
             if is_new:
-                self._report_new(each.path, uses)
+                self._report_new(decided.path, uses)
             for use in uses:
-                self.unprobed.used(each.identity, use.pid, use.process)
+                self.unprobed.used(decided.identity, use.pid, use.process)
                 if use.hold is not None:
                     self._count_down(use.hold)
             if self._has_begun and not uses:  # it was in use at the start
                 self._find_processes()
 
     def _report_new(self, path: str, uses: list[_FileUse]) -> None:
-        """Say that a file has probes from now on, where a process went on without them."""
-        waited = {use.pid for use in uses if use.hold is not None}
+        """Report a file that has probes from now on, if a process used it before without them."""
+        held_pids = {use.pid for use in uses if use.hold is not None}
         for use in uses:
             if use.hold is not None:
-                use.hold.probed.append(use.file.path)
-        late = next((use for use in uses if use.pid not in waited), None)
+                use.hold.probed_paths.append(use.file.path)
+        late = next((use for use in uses if use.pid not in held_pids), None)
         if late is not None:
             self._note(f"{late.file.path} was loaded by process {late.pid}: watched from now on")
         elif self._has_begun and not uses:
@@ -282,8 +288,8 @@ class LateFiles:
         return is_attached
 
     def _find_processes(self) -> None:
-        """Count the processes that use libraries that are not probed now."""
-        if not self._scope.programs or self._has_begun:  # a command has not begun
+        """Count the processes that use libraries without probes now."""
+        if not self._scope.programs or self._has_begun:  # else the command has not started
             self.unprobed.find_processes()
 
     def _count_unprobed(self) -> None:

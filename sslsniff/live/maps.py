@@ -3,7 +3,7 @@
 import math
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from sslsniff.kernel import procfs
@@ -21,7 +21,7 @@ _CONFIG = struct.Struct("<IIIIIIQQQ")
 _LAYOUT = struct.Struct("<I18iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBxI4x")
+_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBBI4x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
@@ -31,7 +31,7 @@ _MISFITS_ALLOWED = 8  # bpf/rustls.bpf.h
 
 T = TypeVar("T")
 
-# enum counter: for each of these first the events, then the bytes
+# The causes in the order of enum counter, which has two counters for each: events, then bytes.
 _COUNTED = (
     LossCause.RING_FULL,
     LossCause.CALL_LIMIT,
@@ -49,8 +49,8 @@ _UNFOLLOWED = 16
 _UNMATCHED_CALLS = 17
 
 
-def _only(values: Iterable[T]) -> T | None:
-    """Return the one value that all are; None where they are several or none."""
+def _common(values: Iterable[T]) -> T | None:
+    """Return the value that all ``values`` equal; None if they differ, or if there are none."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 
@@ -67,9 +67,10 @@ class Tables:
         self._loader = loader
 
     def configure(self, scope: Scope, call_limit_bytes: int, sample: float = 1) -> None:
-        """Tell the programs whom to watch, how much of a call to copy, and of how many connections.
+        """Write the configuration: which processes to watch, and how much to capture.
 
-        ``sample`` is the share of all connections, above 0, 1 at most.
+        ``call_limit_bytes``: the most that is copied of a call.
+        ``sample``: the share of all connections that is captured, above 0, 1 at most.
         """
         self._sample_most = math.ceil(sample * (1 << 32)) - 1
         self._scope = scope
@@ -88,11 +89,11 @@ class Tables:
         self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
 
     def unwatch(self, pid: int) -> None:
-        """Do not wait for a process that is gone."""
+        """Remove a process that has ended from those that ``has_processes`` counts."""
         self._loader.delete("pids", _U32.pack(pid))
 
     def stop(self) -> None:
-        """End the capture in one moment: probes go away one after the other."""
+        """Let the programs emit nothing more, at once: probes are detached one after another."""
         self._write_config(stopped=True)
 
     def _write_config(self, *, stopped: bool) -> None:
@@ -109,14 +110,15 @@ class Tables:
         )
         self._loader.update("configs", _U32.pack(0), config)
 
-    def set_layout(self, index: int, parts: Iterable[ProbedLibrary]) -> None:
-        """Tell the programs where objects keep what, at the probes with this ``index``.
+    def set_layout(self, index: int, libraries: Collection[ProbedLibrary]) -> None:
+        """Write the layout of objects for the probes with this ``index``, those of ``libraries``.
 
-        They are those of all ``parts``: only what holds for all is passed on.
+        A layout that is not the same for all of them counts as unknown.
         """
-        ssl = _only(each.layout for each in parts if isinstance(each.layout, ObjectLayout))
-        rustls = _only(each.layout for each in parts if isinstance(each.layout, RustlsLayout))
-        tls_version = _only(each.tls_version for each in parts)
+        layouts = [each.layout for each in libraries]
+        ssl = _common(each for each in layouts if isinstance(each, ObjectLayout))
+        rustls = _common(each for each in layouts if isinstance(each, RustlsLayout))
+        tls_version = _common(each.tls_version for each in libraries)
         row = _LAYOUT.pack(index, *_offsets(ssl or ObjectLayout()), tls_version or 0)
         self._loader.update("layouts", _U32.pack(index), row)
         offsets = _offsets(rustls) if rustls else _NO_RUSTLS
@@ -124,30 +126,33 @@ class Tables:
         self._loader.update("rustls_layouts", _U32.pack(index), row)
 
     def is_misfit(self, index: int) -> bool:
-        """Say whether records were found not to be as the rustls layout ``index`` says."""
+        """Say whether too many records did not match the rustls layout with this ``index``."""
         value = self._loader.lookup("rustls_layouts", _U32.pack(index), _RUSTLS_LAYOUT.size)
         *_, fits, misfits = _RUSTLS_LAYOUT.unpack(value or bytes(_RUSTLS_LAYOUT.size))
         return bool(misfits > fits + _MISFITS_ALLOWED)
 
     def is_watched(self, pid: int) -> bool:
-        """Say whether the process is, or was, one that was asked for, or a child of one."""
-        asked = self._loader.lookup("pids", _U32.pack(pid), _U32.size)
-        return asked is not None or self.name(pid) is not None
+        """Say whether the process is, or was, one of the scope's ``pids``, or a child of one."""
+        entry = self._loader.lookup("pids", _U32.pack(pid), _U32.size)
+        return entry is not None or self.name(pid) is not None
 
     def name(self, pid: int) -> str | None:
-        """Return what a watched process was called when it last began a program, or ended.
+        """Return the name that a watched process had at its last exec, or at its end.
 
-        None where it has not done so since the capture began, or is not watched.
+        None if neither happened since the capture began, or if the process is not watched.
         """
         value = self._loader.lookup("names", _U32.pack(pid), _COMM_BYTES)
         return None if value is None else os.fsdecode(value.split(b"\0", 1)[0])
 
     def has_processes(self) -> bool:
-        """Say whether any of the processes that were asked for, or their children, lives."""
+        """Say whether a process of the scope's ``pids``, or a child of one, is alive."""
         return not self._loader.is_empty("pids")
 
     def positions(self, connection: int, pid: int, object_address: int) -> tuple[int, int] | None:
-        """Return how many bytes were read and written; None if the object has another now."""
+        """Return the bytes read and written on a connection.
+
+        None if the table has it no longer: the object may have another connection now.
+        """
         key = _CONNECTION_KEY.pack(object_address, pid)
         value = self._loader.lookup("connections", key, _CONNECTION.size)
         if value is None:
@@ -156,7 +161,7 @@ class Tables:
         return (read, written) if identity == connection else None
 
     def forget(self, pid: int, object_address: int) -> None:
-        """Take out a connection whose process is gone."""
+        """Delete a connection whose process has ended."""
         self._loader.delete("connections", _CONNECTION_KEY.pack(object_address, pid))
 
     def losses(self) -> list[Loss]:
@@ -168,15 +173,15 @@ class Tables:
         return [loss for loss in counts if loss.bytes]
 
     def untracked_calls(self) -> int:
-        """Return how many calls passed unseen because a table was full."""
+        """Return how many calls were not captured because a table was full."""
         return self._counter(_UNTRACKED_CALLS)
 
     def unmatched_calls(self) -> int:
-        """Return how many calls moved bytes and ended without their entry being known."""
+        """Return how many calls ended with bytes while their entry is not known."""
         return self._counter(_UNMATCHED_CALLS)
 
     def left_out(self) -> int:
-        """Return how many connections on which something passed were left out."""
+        """Return how many connections with traffic were left out of the sample."""
         return self._counter(_LEFT_OUT)
 
     def lost_exits(self) -> int:
@@ -188,15 +193,15 @@ class Tables:
         return self._counter(_LOST_ENDS)
 
     def lost_closes(self) -> int:
-        """Return how many events of such ends were lost: each half of a connection has its own."""
+        """Return how many ``EVENT_CLOSED`` were lost: each half of a connection has its own."""
         return self._counter(_LOST_CLOSES)
 
     def unfollowed(self) -> int:
-        """Return how many children of processes the table of processes had no room for."""
+        """Return how many child processes the table of processes had no room for."""
         return self._counter(_UNFOLLOWED)
 
     def unreliable_types(self) -> int:
-        """Return how often bcc's headers were found not to be this kernel's."""
+        """Return how often bcc's kernel headers were found to be another kernel's."""
         return self._counter(_UNRELIABLE_TYPES)
 
     def _counter(self, index: int) -> int:

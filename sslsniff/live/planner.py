@@ -15,7 +15,7 @@ _UNSEEN = -1
 
 
 class Planned(NamedTuple):
-    """A file that is to be probed, and the descriptor by which it is open."""
+    """A file to probe: its path, its open descriptor, and its probes."""
 
     path: str
     file: int
@@ -31,29 +31,28 @@ class Decided(NamedTuple):
 
 
 class Planner:
-    """Decides which probes a file gets. Each file is analysed once, until it changes.
-
-    ``refusal`` is why the first of the refused files was; ``new_lines`` are about those with a TLS
-    library, and are taken out by who reports them. So are ``unprobed``: of each file its identity,
-    its path, and the libraries in it that have no probes, perhaps none.
-    ``left_out`` counts files that were not looked at, as too many waited.
-    """
+    """Decides which probes a file gets. Each file is analysed once, until it changes."""
 
     def __init__(self, planning: Planning) -> None:
         self.refusal: TargetError | None = None
+        """Why the first refused file was refused."""
         self.new_lines: list[str] = []
+        """Lines about files with a TLS library that is not probed; the reader removes them."""
         self.unprobed: list[tuple[Identity, str, tuple[Unprobed, ...]]] = []
+        """The identity, the path and the unprobed libraries of each file; the reader removes it."""
         self.left_out = 0
+        """How many files were not analysed, because too many waited."""
         self._planning = planning
         self._waiting: dict[tuple[int, int], Identity] = {}
-        """Device and inode, as fstat says them -> the file: few, and all of them are open."""
+        """Device and inode of fstat(2) -> the file: few, and all of them are open."""
         self._seen: dict[Identity, int | None] = {}
-        """A file -> its time of change; None: it has probes, which hold its inode in the kernel."""
+        """A file -> its time of change; None: it has probes, so no other can get its inode."""
 
     def has_seen(self, device: int, inode: int, path: str) -> bool:
-        """Say whether this very file was analysed, as it is now.
+        """Say whether the file at ``path`` was analysed and did not change since.
 
-        ``path`` is where it is now; it does not matter if it is gone.
+        ``device`` and ``inode`` are those of its mapping. If ``path`` is gone, the result is True:
+        there is nothing to analyse.
         """
         changed_ns = self._seen.get((device, inode), _UNSEEN)
         if changed_ns in (None, _UNSEEN):
@@ -67,10 +66,10 @@ class Planner:
         return self._seen.get(identity, _UNSEEN) in (None, status.st_ctime_ns)
 
     def add(self, path: str) -> bool:
-        """Have the file at ``path`` analysed, unless the result is known.
+        """Start to analyse the file at ``path``; return False if that was done, or cannot be.
 
-        It stays open meanwhile, and is named by its descriptor: a container could put another one
-        in its place between two looks at its path. Returns whether it ``is_waiting`` then.
+        The file stays open until its result, and is identified by its descriptor: a container could
+        replace the file at ``path`` meanwhile.
         """
         try:
             file = open_regular(path)
@@ -91,7 +90,7 @@ class Planner:
         return True
 
     def waits_for(self, path: str) -> Identity | None:
-        """Return what identifies the file at ``path`` if ``decided`` will come to it."""
+        """Return the identity of the file at ``path``; None: no result of it is to come."""
         if not self._waiting:
             return None
         try:
@@ -103,27 +102,28 @@ class Planner:
     def decided(self) -> Iterator[Decided]:
         """Yield the files whose results have come.
 
-        What is planned is open until the next is asked for. Of the others there is ``refusal`` or
-        a line in ``new_lines``, if anything.
+        A planned file is closed when the next one is yielded. The reason for a file without probes
+        is in ``refusal`` or ``new_lines``.
         """
-        for each in self._planning.finished():
-            identity = self._waiting.pop((each.status.st_dev, each.status.st_ino))
-            decided = Decided(each.path, identity, None)
-            self.unprobed.append((identity, each.path, each.plan.unprobed))
-            if isinstance(each.plan, Refusal):
-                self._refuse(each.path, each.plan)
-            elif each.file is not None:
-                decided = decided._replace(planned=Planned(each.path, each.file, each.plan))
+        for finished in self._planning.finished():
+            path, status, file, plan = finished
+            identity = self._waiting.pop((status.st_dev, status.st_ino))
+            decided = Decided(path, identity, None)
+            self.unprobed.append((identity, path, plan.unprobed))
+            if isinstance(plan, Refusal):
+                self._refuse(path, plan)
+            elif file is not None:
+                decided = decided._replace(planned=Planned(path, file, plan))
             try:
                 yield decided
             finally:
-                each.close()
+                finished.close()
 
     def mark_probed(self, planned: Planned) -> None:
-        """Note that a file has its probes: its inode is that file's until they are gone.
+        """Note that a file has its probes: until they are detached its inode stays the file's.
 
-        One that the kernel refused is not tried again until it changes: each process that maps it
-        would have the same reported again.
+        A file whose probes the kernel refused is tried again only after a change: else each process
+        that maps it would cause the same report.
         """
         identity, _ = identify(descriptor_path(planned.file))
         self._seen[identity] = None

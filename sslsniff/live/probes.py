@@ -18,23 +18,28 @@ _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 
 
 class Probes:
-    """What is attached. ``libraries`` are the names that ``wire.Opened.library`` indexes.
+    """Attaches the BPF programs: to files and to tracepoints of the kernel.
 
-    ``count`` counts probes in files, ``files`` those files.
+    ``libraries``: the names that ``events.Opened.library`` indexes; this appends to them.
+    ``note``: called with lines for the user.
     """
 
     def __init__(
         self, loader: Loader, tables: Tables, libraries: list[str], note: Callable[[str], None]
     ) -> None:
         self.count = 0
+        """How many probes are in files."""
         self.files = 0
+        """How many files have probes."""
         self._loader = loader
         self._tables = tables
         self._libraries = libraries
         self._note = note
         self._kinds: set[ProbedLibrary] = set()
+        """The libraries with probes, without these: equal ones in several files count once."""
         self._follows_sockets = False
-        self._doubted: dict[int, str] = {}
+        self._unverified: dict[int, str] = {}
+        """The index of each layout that traffic may prove wrong -> the library's name."""
         self._detaches: list[Detach] = []
 
     def attach_tracepoints(self, *, follows_children: bool = True) -> None:
@@ -49,20 +54,20 @@ class Probes:
             self._detaches += detaches
 
     def attach(self, planned: Planned) -> bool:
-        """Place the probes of a file; returns whether the kernel accepted any part."""
-        attached = [self._attach_part(part, planned) for part in planned.plan.parts]
+        """Place the probes of a file; return False if the kernel refused those of all libraries."""
+        attached = [self._attach_library(library, planned) for library in planned.plan.parts]
         self.files += any(attached)
         return any(attached)
 
-    def _attach_part(self, part: ProbedLibrary, planned: Planned) -> bool:
-        """Place all probes of a part, or none: calls would begin there that never return."""
-        index = self._add_layout(part)
+    def _attach_library(self, library: ProbedLibrary, planned: Planned) -> bool:
+        """Place all probes of a library, or none: with some, calls would begin and never return."""
+        index = self._add_layout(library)
         attached: list[Detach] = []
         try:
-            if isinstance(part.layout, RustlsLayout):
+            if isinstance(library.layout, RustlsLayout):
                 self._follow_sockets()
-                self._doubt(part, planned.path, index)
-            for (program, is_return), probes in part.places().items():
+                self._add_unverified(library, planned.path, index)
+            for (program, is_return), probes in library.places().items():
                 detach = self._loader.attach_uprobes(
                     program,
                     descriptor_path(planned.file),
@@ -76,53 +81,54 @@ class Probes:
             _detach_all(attached)
             return False
         self._detaches += attached
-        self.count += len(part.probes)
+        self.count += len(library.probes)
         return True
 
-    def _doubt(self, part: ProbedLibrary, path: str, index: int) -> None:
-        """Remember whose layout may not hold, and say if another version's is used."""
-        name = f"{path}: {part}"
-        if part.read_as is not None and name not in self._doubted.values():
+    def _add_unverified(self, library: ProbedLibrary, path: str, index: int) -> None:
+        """Note a layout that may be wrong, and report it if it is another version's."""
+        name = f"{path}: {library}"
+        if library.read_as is not None and name not in self._unverified.values():
             self._note(f"{name}, as the layout of this release is not known")
-        self._doubted[index] = name
+        self._unverified[index] = name
 
     def _follow_sockets(self) -> None:
-        """Follow the ends of sockets, for connections whose library has no free call."""
+        """Follow the ends of sockets: a library without a free call does not report its own."""
         if not self._follows_sockets:
             self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._follows_sockets = True
 
     def report_misfits(self) -> None:
-        """Say which parts were not as their layouts say, once; the programs drop them."""
-        misfits = [each for each in self._doubted if self._tables.is_misfit(each)]
-        for name in {self._doubted.pop(index) for index in misfits}:
+        """Report the libraries that do not match their layouts, once: the programs skip them."""
+        misfits = [index for index in self._unverified if self._tables.is_misfit(index)]
+        for name in {self._unverified.pop(index) for index in misfits}:
             self._note(f"{name} does not match any known layout: its traffic is not shown")
 
     def detach(self) -> None:
-        """Take all away. Safe to call again."""
+        """Detach all programs. Safe to call again."""
         detaches, self._detaches = self._detaches, []
         _detach_all(detaches)
 
-    def _add_layout(self, part: ProbedLibrary) -> int:
-        """Tell the programs the layout of a part's objects; return the index it has there.
+    def _add_layout(self, library: ProbedLibrary) -> int:
+        """Write the layout of a library's objects into the programs' tables; return its index.
 
-        Index 0 is for programs that cannot know their part: it holds what fits all parts.
+        Index 0 is for programs without attach cookies, which do not know their library: it has what
+        is the same for all libraries.
         """
-        libraries = self._libraries
-        self._kinds.add(part._replace(probes=()))
+        names = self._libraries
+        self._kinds.add(library._replace(probes=()))
         self._tables.set_layout(0, self._kinds)
-        names = {each.library for each in self._kinds}
-        libraries[0] = part.library if len(names) == 1 else "unknown"
-        if len(libraries) == MOST_LAYOUTS:
+        is_only_one = len({each.library for each in self._kinds}) == 1
+        names[0] = library.library if is_only_one else "unknown"
+        if len(names) == MOST_LAYOUTS:
             return 0
-        libraries.append(part.library)
-        index = len(libraries) - 1
-        self._tables.set_layout(index, [part])
+        names.append(library.library)
+        index = len(names) - 1
+        self._tables.set_layout(index, [library])
         return index
 
 
 def _detach_all(detaches: Iterable[Detach]) -> None:
-    """Take away what was attached, side by side: each waits until no CPU is in it."""
+    """Detach all in parallel: each waits until no CPU runs its program."""
     threads = [threading.Thread(target=detach) for detach in detaches]
     for thread in threads:
         thread.start()

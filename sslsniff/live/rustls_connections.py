@@ -1,13 +1,14 @@
-"""Joins the two directions of rustls connections, which the kernel reports apart.
+"""Joins the two directions of rustls connections, which the kernel reports separately.
 
-rustls has a cipher object for each direction, and another one whenever keys change: each is a half,
-with positions from 0 on. Halves of one process and socket are one connection, and so are two that
-the library itself pairs. The first events of a half wait until one of these is known, which is
-when the data is sent or was received: for microseconds. If it takes longer (``WAIT_NS``,
-``MOST_HELD_BYTES``) the half is shown as a connection of its own, which others may still join.
+rustls has a cipher object for each direction, and a new one whenever keys change. The records of
+one cipher object are a half, with positions from 0 on. Halves of one process and socket are one
+connection, and so are two halves that the library itself pairs. The first events of a half wait
+until its socket or its pair is known, for microseconds: its data shows that when it is sent or was
+received. After ``WAIT_NS`` or ``MOST_WAITING_BYTES`` the half becomes a connection of its own,
+which other halves may still join.
 
-Pure: events in, events out. Memory: some hundred bytes for each half that the kernel knows,
-and what waits.
+Pure: events in, events out. Memory: some hundred bytes for each half that the kernel knows, and
+the events that wait.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,20 +33,22 @@ from sslsniff.fast_path import FastPath
 from sslsniff.model import Direction
 
 WAIT_NS = 100_000_000
-MOST_HELD_BYTES = 1 << 20
+MOST_WAITING_BYTES = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
 class _Half:
-    """``position`` is how far it got by its own count, ``base`` what its whole counts more."""
+    """The records of one cipher object."""
 
     opened: Opened
     direction: Direction
-    whole: "_Whole | None" = None
-    held: list[Data] = field(default_factory=list)
-    held_bytes: int = 0
+    joined: "_JoinedConnection | None" = None
+    waiting_data: list[Data] = field(default_factory=list)
+    waiting_bytes: int = 0
     position: int = 0
+    """The position after its last byte, counted from its own beginning."""
     base: int = 0
+    """The position of its beginning in the joined connection."""
 
     @property
     def number(self) -> int:
@@ -53,11 +56,8 @@ class _Half:
 
 
 @dataclass(slots=True, eq=False)
-class _Whole:
-    """A joined connection: ``positions`` are the offsets that its directions reached.
-
-    ``current`` are the halves that its directions pass now, ``halves`` all that did and may.
-    """
+class _JoinedConnection:
+    """A connection that halves were joined to."""
 
     number: int
     pid: int
@@ -65,11 +65,14 @@ class _Whole:
     positions: dict[Direction, int] = field(
         default_factory=lambda: {Direction.READ: 0, Direction.WRITE: 0}
     )
+    """The position after the last byte of each direction."""
     current: dict[Direction, _Half] = field(default_factory=dict)
+    """The half that was the last to pass bytes in each direction."""
     halves: dict[int, _Half] = field(default_factory=dict)
+    """All halves that passed bytes, or may."""
 
     def has_socket_of(self, half: _Half, event: Addresses) -> bool:
-        """Say whether this is the socket's connection, and not one that had its address before."""
+        """Say whether the socket is still this connection's: keys of sockets are used again."""
         known = self.addresses
         return (
             known is not None
@@ -78,7 +81,7 @@ class _Whole:
         )
 
     def advance(self, half: _Half, event: Data) -> Data:
-        """Move on by what one of its halves passed; return that as the connection's own."""
+        """Return the data of a half as the connection's own, and move the positions past it."""
         direction = half.direction
         if self.current.get(direction) is not half:
             self.current[direction] = half
@@ -88,7 +91,7 @@ class _Whole:
         return event._replace(connection=self.number, position=half.base + event.position)
 
     def checked(self, half: _Half, event: Checked | Closed) -> Checked:
-        """Return how far it got by what is known of a half's end."""
+        """Return the connection's positions, after those at the end of a half."""
         reads = half.direction is Direction.READ
         position = half.base + (event.read_position if reads else event.write_position)
         if self.current.get(half.direction) is half:
@@ -100,19 +103,19 @@ class _Whole:
 
 
 class RustlsConnections:
-    """Joins halves into connections. Whole connections pass unchanged.
+    """Joins halves into connections. Events of whole connections pass unchanged.
 
-    What continues a whole connection is joined to it on ``fast_path``, too.
+    ``fast_path``: there the records of a half are joined to those of its connection, too.
     """
 
     def __init__(self, fast_path: FastPath) -> None:
         self._fast_path = fast_path
         self._halves: dict[int, _Half] = {}
-        self._waiting: dict[int, _Half] = {}
-        """Those of ``_halves`` that are of no connection yet, the oldest first."""
-        self._by_socket: dict[int, _Whole] = {}
+        self._unjoined: dict[int, _Half] = {}
+        """Those of ``_halves`` that are not joined to a connection yet, the oldest first."""
+        self._by_socket: dict[int, _JoinedConnection] = {}
         self._partners: dict[int, int] = {}
-        self._wholes = 0
+        self._joined_count = 0
         self._handlers: dict[type, Callable[[Any], Iterator[Event]]] = {
             Opened: self._opened,
             Addresses: self._addresses,
@@ -126,37 +129,37 @@ class RustlsConnections:
         }
 
     def handle(self, record: Record) -> Iterable[Event]:
-        """Return the events of connections that follow from ``record``."""
+        """Return the events that follow from ``record``; they may be about a joined connection."""
         if isinstance(record, Data):
             half = self._halves.get(record.connection)
             return (record,) if half is None else self._data(half, record)
         return self._handlers[type(record)](record)
 
     def release(self, now_ns: int | None = None) -> Iterator[Event]:
-        """Yield what waited for too long now; None: all."""
-        for half in list(self._waiting.values()):
+        """Yield the events that wait since ``WAIT_NS`` before ``now_ns``; None: all that wait."""
+        for half in list(self._unjoined.values()):
             if now_ns is not None and now_ns - half.opened.time_ns < WAIT_NS:
                 return
-            yield from self._place([half], None)
+            yield from self._join_to([half], None)
 
     def _opened(self, event: Opened) -> Iterator[Event]:
         if event.half is None:
             yield event
             return
         half = _Half(event, event.half)
-        self._halves[half.number] = self._waiting[half.number] = half
+        self._halves[half.number] = self._unjoined[half.number] = half
         partner = self._partner(half)
         if partner is not None:
             yield from self._join(half, partner)
 
     def _data(self, half: _Half, event: Data) -> Iterator[Event]:
-        if half.whole is not None:
-            yield self._advance(half.whole, half, event)
+        if half.joined is not None:
+            yield self._advance(half.joined, half, event)
             return
-        half.held.append(event)
-        half.held_bytes += len(event.data)
-        if half.held_bytes > MOST_HELD_BYTES:
-            yield from self._place([half], None)
+        half.waiting_data.append(event)
+        half.waiting_bytes += len(event.data)
+        if half.waiting_bytes > MOST_WAITING_BYTES:
+            yield from self._join_to([half], None)
 
     def _addresses(self, event: Addresses) -> Iterator[Event]:
         half = self._halves.get(event.connection)
@@ -167,14 +170,14 @@ class RustlsConnections:
         if found is not None and not found.has_socket_of(half, event):
             yield from self._close(found, event.time_ns)
             found = None
-        whole, partner = half.whole, self._partner(half)
-        is_certain = whole is not None and partner is not None and partner.whole is whole
-        if whole is None or (found not in (None, whole) and not is_certain):
-            yield from self._place([half], found, event)
-        elif found is None and (whole.addresses is None or is_certain or len(whole.halves) == 1):
-            yield self._name_socket(whole, event)
+        joined, partner = half.joined, self._partner(half)
+        is_certain = joined is not None and partner is not None and partner.joined is joined
+        if joined is None or (found not in (None, joined) and not is_certain):
+            yield from self._join_to([half], found, event)
+        elif found is None and (joined.addresses is None or is_certain or len(joined.halves) == 1):
+            yield self._set_addresses(joined, event)
         elif found is None:
-            yield from self._place([half], None, event)
+            yield from self._join_to([half], None, event)
 
     def _paired(self, event: Paired) -> Iterator[Event]:
         self._partners[event.writes] = event.reads
@@ -188,116 +191,120 @@ class RustlsConnections:
         if half is None:
             yield event
             return
-        if half.whole is None:
-            yield from self._place([half], None)
-        whole = half.whole
-        assert whole is not None
-        self._catch_up(whole)
-        yield whole.checked(half, event)
+        if half.joined is None:
+            yield from self._join_to([half], None)
+        joined = half.joined
+        assert joined is not None
+        self._update_positions(joined)
+        yield joined.checked(half, event)
         self._forget(half)
-        if not whole.halves and whole.addresses is None:
-            yield whole.closed(event.time_ns)
+        if not joined.halves and joined.addresses is None:
+            yield joined.closed(event.time_ns)
 
     def _checked(self, event: Checked) -> Iterator[Event]:
         half = self._halves.get(event.connection)
         if half is None:
             yield event
-        elif half.whole is not None:
-            self._catch_up(half.whole)
-            yield half.whole.checked(half, event)
+        elif half.joined is not None:
+            self._update_positions(half.joined)
+            yield half.joined.checked(half, event)
 
     def _ended(self, event: Ended) -> Iterator[Event]:
-        yield event  # a half has no such end
+        yield event  # halves have no such event: it passes unchanged
 
     def _socket_gone(self, event: SocketGone) -> Iterator[Event]:
-        whole = self._by_socket.get(event.socket)
-        if whole is not None:
-            yield from self._close(whole, event.time_ns)
+        joined = self._by_socket.get(event.socket)
+        if joined is not None:
+            yield from self._close(joined, event.time_ns)
 
     def _left_out(self, event: LeftOut) -> Iterator[Event]:
         half = self._halves.get(event.connection)
         if half is None:
             return
         self._forget(half)
-        whole = half.whole
-        if whole is not None and not whole.halves and whole.addresses is None:
-            yield whole.closed(event.time_ns)
+        joined = half.joined
+        if joined is not None and not joined.halves and joined.addresses is None:
+            yield joined.closed(event.time_ns)
 
     def _exited(self, event: Exited) -> Iterator[Event]:
         for half in [each for each in self._halves.values() if each.opened.pid == event.pid]:
-            if half.whole is None:
-                yield from self._place([half], None)
+            if half.joined is None:
+                yield from self._join_to([half], None)
             self._forget(half)
-        for whole in [each for each in self._by_socket.values() if each.pid == event.pid]:
-            yield from self._close(whole, event.time_ns)
+        for joined in [each for each in self._by_socket.values() if each.pid == event.pid]:
+            yield from self._close(joined, event.time_ns)
         yield event
 
     def _join(self, one: _Half, other: _Half) -> Iterator[Event]:
-        """Put a pair into one connection: that whose socket is known, or else ``one``'s."""
-        if one.whole is None or (one.whole.addresses is None and other.whole is not None):
+        """Join a pair: to the connection of one whose socket is known, else to ``one``'s."""
+        if one.joined is None or (one.joined.addresses is None and other.joined is not None):
             one, other = other, one
-        if one.whole is None:
-            yield from self._place([one, other], None)
-        elif one.whole is not other.whole:
-            yield from self._place([other], one.whole)
+        if one.joined is None:
+            yield from self._join_to([one, other], None)
+        elif one.joined is not other.joined:
+            yield from self._join_to([other], one.joined)
 
-    def _place(
-        self, halves: list[_Half], whole: _Whole | None, addresses: Addresses | None = None
+    def _join_to(
+        self,
+        halves: list[_Half],
+        joined: _JoinedConnection | None,
+        addresses: Addresses | None = None,
     ) -> Iterator[Event]:
-        """Put halves into a connection, None: a new one; yield what waited of them."""
+        """Join halves to a connection, None: a new one; yield their events that waited."""
         first = min((half.opened for half in halves), key=lambda opened: opened.time_ns)
-        if whole is None:
-            self._wholes += 1
-            whole = _Whole(-self._wholes, first.pid)  # no number that the kernel gives
+        if joined is None:
+            self._joined_count += 1
+            number = -self._joined_count  # the kernel's numbers are positive
+            joined = _JoinedConnection(number, first.pid)
             from_start = all(half.opened.from_start for half in halves)
-            yield first._replace(connection=whole.number, half=None, from_start=from_start)
+            yield first._replace(connection=joined.number, half=None, from_start=from_start)
             if addresses is not None:
-                yield self._name_socket(whole, addresses)
-        held = []
+                yield self._set_addresses(joined, addresses)
+        waiting = []
         for half in halves:
-            previous = half.whole
+            previous = half.joined
             if previous is not None:
                 self._leave_fast_path(half)
                 del previous.halves[half.number]
                 if not previous.halves:
                     yield from self._close(previous, first.time_ns)
-            self._waiting.pop(half.number, None)
-            half.whole = whole
-            whole.halves[half.number] = half
-            held += [(event.time_ns, half, event) for event in half.held]
-            half.held = []
-        for _, half, event in sorted(held, key=lambda each: each[0]):
-            yield self._advance(whole, half, event)
+            self._unjoined.pop(half.number, None)
+            half.joined = joined
+            joined.halves[half.number] = half
+            waiting += [(event.time_ns, half, event) for event in half.waiting_data]
+            half.waiting_data = []
+        for _, half, event in sorted(waiting, key=lambda each: each[0]):
+            yield self._advance(joined, half, event)
 
-    def _advance(self, whole: _Whole, half: _Half, event: Data) -> Data:
-        """Return what a half passed as its whole's, and let what follows take the fast path."""
-        before = whole.current.get(half.direction)
+    def _advance(self, joined: _JoinedConnection, half: _Half, event: Data) -> Data:
+        """Return a half's data as its connection's, and join its records on the fast path."""
+        before = joined.current.get(half.direction)
         if before is not None and before is not half:
             self._leave_fast_path(before)
-        data = whole.advance(half, event)
+        data = joined.advance(half, event)
         if not half.base:
-            self._fast_path.join(half.number, whole.number, half.direction)
+            self._fast_path.join(half.number, joined.number, half.direction)
         return data
 
     def _leave_fast_path(self, half: _Half) -> None:
-        """Take a half off the fast path."""
-        if half.whole is not None:
-            self._catch_up(half.whole)
-        self._fast_path.part(half.number, half.direction)
+        """Undo the joining of a half on the fast path."""
+        if half.joined is not None:
+            self._update_positions(half.joined)
+        self._fast_path.separate(half.number, half.direction)
 
-    def _catch_up(self, whole: _Whole) -> None:
-        """Note the offsets that its directions reached on the fast path."""
-        for direction, half in whole.current.items():
+    def _update_positions(self, joined: _JoinedConnection) -> None:
+        """Set the positions that the connection's directions reached on the fast path."""
+        for direction, half in joined.current.items():
             position = self._fast_path.position(half.number, direction)
             if position is not None:
-                half.position = whole.positions[direction] = position
+                half.position = joined.positions[direction] = position
 
-    def _name_socket(self, whole: _Whole, event: Addresses) -> Addresses:
-        if whole.addresses is not None:
-            self._by_socket.pop(whole.addresses.socket, None)
-        whole.addresses = event
-        self._by_socket[event.socket] = whole
-        return event._replace(connection=whole.number)
+    def _set_addresses(self, joined: _JoinedConnection, event: Addresses) -> Addresses:
+        if joined.addresses is not None:
+            self._by_socket.pop(joined.addresses.socket, None)
+        joined.addresses = event
+        self._by_socket[event.socket] = joined
+        return event._replace(connection=joined.number)
 
     def _partner(self, half: _Half) -> _Half | None:
         return self._halves.get(self._partners.get(half.number, 0))
@@ -305,14 +312,14 @@ class RustlsConnections:
     def _forget(self, half: _Half) -> None:
         self._leave_fast_path(half)
         del self._halves[half.number]
-        self._waiting.pop(half.number, None)
+        self._unjoined.pop(half.number, None)
         self._partners.pop(self._partners.pop(half.number, 0), None)
-        if half.whole is not None:
-            half.whole.halves.pop(half.number, None)
+        if half.joined is not None:
+            half.joined.halves.pop(half.number, None)
 
-    def _close(self, whole: _Whole, time_ns: int) -> Iterator[Event]:
-        for half in list(whole.halves.values()):
+    def _close(self, joined: _JoinedConnection, time_ns: int) -> Iterator[Event]:
+        for half in list(joined.halves.values()):
             self._forget(half)
-        if whole.addresses is not None:
-            self._by_socket.pop(whole.addresses.socket, None)
-        yield whole.closed(time_ns)
+        if joined.addresses is not None:
+            self._by_socket.pop(joined.addresses.socket, None)
+        yield joined.closed(time_ns)

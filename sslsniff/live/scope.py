@@ -1,6 +1,6 @@
 """Which processes and libraries to watch: the filters that the user gave.
 
-``live.maps`` passes those for processes to the programs in the kernel.
+``live.maps`` writes the filters for processes into the tables of the BPF programs.
 """
 
 import os
@@ -12,16 +12,19 @@ from pathlib import Path
 from sslsniff.errors import TargetError
 from sslsniff.kernel import procfs
 
-_NAME_BYTES = 15  # of a process's name: TASK_COMM_LEN, include/linux/sched.h, without its end
+_NAME_BYTES = 15  # TASK_COMM_LEN of include/linux/sched.h, without the null byte
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What to watch. All filters must match; an empty one matches anything.
+    """What to watch. All filters must match; an empty filter matches everything.
 
-    ``pids`` are watched with all their descendants if ``follows_children``. ``libraries`` are names
-    or paths; ``programs`` are files to probe beside those that processes map already, such as a
-    command that is about to start.
+    ``pids``: these processes, with all their descendants if ``follows_children``.
+    ``uids``: processes of these users.
+    ``comms``: processes with these names, or with programs of these names.
+    ``libraries``: only these files; names or paths.
+    ``programs``: files to probe beside those that processes map, such as a command that is about to
+    start.
     """
 
     pids: tuple[int, ...] = ()
@@ -36,9 +39,9 @@ class Scope:
         return procfs.descendants(self.pids) if self.follows_children else list(self.pids)
 
     def processes(self) -> Iterator[procfs.RunningProcess]:
-        """Yield the processes that are to be watched, whatever libraries they use.
+        """Yield the processes that match, whatever libraries they use.
 
-        Raises ``TargetError`` where one of ``pids`` does not exist.
+        Raises ``TargetError`` if one of ``pids`` does not exist.
         """
         for pid in self.current_pids() if self.pids else procfs.pids():
             process = procfs.process(pid)
@@ -50,7 +53,7 @@ class Scope:
                 yield process
 
     def includes(self, process: procfs.RunningProcess) -> bool:
-        """Say whether a process has a user of ``uids`` and a name of ``comms``."""
+        """Say whether a process matches ``uids`` and ``comms``."""
         return (not self.uids or process.uid in self.uids) and (
             not self.comms or _has_name(process, self.comms)
         )
@@ -70,12 +73,12 @@ def is_library(file_name: str, name: str) -> bool:
 
 
 def no_process(pid: int) -> TargetError:
-    """Return the error for a process that was asked for and does not exist."""
+    """Return the error for a process of ``--pid`` that does not exist."""
     return TargetError(f"there is no process {pid}", "see ps or pgrep for its number")
 
 
 def _has_name(process: procfs.RunningProcess, names: Iterable[str]) -> bool:
-    """Say what ``is_watched`` in bpf/process.bpf.h does: by the process's name or its program's."""
+    """Compare the process's name and its program's, as ``has_name`` in bpf/process.bpf.h does."""
     program = os.fsencode(Path(process.exe or "").name)
     own = {process.comm.encode(errors="surrogateescape"), program[:_NAME_BYTES]}
     return not own.isdisjoint(os.fsencode(name)[:_NAME_BYTES] for name in names)

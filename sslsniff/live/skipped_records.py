@@ -1,4 +1,4 @@
-"""Records that there is no time to decode: their plaintext is counted as lost."""
+"""Skips records that there is no time to decode: their plaintext is counted as lost."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,18 +8,19 @@ from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 from sslsniff.live import wire
 from sslsniff.model import LossCause
 
-_CHECK_EVERY = 1024  # records: to ask whether it is over takes as long as one
+_CHECK_EVERY = 1024  # records: one look at the clock takes as long as one record
 
 _Runs = dict[tuple[int, int], tuple[int, int, int, int]]
-"""Connection and number of a direction -> first position, last, thread and time."""
+"""(connection, number of its direction) -> (first position, end position, thread, time)."""
 
 
 def skip_plaintext(
     records: Records, clock_offset_ns: int, is_over: Callable[[], bool]
 ) -> Iterator[events.Record]:
-    """Yield what ``records`` tell; of plaintext only how many bytes are lost, run after run.
+    """Yield the events of ``records``, but for each run of plaintext one event without its bytes.
 
-    Stops where it ``is_over``: ``records`` then say how far it got. It takes 1 us a record.
+    Stops when it ``is_over``, with ``records.position`` after the last record that it handled.
+    Takes 1 us for each record.
     """
     runs: _Runs = {}
     while not is_over() and records.position < records.end:
@@ -34,9 +35,9 @@ def skip_plaintext(
 
 
 def _skip_run(records: Records, runs: _Runs) -> bool:
-    """Skip the records of plaintext that come next, but not too many; say whether there were any.
+    """Skip the next records of plaintext, ``_CHECK_EVERY`` at most; return False if none is next.
 
-    Nothing is called for each that can be spared: they are what there is most of.
+    Most records are of plaintext, so the loop makes as few calls as possible.
     """
     unpack, data, end = HEAD_OF_DATA.unpack_from, records.data, records.end
     at = start = records.position
@@ -56,7 +57,7 @@ def _skip_run(records: Records, runs: _Runs) -> bool:
 
 
 def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[events.Data]:
-    """Yield each run as lost plaintext, and forget it."""
+    """Yield each run as lost plaintext, and remove it from ``runs``."""
     for (connection, direction), (first, last, tid, time_ns) in runs.items():
         yield events.Data(
             time_ns + clock_offset_ns,

@@ -1,4 +1,4 @@
-"""Looks through /proc for the files that processes map, and finds the TLS libraries among them."""
+"""Finds the files that processes map in /proc, and the TLS libraries among them."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator
@@ -18,9 +18,9 @@ _GONE = Refusal("the process is gone")
 
 
 class Unreachable(NamedTuple):
-    """A file that a process has mapped and that sslsniff has no path to.
+    """A file that process ``pid`` has mapped and that sslsniff cannot open by any path.
 
-    It is deleted, or of another mount namespace, and /proc/PID/map_files may not be followed.
+    It is deleted, or in another mount namespace, and sslsniff may not follow /proc/PID/map_files.
     """
 
     pid: int
@@ -34,7 +34,7 @@ class Unreachable(NamedTuple):
 
 
 def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
-    """Return for each path what to attach to its file, or why nothing."""
+    """Return the probes of the file at each path, or why it gets none."""
     plans: dict[str, Attachment | Refusal] = {}
 
     def collect_finished() -> None:
@@ -58,8 +58,8 @@ def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment |
 def candidate_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
     """Yield the files that a capture of ``scope`` may have to probe, each once.
 
-    Those that processes map and that this one cannot open are appended to ``unreachable``. Raises
-    ``TargetError`` where a process, program or library that it names does not exist.
+    Mapped files that cannot be opened are appended to ``unreachable``. Raises ``TargetError`` if a
+    process, program or library of the scope does not exist.
     """
     if scope.libraries:
         files = [each for name in scope.libraries for each in _named_files(name)]
@@ -67,10 +67,10 @@ def candidate_files(scope: Scope, unreachable: list[Unreachable] | None = None) 
         files = [*map(_program, scope.programs), *_known_libraries()]
     else:
         files = list(_mapped_files(scope, unreachable))
-        # Those of processes to come, too. Where the processes use none now (a shell), all that
-        # there will be to see is what they open or start, and the first of that may be over soon.
+        # Also installed libraries: a process that starts later may use them. That counts most if
+        # the processes use none now, such as a shell: what they start may end soon.
         known = list(_known_libraries())
-        if not scope.pids or not _share_one(files, known):
+        if not scope.pids or not _has_common_name(files, known):
             files += known
     seen: set[tuple[int, int]] = set()
     for path in files:
@@ -84,11 +84,11 @@ def candidate_files(scope: Scope, unreachable: list[Unreachable] | None = None) 
 
 
 def _named_files(name: str) -> list[str]:
-    """Return the files that a library's name means; raises ``TargetError`` where there is none."""
+    """Return the files of a library, by name or path; raises ``TargetError`` if there is none."""
     if "/" in name:
         if not Path(name).exists():
             raise TargetError(f"there is no file {name}", "give the path of a library or program")
-        if not Path(name).is_file():  # nothing to wait for, as the reader of a pipe does
+        if not Path(name).is_file():  # to open a FIFO could wait for ever
             raise TargetError(f"{name} is not a file", "give the path of a library or program")
         return [name]
     found = [path for each, path in procfs.libraries() if is_library(each, name)]
@@ -102,23 +102,23 @@ def _named_files(name: str) -> list[str]:
 
 
 def _known_libraries() -> Iterator[str]:
-    """Yield the installed libraries that there are plans for: what a new process may use."""
+    """Yield the installed libraries that there are plans for: a new process may use them."""
     beginnings = tuple({each for plan in PLANS for each in plan.file_names})
     for name, path in procfs.libraries():
         if name.startswith(beginnings):
             yield path
 
 
-def _share_one(files: Iterable[str], libraries: Iterable[str]) -> bool:
-    """Say whether any of ``files`` has the name of one of ``libraries``."""
+def _has_common_name(files: Iterable[str], libraries: Iterable[str]) -> bool:
+    """Say whether one of ``files`` has the name of one of ``libraries``."""
     return not {Path(file).name for file in files}.isdisjoint(
         Path(library).resolve().name for library in libraries
     )
 
 
 def _program(name: str) -> str:
-    """Return the file that is executed for a command's name: for a script, its interpreter."""
-    import shutil  # 9 ms, and only a command of the user needs it
+    """Return the file that a command's name executes: for a script, its interpreter."""
+    import shutil  # takes 9 ms, and only `-- COMMAND` needs it
 
     path = shutil.which(name)
     if path is None and Path(name).is_file():
@@ -151,9 +151,10 @@ def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) ->
 
 
 class Usage(NamedTuple):
-    """A process and the TLS libraries that it uses: path -> what can be attached.
+    """A process and the TLS libraries that it uses.
 
-    ``hidden`` says that these may not be seen.
+    ``files``: the path of each library -> its probes, or why it gets none.
+    ``hidden``: the files of this process cannot be listed without more rights.
     """
 
     process: procfs.RunningProcess
@@ -162,10 +163,10 @@ class Usage(NamedTuple):
 
 
 def find_usages(pids: Collection[int] = ()) -> Iterator[Usage]:
-    """Yield the processes (of all, or of ``pids``) that use TLS libraries, or hide what they use.
+    """Yield the processes that use TLS libraries, or whose files cannot be listed.
 
-    A process that was asked for is yielded even where it uses none. Raises ``TargetError`` where
-    one of ``pids`` does not exist.
+    Of ``pids`` each is yielded, even one that uses no TLS library; empty: all processes are
+    searched. Raises ``TargetError`` if one of ``pids`` does not exist.
     """
     paths: dict[tuple[str, int, int], str | None] = {}
     mapped: list[tuple[procfs.RunningProcess, list[procfs.MappedFile]]] = []

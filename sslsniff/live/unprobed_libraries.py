@@ -1,4 +1,4 @@
-"""TLS libraries of watched processes that are not probed: named and counted."""
+"""TLS libraries of watched processes that are not probed: reported and counted."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ from sslsniff.model import NotProbed, Process
 from sslsniff.probing.probe_set import Unprobed
 
 _MOST_SEPARATE = 64
-"""After so many, and where the whole host is watched, files with the same library count as one."""
+"""Beyond it, or if the whole host is watched, files with the same library count as one."""
 _MOST_LIBRARIES = 512
-"""After so many, whose versions or reasons somebody may have made up, only their kinds count."""
+"""Beyond it only kinds of libraries count: somebody may make up files with many versions."""
 _MOST_FILES = 4096
 _MOST_PROCESSES = 1024
 
@@ -23,10 +23,11 @@ _TOO_MANY = "there are more of them than sslsniff tells apart"
 
 
 class UnprobedLibraries:
-    """The TLS libraries of processes in ``scope`` that have no probes.
+    """Counts the TLS libraries without probes that processes in ``scope`` use.
 
-    ``name`` returns what a process in ``scope`` was called that is gone, None where nobody knows.
-    What is kept is bounded: some kilobytes for each of 512 libraries, and little for each file.
+    ``name``: returns the name of a process in ``scope`` that has ended, None if it is unknown.
+
+    Memory is bounded: some kilobytes for each of 512 libraries, and little for each file.
     """
 
     def __init__(self, scope: Scope, name: Callable[[int], str | None]) -> None:
@@ -37,13 +38,13 @@ class UnprobedLibraries:
         self._uses: dict[tuple[Unprobed, str | None], _LibraryUse] = {}
 
     def add(self, file: Identity, path: str, rows: Iterable[Unprobed]) -> None:
-        """Note the libraries in a file: they count once a watched process uses it."""
-        self._files.pop(file, None)  # what it was before, or the last one with its inode
+        """Note the libraries in a file: they count when a watched process uses it."""
+        self._files.pop(file, None)  # an older version, or another file that had its inode
         uses = [self._use(row, path) for row in rows]
         if uses and len(self._files) < _MOST_FILES:
             self._files[file] = uses
         for use in uses:
-            # A file that was asked for counts even where no process uses it.
+            # A file of --lib counts even if no process uses it.
             use.add_file(path, is_wanted=bool(self._scope.libraries))
 
     def _use(self, row: Unprobed, path: str) -> "_LibraryUse":
@@ -72,15 +73,15 @@ class UnprobedLibraries:
                 yield from each.processes()
 
     def mapped(self, pid: int, path: str) -> None:
-        """Count process ``pid``, which maps the file that this process finds at ``path``.
+        """Count process ``pid``, which maps the file at ``path``, a path for this process.
 
-        It is one of those asked for by number, or a descendant, if any were.
+        If the scope has ``pids``, the caller checks that it is one of them or a descendant.
         """
         if self._files:
             self.used(_identity(path), pid, None)
 
     def used(self, file: Identity | None, pid: int, process: procfs.RunningProcess | None) -> None:
-        """Count process ``pid``, which maps a file: as ``mapped`` does; ``process``: if known."""
+        """Count process ``pid`` as ``mapped`` does; ``process``: its facts, None: not known yet."""
         uses = self._files.get(file, ()) if file else ()
         if not uses or pid == os.getpid():
             return
@@ -88,7 +89,7 @@ class UnprobedLibraries:
         if process is None:
             name = self._name(pid)
             if name is None and (self._scope.uids or self._scope.comms):
-                return  # nobody knows whether it was one of those
+                return  # unknown whether it matched the filters
         elif self._scope.includes(process):
             name = process.comm
         else:
@@ -97,7 +98,7 @@ class UnprobedLibraries:
             use.add_process(Process(pid, name or "?"))
 
     def new_lines(self) -> Iterator[str]:
-        """Yield a line for each library that has come into use since this was last asked."""
+        """Yield a line for each library that has come into use since the last call."""
         for use in self._uses.values():
             if use.is_wanted and not use.is_reported:
                 use.is_reported = True
@@ -127,7 +128,7 @@ class _LibraryUse:
         self.is_wanted |= is_wanted
 
     def add_process(self, process: Process) -> None:
-        """Count a process, once; beyond some each time that it maps the file."""
+        """Count a process once; beyond ``_MOST_PROCESSES``, each time that it maps the file."""
         if process.pid not in self._pids:
             self._first = self._first or process
             self._processes += 1

@@ -1,8 +1,7 @@
 """Parses records of the ring buffer into events. Nothing is interpreted here.
 
 Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/live/test_wire.py`` compares
-them with the built object. A recorded capture (``replay``) makes the
-same events.
+them with the built object. ``capture_files.replay`` makes the same events of a capture file.
 """
 
 import socket
@@ -54,8 +53,8 @@ _TLS_VERSIONS = {
 def parse(record: memoryview, clock_offset_ns: int) -> Record:
     """Return the event in ``record``, one ring buffer record without its header.
 
-    ``clock_offset_ns`` is what turns CLOCK_MONOTONIC into nanoseconds since the
-    epoch. Raises ``KeyError`` for a kind that ``bpf/event.h`` does not have.
+    ``clock_offset_ns`` is added to CLOCK_MONOTONIC: nanoseconds since the epoch result. Raises
+    ``KeyError`` for a kind that ``bpf/event.h`` does not have.
     """
     kind = record[0] | record[1] << 8
     return _PARSERS[kind](record, clock_offset_ns)

@@ -1,7 +1,7 @@
-"""aarch64 instructions: what the kernel does with them, where they lead, what they change.
+"""aarch64 instructions: how the kernel probes them, their targets, and what they change.
 
-All are words of 4 bytes, told by their bits (Arm ARM, C4.1), as far as that goes: capstone does not
-know the newest.
+Each is a word of 4 bytes. This module recognises them by their bits (Arm ARM, C4.1) where it can:
+capstone does not know the newest.
 """
 
 from functools import cache
@@ -27,7 +27,7 @@ class _Form(NamedTuple):
 
 
 class _Jump(NamedTuple):
-    """Jumps that count in words from their own place, in ``bits`` bits from ``low`` on."""
+    """Jumps whose distance, in words from their own address, has ``bits`` bits from ``low`` on."""
 
     form: _Form
     low: int
@@ -52,8 +52,8 @@ _BRANCHES = (
 )
 
 # arch/arm64/kernel/probes/decode-insn.c, arm_probe_decode_insn, and arch/arm64/include/asm/insn.h
-# of kernels 5.8 to 6.18: True is simulated, False stepped out of line, None refused. The first that
-# fits tells. All others are stepped.
+# of kernels 5.8 to 6.18: True is simulated, False stepped out of line, None refused. The first form
+# that fits decides. All others are stepped.
 _HANDLED: tuple[tuple[_Form, bool | None], ...] = (
     (_Form(0xFF000010, 0x54000000), True),  # b.cond
     (_Form(0x7E000000, 0x34000000), True),  # cbz, cbnz
@@ -63,20 +63,20 @@ _HANDLED: tuple[tuple[_Form, bool | None], ...] = (
     (_Form(0xFFFFFC1F, 0xD61F0000), True),  # br
     (_Form(0xFFFFFC1F, 0xD63F0000), True),  # blr
     (_Form(0xFFFFFC1F, 0xD65F0000), True),  # ret
-    (_Form(0xFFFFFFFF, 0xD503201F), False),  # nop: simulated since 6.13, so not counted upon
+    (_Form(0xFFFFFFFF, 0xD503201F), False),  # nop: simulated only since 6.13
     (_Form(0xFFFFFF3F, 0xD503241F), False),  # bti
     (_Form(0xFFFFFF9F, 0xD503231F), False),  # paciaz, paciasp, pacibz, pacibsp
     (_Form(0xFFFFFFBF, 0xD503211F), False),  # pacia1716, pacib1716
     (_Form(0xFFFFFFFF, 0xD50320FF), False),  # xpaclri
     (_Form(0xFFF00000, 0xD5300000), False),  # mrs
-    # Other branches, exceptions, hints (autiasp) and msr. The kernel steps barriers, and bc.cond
-    # and cb, which it does not know as branches: wrongly. None of them is worth a probe.
+    # Other branches, exceptions, hints (autiasp) and msr. Also refused, though the kernel steps
+    # them: barriers, and bc.cond and cb, which it wrongly does not treat as branches.
     (_Form(0x1C000000, 0x14000000), None),
-    # Loads by literal: 5.8 to 6.11 simulated them from a wrong place (CVE-2024-50099). Of vector
-    # registers the kernel steps them, elsewhere than where the literal is.
+    # Loads by literal: 5.8 to 6.11 simulated them with a wrong address (CVE-2024-50099). Loads of
+    # vector registers are stepped, out of line, where the distance to the literal is wrong.
     (_Form(0x3B000000, 0x18000000), None),
     (_Form(0x3F800000, 0x08000000), None),  # exclusive: after it a trap makes its store fail
-    (_Form(0x3B200C00, 0x19000400), None),  # of three that copy or set memory together
+    (_Form(0x3B200C00, 0x19000400), None),  # one of three that together copy or set memory
     (_Form(0xFFFF0000, 0x00000000), None),  # udf: no code
 )
 
@@ -84,7 +84,7 @@ _HANDLED: tuple[tuple[_Form, bool | None], ...] = (
 def is_emulated(encoded: bytes) -> bool | None:
     """Say whether the kernel simulates an instruction rather than stepping over it.
 
-    None: it refuses a probe on it, or should.
+    None: the kernel refuses a probe on it, or should.
     """
     word = int.from_bytes(encoded, "little")
     return next((handled for form, handled in _HANDLED if form.fits(word)), False)
@@ -105,7 +105,7 @@ def disassemble(code: bytes, address: int, most: int = 0) -> list["capstone.CsIn
 
 
 def jump_targets(code: bytes, address: int) -> set[int]:
-    """Return where direct jumps lead, those that data among the code may look like included."""
+    """Return the targets of direct jumps, also of data in the code that looks like jumps."""
     return {
         jump.target(word, address + at)
         for at in range(0, len(code) - _WORD_BYTES + 1, _WORD_BYTES)
@@ -128,7 +128,7 @@ def registers_written(instruction: "capstone.CsInsn") -> set[str]:
 
 
 def whole_register(name: str) -> str:
-    """Return the 64-bit name of a general register by capstone's: ``w0`` is of ``x0``."""
+    """Return the 64-bit name of a general register by capstone's name: ``w0`` -> ``x0``."""
     return _WHOLE.get(name, name)
 
 

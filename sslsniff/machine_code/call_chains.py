@@ -1,10 +1,10 @@
-"""The inner functions to which public ones pass a read or a write (x86-64).
+"""Finds the inner functions to which public ones pass a read or a write (x86-64).
 
-A public function may have no cheap places for probes, and an inner one that does its work may have.
-So its calls are followed (``call_steps``). Some go through a table of methods, to which the object
-has a pointer: then all functions are followed that are there in any table.
+A public function may have no cheap places for probes, while an inner function that does its work
+has some. So this module follows its calls (``call_steps``). Some go through a table of methods,
+which the object points to: then the function in each table is followed.
 
-Only where every success of a function comes from such calls is it complete to see these instead.
+Probes in inner functions see all calls only if every success of a function comes from such calls.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,14 +24,15 @@ _MOST_ROUNDS = 16
 
 
 class UnfollowedError(Exception):
-    """Calls lead to what is not known; says where."""
+    """Calls cannot be followed further; the text says where."""
 
 
 class Link(NamedTuple):
-    """A function that does the work of calls.
+    """An inner function that does the work of public ones.
 
-    ``is_usual``: that of TLS over TCP, by its tables of methods. ``pair`` has its cheap places;
-    None: it has none.
+    ``signature``: how it is called.
+    ``is_usual``: it is for TLS over TCP, by its table of methods.
+    ``pair``: its cheap places for probes; None: it has none.
     """
 
     function: Function
@@ -43,8 +44,9 @@ class Link(NamedTuple):
 class CallChains:
     """Follows calls in a file.
 
-    ``find_called`` returns the function that a call of an address reaches, perhaps through a stub.
-    Raises ``ElfError`` where the file is damaged.
+    ``find_called``: returns the function that a call of an address reaches, perhaps through a stub.
+
+    Raises ``ElfError`` if the file is damaged.
     """
 
     def __init__(self, elf: Elf, find_called: Callable[[int], Function | None]) -> None:
@@ -55,9 +57,9 @@ class CallChains:
         self._bodies: dict[int, FunctionBody] = {}
 
     def follow(self, roots: Mapping[str, Signature], others: Mapping[str, Signature]) -> list[Link]:
-        """Return the functions that do the work of the public ones, ``roots``, that there are.
+        """Return the inner functions that do the work of those public ``roots`` that the file has.
 
-        ``others`` are public functions whose calls must not count. Raises ``UnfollowedError``.
+        ``others``: public functions whose calls must not count. Raises ``UnfollowedError``.
         """
         try:
             return self._follow(roots, others)
@@ -75,7 +77,7 @@ class CallChains:
             outer = {each for each in links if self._leads_on(each, links)}
             if not outer:
                 break
-            opened |= outer  # of those, calls would be seen twice
+            opened |= outer  # probes in these would see calls twice
         self._check_others(others, links)
         return list(links.values())
 
@@ -89,25 +91,25 @@ class CallChains:
         return found
 
     def _check_others(self, others: Mapping[str, Signature], links: Mapping[int, Link]) -> None:
-        """Raise ``UnfollowedError`` if calls of ``others`` come to ``links`` and look alike."""
+        """Raise ``UnfollowedError`` if calls of ``others`` reach ``links`` with the same kind."""
         waiting = list(self._named(others).items())
         seen = set(waiting)
         while waiting:
             outer, signature = waiting.pop()
             for step in self._body(outer).steps(signature)[0]:
                 for inner, _ in self._targets(step.to):
-                    how = self._signature(step, inner, signature)
-                    if inner in links and not _is_told_apart(how, links[inner].signature):
+                    called = self._signature(step, inner, signature)
+                    if inner in links and not _differs_in_kind(called, links[inner].signature):
                         raise UnfollowedError(f"calls of {inner:#x} are not all of one kind")
-                    if inner not in links and (inner, how) not in seen:
-                        seen.add((inner, how))
-                        waiting.append((inner, how))
+                    if inner not in links and (inner, called) not in seen:
+                        seen.add((inner, called))
+                        waiting.append((inner, called))
 
     def _reach(self, starts: dict[int, Signature], opened: set[int]) -> dict[int, Link]:
-        """Return the links, by address; functions in ``opened`` are followed into.
+        """Return the links by address; a function in ``opened`` is followed, and is no link itself.
 
-        Round by round, until nothing changes: how a function is called is known only when all are
-        known that call it.
+        This repeats until nothing changes: the signature of a function is known only when all its
+        callers are.
         """
         known = dict(starts)
         usual: set[int] = set()
@@ -122,8 +124,8 @@ class CallChains:
                 if pair is not None or not (address in opened or body.steps(signature)[1]):
                     links[address] = Link(self._functions[address], signature, is_usual, pair)
                     continue
-                for inner, how, is_of_tls in self._inner(address, signature):
-                    found.setdefault(inner, []).append(how)
+                for inner, called, is_of_tls in self._inner(address, signature):
+                    found.setdefault(inner, []).append(called)
                     if is_of_tls or (is_of_tls is None and is_usual):
                         usual.add(inner)
             merged = {address: _merged(each) for address, each in found.items()}
@@ -135,7 +137,10 @@ class CallChains:
     def _inner(
         self, address: int, signature: Signature
     ) -> Iterator[tuple[int, Signature, bool | None]]:
-        """Yield what a function hands its calls on to, how, and whether by a table of TLS."""
+        """Yield the functions to which a function passes its calls on.
+
+        Each with its signature, and whether it is in a table of TLS; None: in no table.
+        """
         steps, is_complete = self._body(address).steps(signature)
         if not is_complete:
             raise UnfollowedError(f"the function at {address:#x} does not hand all calls on")
@@ -144,7 +149,7 @@ class CallChains:
                 yield inner, self._signature(step, inner, signature), is_of_tls
 
     def _targets(self, to: int | MemoryField) -> Iterator[tuple[int, bool | None]]:
-        """Yield where a call leads, and whether by a table of TLS; None: by no table."""
+        """Yield the functions that a call reaches, and whether by a table of TLS; None: by none."""
         addresses: Mapping[int, bool | None]
         if isinstance(to, int):
             function = self._find_called(to)
@@ -161,7 +166,7 @@ class CallChains:
             yield address, is_of_tls
 
     def _signature(self, step: Step, inner: int, outer: Signature) -> Signature:
-        """Return how an inner function is called. It has one kind at most, the outermost."""
+        """Return the signature of an inner function. It has one kind at most, the outermost."""
         if step.kind is not None and outer.kind is not None:
             return step.signature._replace(kind=(step.kind, outer.kind[1]))
         last = max(ARGUMENTS.index(each) for each in step.signature[:3] if each is not None)
@@ -179,7 +184,7 @@ class CallChains:
         return arguments(self._elf.code(self._functions[address]), address)
 
     def _leads_on(self, address: int, links: dict[int, Link]) -> bool:
-        """Say whether a function's calls come to another of ``links``: they would count twice.
+        """Say whether a function's calls reach another of ``links``: they would count twice.
 
         Raises ``UnfollowedError``.
         """
@@ -204,8 +209,8 @@ class CallChains:
         return self._bodies[address]
 
 
-def _is_told_apart(other: Signature, own: Signature) -> bool:
-    """Say whether an argument has another value than in calls that count."""
+def _differs_in_kind(other: Signature, own: Signature) -> bool:
+    """Say whether the kind of ``other`` has another value than in ``own``, the calls that count."""
     return (
         other.kind is not None
         and own.kind is not None
@@ -215,7 +220,7 @@ def _is_told_apart(other: Signature, own: Signature) -> bool:
 
 
 def _merged(signatures: list[Signature]) -> Signature:
-    """Return what holds of all these ways to call a function. Raises ``UnfollowedError``."""
+    """Return what is the same in all signatures of a function. Raises ``UnfollowedError``."""
     first, *others = signatures
     for each in others:
         if each[:3] != first[:3]:

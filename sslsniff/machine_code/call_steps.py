@@ -1,7 +1,7 @@
-"""The calls by which a function passes its own call on (x86-64).
+"""Finds the calls by which a function passes its own call on (x86-64).
 
-Such a call gets the same object, buffer and place of the count, and the function makes its result
-its own.
+Such a call gets the same object, buffer and pointer to the count, and the function returns its
+result.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,16 @@ from sslsniff.machine_code.known_values import (
 from sslsniff.machine_code.operations import Code, Operation, OperationKind
 from sslsniff.machine_code.probe_pairs import Needs, Pair, find_pair, is_failure
 
-_MOST_KEPT = 64
-_MOST_KEPT_BYTES = 1 << 16
+_MOST_CACHED = 64
+_MOST_CACHED_BYTES = 1 << 16
 
 
 class Step(NamedTuple):
-    """A call that hands a function's own call on: to an address, or to a field of its object.
+    """A call that passes a function's own call on.
 
-    ``kind`` is the register that has the function's own, ``constants`` the arguments that are
-    numbers.
+    ``to``: the address of the called function, or the field that has it.
+    ``kind``: the register that has the function's own kind (``Signature.kind``), if any does.
+    ``constants``: the arguments that are numbers, by register.
     """
 
     to: int | MemoryField
@@ -44,7 +45,7 @@ class Step(NamedTuple):
 
 
 class FunctionBody:
-    """A function's code, and what was found out about it."""
+    """A function's code, with the results of its analysis."""
 
     def __init__(self, code: bytes, address: int) -> None:
         self._bytes = code
@@ -61,11 +62,11 @@ class FunctionBody:
         return self._flow.code
 
     def forget_flow(self) -> None:
-        """Keep only what was found out: the flow of data takes much memory."""
+        """Free the flow of data, which takes much memory; results stay."""
         self.__dict__.pop("_flow", None)
 
     def pair(self, signature: Signature) -> Pair | None:
-        """Return the cheap places in it, if there are any."""
+        """Return the cheap places for probes in the function; None: it has none."""
         if signature not in self._pairs:
             self._pairs[signature] = find_pair(
                 self._flow, Needs(_values(signature), Argument(signature.object))
@@ -73,7 +74,7 @@ class FunctionBody:
         return self._pairs[signature]
 
     def steps(self, signature: Signature) -> tuple[list[Step], bool]:
-        """Return how it hands calls on, and whether all successes come from there."""
+        """Return the calls that pass its own call on, and whether all successes come from these."""
         if signature not in self._steps:
             self._steps[signature] = self._find_steps(signature)
         return self._steps[signature]
@@ -92,16 +93,17 @@ class FunctionBody:
             if step is not None and (address in results or count in results):
                 steps[address] = step
                 counts.add(count)
-        handed = steps.keys() | self._deferred({each.to for each in steps.values()})
+        passed = steps.keys() | self._deferred({each.to for each in steps.values()})
         is_complete = self._code.is_whole and all(
-            self._is_accounted(address, handed, counts) for address in states
+            self._is_accounted(address, passed, counts) for address in states
         )
         return list(steps.values()), is_complete
 
     def _results(self) -> "set[int | Stack]":
-        """Return the calls whose results it makes its own, and the jumps by which it is left.
+        """Return the sources of the function's result.
 
-        And where on its stack that is which it returns.
+        These are the calls whose results it returns, the jumps that leave it, and the stack slots
+        whose contents it returns.
         """
         found: set[int | Stack] = set()
         for address, state in self._flow.states.items():
@@ -115,9 +117,9 @@ class FunctionBody:
         return found
 
     def _deferred(self, fields: set[int | MemoryField]) -> set[int]:
-        """Return the calls that get one of these functions in a structure, to call it.
+        """Return the calls that get one of these functions in a structure, and call it later.
 
-        OpenSSL starts a job so (``ssl_start_async_job``, SSL_MODE_ASYNC).
+        In this way OpenSSL starts a job (``ssl_start_async_job``, SSL_MODE_ASYNC).
         """
         return {
             address
@@ -127,31 +129,30 @@ class FunctionBody:
             and any(not values.isdisjoint(fields) for _, values in state.slots.values())
         }
 
-    def _is_accounted(self, address: int, handed: set[int], counts: set[Value | None]) -> bool:
-        """Say whether a success that ends here comes from calls that were handed on."""
+    def _is_accounted(self, address: int, passed: set[int], counts: set[Value | None]) -> bool:
+        """Say whether all successes that end at ``address`` come from calls in ``passed``."""
         operation = self._code.operations[address]
         if operation.kind is not OperationKind.RETURN:
-            return not self._code.leaves(operation) or address in handed
+            return not self._code.leaves(operation) or address in passed
         results = self._flow.states[address].registers.get("rax")
         return results is not None and all(
-            _comes_from(_whole(each), handed, counts) for each in results
+            _comes_from(_whole(each), passed, counts) for each in results
         )
 
 
 def body_of(code: bytes, address: int) -> FunctionBody:
-    """Return the body of a function, the same for the same code: containers have many copies."""
-    return (
-        _kept_body(code, address) if len(code) <= _MOST_KEPT_BYTES else FunctionBody(code, address)
-    )
+    """Return the body of a function, from a cache: containers have many copies of a library."""
+    is_cached = len(code) <= _MOST_CACHED_BYTES
+    return _cached_body(code, address) if is_cached else FunctionBody(code, address)
 
 
-@lru_cache(_MOST_KEPT)
-def _kept_body(code: bytes, address: int) -> FunctionBody:
+@lru_cache(_MOST_CACHED)
+def _cached_body(code: bytes, address: int) -> FunctionBody:
     return FunctionBody(code, address)
 
 
 def _step(operation: Operation, state: State, signature: Signature) -> Step | None:
-    """Return what a call or jump hands on; None where it is not the function's own call."""
+    """Return the step of a call or jump; None: it does not pass the function's own call on."""
     to = operation.leads_to or _field(operation, state, signature)
     values = {each: state.one(each) for each in ARGUMENTS}
     places = {
@@ -159,8 +160,8 @@ def _step(operation: Operation, state: State, signature: Signature) -> Step | No
         for name, own in _values(signature).items()
     }
     if signature.count_pointer is None:
-        given = [each for each in ARGUMENTS if isinstance(values[each], Stack)]
-        places["count_pointer"] = given[0] if len(given) == 1 else None
+        pointers = [each for each in ARGUMENTS if isinstance(values[each], Stack)]
+        places["count_pointer"] = pointers[0] if len(pointers) == 1 else None
     target, buffer, count = places["object"], places["buffer"], places["count_pointer"]
     if to is None or target is None or buffer is None or count is None:
         return None
@@ -169,12 +170,12 @@ def _step(operation: Operation, state: State, signature: Signature) -> Step | No
 
 
 def _is_own(value: Value | None, own: Value, name: str) -> bool:
-    """Say whether a value is the function's own one; a kind is a number of a byte."""
+    """Say whether a value is the function's own; of a kind, its lowest byte is enough."""
     return value == own or (name == "kind" and value == Low(own))
 
 
 def _field(operation: Operation, state: State, signature: Signature) -> MemoryField | None:
-    """Return the field of a table that the object points to, if a call goes through one."""
+    """Return the field that has a call's target, in a table that the object points to."""
     for value in state.value(operation.source) or ():
         if (
             isinstance(value, MemoryField)
@@ -186,7 +187,7 @@ def _field(operation: Operation, state: State, signature: Signature) -> MemoryFi
 
 
 def _values(signature: Signature) -> dict[str, Value]:
-    """Return what a probe on the way in needs, by name."""
+    """Return the values that a probe at the way in needs, by name."""
     kind = None if signature.kind is None else signature.kind[0]
     named = {**signature._asdict(), "kind": kind}
     return {name: Argument(each) for name, each in named.items() if each is not None}
@@ -196,9 +197,9 @@ def _whole(value: Value) -> Value:
     return value.value if isinstance(value, Low) else value
 
 
-def _comes_from(result: Value, handed: set[int], counts: set[Value | None]) -> bool:
+def _comes_from(result: Value, passed: set[int], counts: set[Value | None]) -> bool:
     if isinstance(result, Number | Failure):
         return is_failure(result)
     if isinstance(result, Local):
         return Stack(result.offset) in counts
-    return isinstance(result, Result) and result.address in handed
+    return isinstance(result, Result) and result.address in passed

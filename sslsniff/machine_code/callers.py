@@ -1,4 +1,4 @@
-"""Finds the callers of a function, and knows a function by them (x86-64)."""
+"""Finds the callers of a function, and a function by its callers (x86-64)."""
 
 import re
 import struct
@@ -25,18 +25,18 @@ _SLOT_JUMPS = frozenset({"jmp", "bnd jmp", "notrack jmp"})
 _SLOT = re.compile(r"qword ptr \[rip ([+-]) (\w+)\]")
 
 
-def handed_on(code: bytes, address: int) -> dict[int, frozenset[str]]:
-    """Return the functions called -> the registers with which they get the caller's own arguments.
+def passed_arguments(code: bytes, address: int) -> dict[int, frozenset[str]]:
+    """Return each called function -> the registers in which it gets the caller's own arguments.
 
-    Only what holds for every such call of the function ``code`` at ``address``, in whatever way it
-    is reached. A direct jump that leaves the function is a call too.
+    ``code`` is the caller's, at ``address``. A register counts only if that holds for every call of
+    the function, on every path. A direct jump that leaves the caller is a call too.
     """
     instructions = {each.address: each for each in disassemble(code, address)}
     intact_at: dict[int, frozenset[str]] = {}
     found: dict[int, frozenset[str]] = {}
-    ways = [(address, frozenset(ARGUMENTS))]
-    while ways:
-        at, intact = ways.pop()
+    paths = [(address, frozenset(ARGUMENTS))]
+    while paths:
+        at, intact = paths.pop()
         instruction = instructions.get(at)
         intact &= intact_at.get(at, intact)
         if instruction is None or intact_at.get(at) == intact:
@@ -50,21 +50,21 @@ def handed_on(code: bytes, address: int) -> dict[int, frozenset[str]]:
             if instruction.mnemonic == "call"
             else intact - registers_written(instruction)
         )
-        ways += [(each, after) for each in ways_on(instruction)]
+        paths += [(each, after) for each in ways_on(instruction)]
     return found
 
 
 def callees(code: bytes, address: int) -> set[int]:
-    """Return where direct calls and jumps lead out of a function, wherever they are in it."""
+    """Return the targets of all direct calls and jumps that leave a function."""
     end = address + len(code)
-    leads = jump_targets(code, address, ("j", "call"))
-    return {each for each in leads if not address <= each < end}
+    targets = jump_targets(code, address, ("j", "call"))
+    return {target for target in targets if not address <= target < end}
 
 
 class Call(NamedTuple):
-    """A direct call in the function at ``caller``: its address, and where it returns to.
+    """A direct call at ``address`` in the function at ``caller``.
 
-    ``return_bytes`` are those of the instruction there.
+    ``return_bytes``: the bytes of the instruction at ``return_address``.
     """
 
     caller: int
@@ -78,11 +78,10 @@ def direct_calls(
     parts: Iterable[tuple[int, bytes]],
     around: Callable[[int], tuple[int, bytes] | None],
 ) -> list[Call] | None:
-    """Return all direct calls of the function at ``target``.
+    """Return all direct calls of the function at ``target``; None: a jump may lead there, too.
 
-    None where that is not known: a jump leads there, or may.
-    ``parts`` are the addresses and bytes of a file's code, which may overlap; ``around`` returns
-    address and code of the function that an address is in.
+    ``parts``: addresses and bytes of a file's code; they may overlap.
+    ``around``: returns address and code of the function that contains an address.
     """
     calls = []
     for place in dict.fromkeys(_leads_to(target, parts)):
@@ -98,8 +97,8 @@ def direct_calls(
             continue  # in the middle of an instruction
         if function[at].mnemonic != "call" or at + 1 == len(function):
             return None
-        following = function[at + 1]
-        calls.append(Call(address, place, following.address, bytes(following.bytes)))
+        after = function[at + 1]
+        calls.append(Call(address, place, after.address, bytes(after.bytes)))
     return calls
 
 
@@ -116,7 +115,7 @@ def _leads_to(target: int, parts: Iterable[tuple[int, bytes]]) -> Iterator[int]:
 
 
 def called_slots(code: bytes, address: int) -> set[int]:
-    """Return the addresses of the pointers through which a function calls or jumps."""
+    """Return the addresses of the pointers that a function calls or jumps through."""
     return {
         at + size + int(match[1] + match[2], 0)
         for at, size, mnemonic, operand in instruction_lines(code, address)
@@ -125,10 +124,10 @@ def called_slots(code: bytes, address: int) -> set[int]:
 
 
 def stub_slot(code: bytes, address: int) -> int | None:
-    """Return the address of the pointer through which ``code`` jumps at once; None if it does not.
+    """Return the address of the pointer through which ``code`` jumps at once; None: it is no stub.
 
-    So look the stubs (procedure linkage table) by which a library calls functions that another
-    may have in its place, its own exported ones included.
+    A library calls functions that another library may replace through stubs (procedure linkage
+    table). These include its own exported functions.
     """
     for instruction in disassemble(code, address, 2):
         if instruction.mnemonic in _SLOT_JUMPS:
@@ -137,13 +136,13 @@ def stub_slot(code: bytes, address: int) -> int | None:
 
 
 def arguments(code: bytes, address: int) -> frozenset[str]:
-    """Return the argument registers that a function reads before it changes or hands them on."""
+    """Return the argument registers that a function reads before a change or a call."""
     instructions = {each.address: each for each in disassemble(code, address)}
     read: set[str] = set()
     seen: set[tuple[int, frozenset[str]]] = set()
-    ways = [(address, frozenset(ARGUMENTS))]
-    while ways:
-        at, intact = ways.pop()
+    paths = [(address, frozenset(ARGUMENTS))]
+    while paths:
+        at, intact = paths.pop()
         instruction = instructions.get(at)
         if instruction is None or not intact or (at, intact) in seen:
             continue
@@ -151,5 +150,5 @@ def arguments(code: bytes, address: int) -> frozenset[str]:
         read |= intact & registers_read(instruction)
         if instruction.mnemonic != "call":
             after = intact - registers_written(instruction)
-            ways += [(each, after) for each in ways_on(instruction)]
+            paths += [(each, after) for each in ways_on(instruction)]
     return frozenset(read)

@@ -1,14 +1,15 @@
-"""Where a probe finds the values of a call: packed for its BPF program (bpf/convention.bpf.h).
+"""Packs where a probe finds the values of a call, for its BPF program (bpf/convention.bpf.h).
 
-A program gets it as part of its attach cookie, which kernels have since 5.15. 0 stands for the
-calling convention: arguments and result in its registers, the stack pointer that of the entry.
+The number is a part of the probe's attach cookie, which kernels have since 5.15. 0 stands for the
+calling convention: arguments and result are in its registers, and the stack pointer is that of the
+entry.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 BITS = 54
-"""Of a cookie's 64; the others are the index of the layout."""
+"""The bits of a convention in a cookie's 64; the others are the index of the layout."""
 
 _WORD_BYTES = 8
 _INT_BYTES = 4
@@ -17,7 +18,7 @@ _REGISTERS = (
     *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8"),
     *("rax", "rcx", "rdx", "rsi", "rdi"),
 )
-_GIVEN = 16
+_GIVEN = 16  # the bit that distinguishes a number from a missing one
 _DEPTH_BITS = 12
 _PLACE_BITS = 11
 _ON_STACK_BIT = 1 << 10
@@ -25,11 +26,11 @@ _USUAL, _IN_REGISTER, _ON_STACK, _NOWHERE = range(4)
 
 
 class Signature(NamedTuple):
-    """The registers in which a function gets what a probe needs of a call.
+    """The registers in which a function gets the arguments that a probe needs.
 
-    ``count_pointer`` points to where the count is stored; None: the result is the count. ``kind``
-    is an argument, with the value that it has for the calls that are meant: those of the same
-    function for something else have another there.
+    ``count_pointer``: points to where the count is stored; None: the result is the count.
+    ``kind``: an argument, and its value in the calls that count. Other calls of the same function
+    have another value there.
     """
 
     object: str
@@ -39,15 +40,15 @@ class Signature(NamedTuple):
 
 
 def pack_depth(depth: int) -> int:
-    """Pack the bytes that the stack pointer is below that of the entry.
+    """Pack by how many bytes the stack pointer is below that of the entry.
 
-    This, and all below, raises ``ValueError`` for what there are no bits for.
+    This and the functions below raise ``ValueError`` for a number that needs more bits.
     """
     return _field(_whole(depth, _WORD_BYTES), _DEPTH_BITS)
 
 
 def pack_enter(depth: int, signature: Signature, *, writes: bool) -> int:
-    """Pack where arguments are, for the program ``c_call_enter``."""
+    """Pack the places of arguments, for the program ``c_call_enter``."""
     register, value = signature.kind or (None, 0)
     return _packed(
         (pack_depth(depth), _DEPTH_BITS),
@@ -61,7 +62,7 @@ def pack_enter(depth: int, signature: Signature, *, writes: bool) -> int:
 
 
 def pack_leave(depth: int, condition: int | None, result: str | int | None) -> int:
-    """Pack where a result is: see ``probe_pairs.Leave``."""
+    """Pack the place of a result, for the program ``c_return``: see ``probe_pairs.Leave``."""
     kind, register, slot = _NOWHERE, 0, 0
     if result == "rax":
         kind = _USUAL
@@ -102,7 +103,7 @@ def _optional(register: str | None) -> int:
 
 
 def _packed(*fields: tuple[int, int]) -> int:
-    """Pack numbers of so many bits each, the first lowest."""
+    """Pack (number, bits) pairs, the first in the lowest bits."""
     packed = at = 0
     for number, bits in fields:
         packed |= _field(number, bits) << at

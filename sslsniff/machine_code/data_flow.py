@@ -1,4 +1,4 @@
-"""The values that are known at each instruction of a function, by data flow (x86-64)."""
+"""Finds the values that are known at each instruction of a function, by data flow (x86-64)."""
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -27,7 +27,7 @@ _EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14
 
 
 class Flow:
-    """The flow of data in a function, which follows a calling convention."""
+    """The flow of data in the function with this ``code``, which follows a calling convention."""
 
     def __init__(self, code: Code, convention: CallingConvention = SYSTEM_V) -> None:
         self.code = code
@@ -39,7 +39,7 @@ class Flow:
         return self.states_without(())
 
     def states_without(self, avoided: Collection[int]) -> dict[int, State]:
-        """Return what is known where no way leads over one of the instructions ``avoided``."""
+        """Return what is known at each instruction that can be reached without ``avoided`` ones."""
         code = self.code
         if code.address not in code.operations:
             return {}
@@ -73,23 +73,23 @@ class Flow:
 
     @cached_property
     def ways(self) -> dict[int, tuple[int, ...]]:
-        """Where each instruction leads within the function."""
+        """The addresses of the instructions that may follow each one in the function."""
         code = self.code
         return {address: tuple(code.ways_on(each)) for address, each in code.operations.items()}
 
     @cached_property
-    def callers(self) -> dict[int, set[int]]:
-        """The instructions that lead to each."""
-        callers: dict[int, set[int]] = {}
+    def predecessors(self) -> dict[int, set[int]]:
+        """The addresses of the instructions that may come right before each one."""
+        predecessors: dict[int, set[int]] = {}
         for address, ways in self.ways.items():
             for each in ways:
-                callers.setdefault(each, set()).add(address)
-        return callers
+                predecessors.setdefault(each, set()).add(address)
+        return predecessors
 
     def reached(self, starts: Iterable[int], avoided: Collection[int] = ()) -> list[int]:
-        """Return what can be reached from instructions, these among them, near ones first.
+        """Return the instructions that can be reached from ``starts``, with these, near ones first.
 
-        By ways that do not lead over the instructions ``avoided``.
+        Only paths without the instructions ``avoided`` count.
         """
         found = dict.fromkeys(starts)
         waiting = list(found)
@@ -102,18 +102,18 @@ class Flow:
         return waiting
 
     def leading_to(self, ends: Collection[int]) -> set[int]:
-        """Return the instructions from which one of ``ends`` can be reached, these among them."""
+        """Return the instructions that can reach one of ``ends``, with these."""
         found = set(ends)
         waiting = list(ends)
         while waiting:
-            new = self.callers.get(waiting.pop(), set()) - found
+            new = self.predecessors.get(waiting.pop(), set()) - found
             found |= new
             waiting += new
         return found
 
 
 def _after(operation: Operation, before: State, convention: CallingConvention) -> State:
-    """Return what is known when an operation is done."""
+    """Return what is known after an operation."""
     state = before.copy()
     result = Result(operation.address)
     if operation.kind is OperationKind.CALL or operation.compares:
@@ -146,7 +146,7 @@ def _after(operation: Operation, before: State, convention: CallingConvention) -
 
 
 def _moved(operation: Operation, before: State) -> Values | None:
-    """Return what an operation's target is afterwards; None: unknown."""
+    """Return the values of an operation's target after it; None: unknown."""
     kind, target, source = operation.kind, operation.target, operation.source
     if kind is OperationKind.MOVE:
         size = target.size if isinstance(target, Register | MemoryOperand) else WORD_BYTES
@@ -168,7 +168,7 @@ def _moved(operation: Operation, before: State) -> Values | None:
 
 
 def _use_stack(operation: Operation, before: State, state: State) -> None:
-    """Carry out a push, a pop or a ``leave``."""
+    """Change ``state`` as a push, a pop or a ``leave`` does."""
     pointer = before.one("rbp" if operation.kind is OperationKind.LEAVE else "rsp")
     if not isinstance(pointer, Stack):
         state.set("rsp", None)
@@ -190,7 +190,7 @@ def _use_stack(operation: Operation, before: State, state: State) -> None:
 
 
 def _chosen(operation: Operation, state: State, following: int) -> State:
-    """Return what is known on one of the ways on from an operation: it may be a choice."""
+    """Return what is known after an operation if ``following`` is next: a branch shows more."""
     condition = operation.condition
     if condition is None or state.compared is None:
         return state
@@ -208,7 +208,7 @@ def _chosen(operation: Operation, state: State, following: int) -> State:
     if isinstance(old, Low):
         old = old.value
     if isinstance(old, Argument):
-        return state  # to know more of it on one way would be to know less after both ways
+        return state  # where both paths join, the argument would be unknown
     chosen = state.copy()
     if isinstance(old, Result):
         chosen.replace(old, known)

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """The registers of integer arguments in order (System V ABI, x86-64)."""
 
-_NO_WAY_ON = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
+_HAS_NO_NEXT = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
 
 
 @cache
 def _disassembler() -> "capstone.Cs":
-    import capstone  # costs 50 ms, and a warm start does not need it
+    import capstone  # takes 50 ms; a start with cached plans does not need it
 
     machine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     machine.detail = True
@@ -28,12 +28,12 @@ def disassemble(code: bytes, address: int, most: int = 0) -> list["capstone.CsIn
 
 
 def instruction_lines(code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
-    """Yield address, size, mnemonic and operands: what does not take capstone its time."""
+    """Yield address, size, mnemonic and operands: faster than ``disassemble``."""
     yield from _disassembler().disasm_lite(code, address)
 
 
 def ways_on(instruction: "capstone.CsInsn") -> list[int]:
-    """Return where an instruction can lead within its function."""
+    """Return the addresses of the instructions that may follow one in its function."""
     following = []
     if goes_on(instruction):
         following.append(instruction.address + instruction.size)
@@ -43,8 +43,8 @@ def ways_on(instruction: "capstone.CsInsn") -> list[int]:
 
 
 def goes_on(instruction: "capstone.CsInsn") -> bool:
-    """Say whether an instruction can lead to the one after it."""
-    return not (is_return(instruction) or instruction.mnemonic in _NO_WAY_ON)
+    """Say whether the instruction at the next address may follow."""
+    return not (is_return(instruction) or instruction.mnemonic in _HAS_NO_NEXT)
 
 
 def is_return(instruction: "capstone.CsInsn") -> bool:
@@ -55,7 +55,7 @@ def is_return(instruction: "capstone.CsInsn") -> bool:
 
 
 def is_jump(instruction: "capstone.CsInsn") -> bool:
-    """Say whether an instruction jumps, always or perhaps."""
+    """Say whether an instruction is a jump, conditional or not."""
     import capstone
 
     return bool(instruction.group(capstone.CS_GRP_JUMP))
@@ -67,7 +67,7 @@ def is_branch(instruction: "capstone.CsInsn") -> bool:
 
 
 def jump_targets(code: bytes, address: int, mnemonics: tuple[str, ...]) -> set[int]:
-    """Return where direct jumps or calls lead that have one of these beginnings."""
+    """Return the targets of direct jumps and calls whose mnemonic begins with one of these."""
     return {
         int(operand, 16)
         for _, _, mnemonic, operand in instruction_lines(code, address)
@@ -76,7 +76,7 @@ def jump_targets(code: bytes, address: int, mnemonics: tuple[str, ...]) -> set[i
 
 
 def direct_target(instruction: "capstone.CsInsn") -> int | None:
-    """Return where a jump or call leads; None where that is indirect, and for all others."""
+    """Return the target of a direct jump or call; None for all other instructions."""
     import capstone
 
     if not (instruction.mnemonic == "call" or is_jump(instruction)):
@@ -90,7 +90,7 @@ def registers_read(instruction: "capstone.CsInsn") -> set[str]:
     read, _ = instruction.regs_access()
     operands = instruction.op_str.split(", ")
     if instruction.mnemonic == "xor" and operands[0] == operands[-1]:
-        return set()  # the way to say zero
+        return set()  # sets the register to 0, whatever it had
     return {register_name(each) for each in read}
 
 
@@ -102,17 +102,17 @@ def registers_written(instruction: "capstone.CsInsn") -> set[str]:
 
 @cache
 def register_name(number: int) -> str:
-    """Return the 64-bit name of a general register by capstone's number for it or a part of it."""
+    """Return the 64-bit name of a general register by capstone's number of it or of a part."""
     return whole_register(_disassembler().reg_name(number) or "")
 
 
 def whole_register(name: str) -> str:
-    """Return the 64-bit name of a general register by that of a part: ``eax`` is of ``rax``."""
+    """Return the 64-bit name of a general register by the name of a part: ``eax`` -> ``rax``."""
     return _WHOLE.get(name, name)
 
 
 def _parts() -> dict[str, str]:
-    """Return every part of a general register -> the whole register."""
+    """Return the name of each part of a general register -> its 64-bit name."""
     whole = {}
     for letter in "abcd":
         for part in (f"e{letter}x", f"{letter}x", f"{letter}l", f"{letter}h"):

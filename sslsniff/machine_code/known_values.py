@@ -1,6 +1,6 @@
 """The known values of registers and of a function's own stack at one instruction (x86-64).
 
-What is not proved is unknown, never guessed.
+A value that is not proved is unknown.
 """
 
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ SYSTEM_V = CallingConvention(
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What was at the entry in a register, or on the stack at that offset."""
+    """What was at the function's entry in a register, or on the stack at that offset."""
 
     place: str | int
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The address so many bytes above the stack pointer of the entry."""
+    """An address on the stack: the entry's stack pointer plus ``offset`` bytes."""
 
     offset: int
 
@@ -65,7 +65,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class MemoryField:
-    """What is in memory at ``base`` + ``offset``."""
+    """The value in memory at ``base`` + ``offset``."""
 
     base: "Value"
     offset: int
@@ -73,14 +73,14 @@ class MemoryField:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What is on the stack at that offset, where others may have written."""
+    """The value on the stack at ``offset``, which other functions may have written."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the instruction at this address, such as a call, left when it was last executed."""
+    """The result of the last execution of the instruction at ``address``, such as a call."""
 
     address: int
 
@@ -94,16 +94,17 @@ class Low:
 
 Value = Argument | Stack | Number | Failure | MemoryField | Local | Result | Low
 Values = frozenset[Value]
-"""One of these, but never of none."""
+"""The possible values; never empty."""
 
 
 class State:
     """What is known at an instruction, before it is executed.
 
-    ``registers`` and ``slots`` (by offset from the entry's stack pointer, with the size) are the
-    values known. ``escaped`` is the lowest offset of which others have had the address; None: none.
-    ``compared`` is the comparison that the flags are of. ``has_own_arguments`` is that of the
-    calling convention.
+    ``registers``: the known values of registers.
+    ``slots``: offset from the entry's stack pointer -> size and known values.
+    ``escaped``: the lowest offset whose address other functions may have; None: they have none.
+    ``compared``: the comparison that the flags result from.
+    ``has_own_arguments``: that of the calling convention.
     """
 
     __slots__ = ("compared", "escaped", "has_own_arguments", "registers", "slots")
@@ -124,7 +125,7 @@ class State:
         self.has_own_arguments = has_own_arguments
 
     def copy(self) -> "State":
-        """Return another one that knows the same."""
+        """Return an independent copy."""
         return State(
             self.registers.copy(),
             self.slots.copy(),
@@ -149,22 +150,22 @@ class State:
         return -pointer.offset if isinstance(pointer, Stack) else None
 
     def one(self, register: str) -> Value | None:
-        """Return the one value that a register holds; None: unknown, or one of several."""
+        """Return the value of a register; None: unknown, or one of several."""
         values = self.registers.get(register)
         return next(iter(values)) if values is not None and len(values) == 1 else None
 
     def has_address(self, register: str) -> bool:
-        """Say whether a frame pointer has an address on the stack: it is not noted as escaped."""
+        """Say whether a frame pointer has a stack address: these do not count as escaped."""
         values = self.registers.get(register, frozenset())
         return register in FRAME_POINTERS and any(isinstance(each, Stack) for each in values)
 
     def place(self, memory: MemoryOperand) -> int | None:
-        """Return the offset on the stack that a memory operand names; None: none, or unknown."""
+        """Return the stack offset of a memory operand; None: unknown, or not on the stack."""
         base = self.one(memory.base) if memory.base and memory.is_exact else None
         return base.offset + memory.offset if isinstance(base, Stack) else None
 
     def value(self, operand: Operand | None) -> Values | None:
-        """Return what an operand is; None: unknown."""
+        """Return the values of an operand; None: unknown."""
         if isinstance(operand, int):
             return frozenset({Number(operand)})
         if isinstance(operand, Register):
@@ -183,7 +184,7 @@ class State:
         return frozenset({MemoryField(base, memory.offset)}) if base and is_pointer else None
 
     def set(self, register: str, values: Values | None) -> None:
-        """Note that a register changes; None: to what is unknown."""
+        """Set the values of a register; None: unknown."""
         if values is None:
             self.registers.pop(register, None)
             return
@@ -192,7 +193,7 @@ class State:
             self._note_addresses(values)
 
     def store(self, memory: MemoryOperand, values: Values | None, *, fills: bool = False) -> None:
-        """Note that memory changes; ``fills``: so may the memory after it."""
+        """Set the values of memory, None: unknown; ``fills``: the memory after it changes, too."""
         place = self.place(memory)
         if place is None:
             base = self.one(memory.base) if memory.base else None
@@ -226,7 +227,7 @@ class State:
             self.escaped = offset
 
     def note_unknown_address(self) -> None:
-        """Note that others may have the address of anything on the stack."""
+        """Note that other functions may have any address on the stack."""
         self.escaped = _EVERYTHING
 
     def is_exposed(self, offset: int) -> bool:
@@ -239,7 +240,7 @@ class State:
         return offset >= address and not is_apart
 
     def forget_escaped(self) -> None:
-        """Note that somebody wrote where they had the address of."""
+        """Forget the slots that other functions may have changed: they have the addresses."""
         if self.escaped is not None:
             self._forget_from(self.escaped)
 
@@ -249,7 +250,7 @@ class State:
                 del self.slots[each]
 
     def call(self) -> None:
-        """Note a call, which writes below the stack pointer, too."""
+        """Forget the slots that a call may change: escaped, or below the stack pointer."""
         self.forget_escaped()
         depth = self.depth
         for each in list(self.slots):
@@ -257,7 +258,7 @@ class State:
                 del self.slots[each]
 
     def replace(self, old: Value, new: Value | None) -> None:
-        """Note that everything that holds ``old`` holds ``new``; None: something unknown."""
+        """Replace the value ``old`` everywhere by ``new``; None: unknown."""
         for forms in ({old}, {Low(old)}):
             for register, values in list(self.registers.items()):
                 if not values.isdisjoint(forms):
@@ -267,7 +268,7 @@ class State:
                     self._store_at(place, size, None if new is None else values - forms | {new})
 
     def join(self, other: "State") -> "State":
-        """Return what is known where both may be."""
+        """Return what is known where two paths join, with these states."""
         registers = {
             name: values | other.registers[name]
             for name, values in self.registers.items()
@@ -289,9 +290,9 @@ class State:
 
 
 def narrowed(values: Values | None, size: int) -> Values | None:
-    """Return what the low ``size`` bytes of a value are; None: unknown.
+    """Return the values of the low ``size`` bytes; None: unknown.
 
-    Of less than an int only is known what does not depend on whether the sign is extended.
+    Below the size of an int, a value is known only if it does not depend on sign extension.
     """
     if values is None or size == WORD_BYTES:
         return values

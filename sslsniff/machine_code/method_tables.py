@@ -1,8 +1,8 @@
-"""OpenSSL's tables of methods (``SSL_METHOD``): what is at an offset in each of them.
+"""OpenSSL's tables of methods (``SSL_METHOD``): the functions at an offset in each of them.
 
-An object has a pointer to one of these tables. Functions such as ``TLS_method`` return where they
-are. The others (of one version or side, such as that of TLS 1.3, which no function returns) are
-known by what they share with the former: pointers to the same functions.
+An SSL object has a pointer to one of these tables. Functions such as ``TLS_method`` return some
+tables. Others are for one version or side, such as that of TLS 1.3, which no function returns: they
+are found because they have pointers to the same functions.
 """
 
 import struct
@@ -28,15 +28,15 @@ _POINTER = struct.Struct("<Q")
 
 
 class MethodTables:
-    """Those of a file. Raises ``ElfError`` where it is damaged."""
+    """The tables of methods in a file. Raises ``ElfError`` if the file is damaged."""
 
     def __init__(self, elf: Elf) -> None:
         self._elf = elf
 
     def at(self, offset: int) -> dict[int, bool]:
-        """Return the addresses that are at ``offset``; with each, whether one is of TLS itself.
+        """Return the functions at ``offset`` in all tables -> whether one of these is of TLS.
 
-        Not only of DTLS or QUIC.
+        If not, all of them are of DTLS or QUIC.
         """
         found: dict[int, bool] = {}
         for table, is_usual in self._with_hidden(offset).items():
@@ -46,7 +46,7 @@ class MethodTables:
         return found
 
     def _with_hidden(self, offset: int) -> dict[int, bool]:
-        """Return all tables, with those that share a function at ``offset``: none overlap."""
+        """Return all tables, with those that have the same function at ``offset``: none overlap."""
         shared = {self._pointer(table + offset): usual for table, usual in self._tables.items()}
         shared.pop(0, None)
         for place, address in self._pointers.to(shared):
@@ -65,7 +65,7 @@ class MethodTables:
         return found
 
     def _returned(self, function: Function, hops: int) -> Iterator[int]:
-        """Yield the address that a function returns, itself or by one that it jumps to."""
+        """Yield the address that a function, or one that it jumps to, returns."""
         if not function.size or hops > 1:
             return
         code = Code(self._elf.code(function), function.address)

@@ -1,7 +1,7 @@
-"""x86-64 instructions as data flow needs them: what is moved where, and what follows.
+"""x86-64 instructions as data flow needs them: what they move, and which instructions follow.
 
-An instruction that is not one of the few kinds below is an ``OTHER``: of it only is known which
-registers and which memory it changes.
+An instruction that is none of the kinds below is an ``OTHER``: only the registers and the memory
+that it changes are known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,9 +24,13 @@ from sslsniff.machine_code.probe_sites import is_emulated
 
 
 class OperationKind(Enum):
-    """What an operation does. MOVE: ``target = source``; ADDRESS: the address of ``source``.
+    """What an operation does.
 
-    CHOOSE: a MOVE, or nothing. ADD: ``target += source``. END: nothing follows.
+    MOVE: ``target = source``.
+    ADDRESS: ``target`` = the address of ``source``.
+    CHOOSE: a MOVE, or nothing.
+    ADD: ``target += source``.
+    END: no instruction follows.
     """
 
     MOVE = auto()
@@ -45,14 +49,17 @@ class OperationKind(Enum):
 
 
 class Register(NamedTuple):
-    """A register by the name that all of it has, and how many bytes of it are meant."""
+    """The low ``size`` bytes of the register with the 64-bit ``name``."""
 
     name: str
     size: int
 
 
 class MemoryOperand(NamedTuple):
-    """Memory at a register's value (None: none) and an offset; ``is_exact``: nothing is added."""
+    """Memory at the value of register ``base``, if any, plus ``offset``.
+
+    ``is_exact``: the address has no index and no segment.
+    """
 
     base: str | None
     offset: int
@@ -65,7 +72,7 @@ _AnOperand = TypeVar("_AnOperand", bound=Operand | None)
 
 
 class Comparison(NamedTuple):
-    """The flags say how the low ``size`` bytes of a register compare with a number."""
+    """A comparison of the low ``size`` bytes of a register with a number, as the flags have it."""
 
     register: str
     size: int
@@ -75,10 +82,13 @@ class Comparison(NamedTuple):
 class Operation(NamedTuple):
     """One instruction.
 
-    ``leads_to`` is the target of a direct jump or call, ``condition`` the number that a conditional
-    jump's encoding has for its condition. ``compares`` is of a register as it is afterwards.
-    ``registers`` are those that it changes, ``stores`` the memory; ``fills`` says that it changes
-    more after that. ``computes_with`` are registers of which an address may go into a result.
+    ``leads_to``: the target of a direct jump or call.
+    ``condition``: the number of a conditional jump's condition in its encoding.
+    ``compares``: the comparison that sets the flags, with the register's value after the operation.
+    ``registers``: the registers that it changes.
+    ``stores``: the memory that it changes.
+    ``fills``: it also changes memory after that.
+    ``computes_with``: the registers that its result may be computed from.
     """
 
     address: int
@@ -125,10 +135,9 @@ _ANYWHERE = 1 << 40
 
 
 class Code:
-    """A function's operations by address, and which of the functions it calls do not return.
+    """A function's operations by address; ``fatal``: some functions that never return.
 
-    ``fatal`` are some of these. ``switches`` are the indirect jumps of which it is known where they
-    lead (``returns.switches``).
+    ``switches``: the targets of indirect jumps, by address, as far as known (``returns.switches``).
     """
 
     def __init__(
@@ -154,7 +163,7 @@ class Code:
         self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
-        """Yield where an operation leads within the function."""
+        """Yield the addresses of the operations that may follow one in the function."""
         jumps = operation.kind in (OperationKind.JUMP, OperationKind.BRANCH)
         if jumps and operation.leads_to is not None and operation.leads_to in self.operations:
             yield operation.leads_to
@@ -169,13 +178,13 @@ class Code:
             yield operation.following
 
     def is_fatal(self, operation: Operation) -> bool:
-        """Say whether it is a call of what does not return."""
+        """Say whether an operation is a call of a function that never returns."""
         return operation.kind is OperationKind.CALL and (
             operation.leads_to in self._fatal or operation.following not in self.operations
         )
 
     def leaves(self, operation: Operation) -> bool:
-        """Say whether it may lead out of the function other than by a return or a call."""
+        """Say whether an operation may leave the function other than by a return or a call."""
         if operation.kind in (OperationKind.JUMP, OperationKind.BRANCH):
             is_switch = operation.address in self._switches
             return not is_switch and operation.leads_to not in self.operations
@@ -186,11 +195,12 @@ class Code:
 
 
 class _InstructionShape(NamedTuple):
-    """What an instruction's bytes mean wherever they are: most are in many places.
+    """The meaning of an instruction's bytes at any address: most occur at many addresses.
 
-    ``operation`` is as it would be at ``_ANYWHERE``; ``is_relative``: it names addresses by their
-    distance. The last two are about a stack protector's value: whether it is read, and whether a
-    comparison could be with it.
+    ``operation``: as it would be at ``_ANYWHERE``.
+    ``is_relative``: it names addresses by their distance.
+    ``reads_protector``: it reads the value of a stack protector.
+    ``is_check``: it may compare that value.
     """
 
     operation: Operation
@@ -227,7 +237,7 @@ def _shape(encoded: bytes) -> _InstructionShape:
 
 
 def _moved(operand: _AnOperand, by: int) -> _AnOperand:
-    """Return what an operand of a relative instruction is where that is ``by`` bytes later."""
+    """Return an operand of a relative instruction after moving the instruction ``by`` bytes."""
     if isinstance(operand, MemoryOperand) and operand.base is None:
         return operand._replace(offset=operand.offset + by)
     return operand
@@ -274,7 +284,7 @@ def _operation(instruction: capstone.CsInsn) -> Operation:
         kind in (OperationKind.JUMP, OperationKind.BRANCH)
         and source == instruction.address + instruction.size
     ):
-        kind, source = OperationKind.OTHER, None  # on every way the next instruction follows
+        kind, source = OperationKind.OTHER, None  # the next instruction follows in any case
     registers = registers_written(instruction)
     if kind is OperationKind.CALL:
         registers |= _CALL_CHANGES
@@ -355,7 +365,7 @@ def _memory(instruction: capstone.CsInsn, operand: capstone.x86.X86Op) -> Memory
 
 
 def _comparison(mnemonic: str, target: Operand | None, source: Operand | None) -> Comparison | None:
-    """Return what an instruction compares; None: it compares no register with a number."""
+    """Return the comparison of an instruction; None: it compares no register with a number."""
     if not isinstance(target, Register) or target.size < _INT_BYTES:
         return None
     if mnemonic == "and" or (mnemonic == "test" and source == target):
@@ -368,7 +378,7 @@ def _comparison(mnemonic: str, target: Operand | None, source: Operand | None) -
 def _stores(instruction: capstone.CsInsn) -> Iterator[MemoryOperand]:
     """Yield the memory that an instruction changes.
 
-    Capstone calls that of ``movups`` and others read: so all first operands count as changed.
+    Capstone reports that ``movups`` and others read it: so all first operands count as changed.
     """
     only_reads = instruction.mnemonic.split()[-1] in _ONLY_READS
     for index, operand in enumerate(instruction.operands):
@@ -378,7 +388,7 @@ def _stores(instruction: capstone.CsInsn) -> Iterator[MemoryOperand]:
 
 
 def _computed_with(instruction: capstone.CsInsn, kind: OperationKind) -> Iterator[str]:
-    """Yield the registers whose values may be a part of what an instruction leaves."""
+    """Yield the registers that an instruction's result may be computed from."""
     if instruction.mnemonic in _ONLY_COMPARES or kind not in (
         OperationKind.ADDRESS,
         OperationKind.CHOOSE,

@@ -1,7 +1,7 @@
-"""Cheap places for probes in one function: a way in, and the ways out of it (x86-64).
+"""Finds cheap places for probes in a function: a way in, and the ways out of it (x86-64).
 
-A probe on the first sees the arguments, one on the others the result. The kernel emulates the
-instructions at all of them (``probe_sites``). That they belong together is proved by data flow:
+A probe at the way in sees the arguments, probes at the ways out see the result. The kernel emulates
+the instructions at all of them (``probe_sites``). Data flow proves that they belong together:
 
 - Each call that may succeed passes the way in, once.
 - From there it passes one of the ways out, once, before it returns.
@@ -20,9 +20,10 @@ from sslsniff.machine_code.result_origins import Origin, result_origins
 
 
 class Enter(NamedTuple):
-    """A way in: the stack pointer is ``depth`` bytes below that of the entry.
+    """A way in: the place where a probe sees the arguments of a call.
 
-    ``registers`` are those that hold what was asked for, by its name.
+    ``depth``: by how many bytes the stack pointer is below that of the entry.
+    ``registers``: the name of each value of ``Needs`` -> the register that holds it.
     """
 
     address: int
@@ -31,10 +32,12 @@ class Enter(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """A way out, at ``depth``.
+    """A way out: a place where a probe sees the result of a call.
 
-    ``condition`` is that of the jump, as x86 numbers it, under which it is one; None: always.
-    ``result`` is the register that has the result, or its offset from the entry's stack pointer;
+    ``depth``: as of ``Enter``.
+    ``condition``: the call ends here only if this condition of the jump is true, as x86 numbers it;
+    None: always.
+    ``result``: the register that has the result, or its offset from the entry's stack pointer;
     None: the call fails.
     """
 
@@ -45,7 +48,7 @@ class Leave(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The places in a function."""
+    """The cheap places in a function that see each of its calls once."""
 
     enter: Enter
     leaves: tuple[Leave, ...]
@@ -54,9 +57,11 @@ class Pair(NamedTuple):
 class Needs(NamedTuple):
     """What a pair must have.
 
-    ``values`` are needed at the way in, by name; the function may still change ``object`` when its
-    result is settled. ``in_place``: arguments must be in their own registers. ``is_plain``: and the
-    result in that of results, always, and both stack pointers the same.
+    ``values``: the values that are needed at the way in, by name.
+    ``object``: a pointer to the structure that the function may change after its result is settled.
+    ``in_place``: arguments must be in their own registers.
+    ``is_plain``: also the result must be in ``rax``, without a condition, and the stack pointer the
+    same at all places.
     """
 
     values: Mapping[str, Value]
@@ -66,7 +71,7 @@ class Needs(NamedTuple):
 
 
 def arguments_in_place(registers: Sequence[str], *, is_plain: bool) -> Needs:
-    """Return the needs of programs that find values only where they are at a call.
+    """Return the needs of BPF programs that find values only in the registers of a call.
 
     The first register has the object.
     """
@@ -110,7 +115,7 @@ class _PairSearch:
         return operation.kind is OperationKind.RETURN or self._flow.code.leaves(operation)
 
     def enters(self) -> Iterator[Enter]:
-        """Yield what may be a way in, what comes first first."""
+        """Yield the places that may be a way in, near the entry first."""
         for address in self._flow.reached([self._flow.code.address]):
             state = self._flow.states[address]
             if not self._operations[address].is_emulated or state.depth is None:
@@ -124,7 +129,7 @@ class _PairSearch:
                 yield Enter(address, state.depth, registers)
 
     def sees_all(self, enter: int) -> bool:
-        """Say whether each call that may succeed passes ``enter``."""
+        """Say whether each call that may succeed passes the instruction at ``enter``."""
         around = self._flow.reached([self._flow.code.address], avoided={enter})
         missed = self._exits.intersection(around) - {enter}
         if any(self._operations[each].kind is not OperationKind.RETURN for each in missed):
@@ -133,7 +138,7 @@ class _PairSearch:
         return all(_fails(without[each]) for each in missed)
 
     def leaves(self, enter: int) -> tuple[Leave, ...]:
-        """Return the ways out of calls that passed ``enter``; none where calls may miss them."""
+        """Return the ways out of calls that passed ``enter``; none if a call may miss them."""
         after = self._flow.reached(self._flow.ways[enter])
         if enter in after or self._misses(enter):
             return ()
@@ -141,9 +146,9 @@ class _PairSearch:
 
     @cached_property
     def _last(self) -> Mapping[tuple[int, int], str | int | None]:
-        """Ways from one instruction to the next, each the last on which a result is settled.
+        """The last steps of paths at which the result is settled -> the place of the result.
 
-        With what has the result there. A probe on the former sees it.
+        A step is a pair of addresses: an instruction, which a probe can be on, and the next one.
         """
         settled = {
             (address, following): result
@@ -156,7 +161,7 @@ class _PairSearch:
         return {way: result for way, result in settled.items() if way[1] not in before_others}
 
     def _settled(self, address: int, following: int) -> Iterator[str | int | None]:
-        """Yield the result on the way from one instruction to another, if it is settled there."""
+        """Yield the place of the result between two instructions, if it is settled there."""
         operation = self._operations[address]
         found = self._origins[following if operation.kind is OperationKind.BRANCH else address]
         if not found or self._flow.states[address].depth is None:
@@ -191,9 +196,9 @@ class _PairSearch:
             yield Leave(address, depth, condition, last[address, way])
 
     def _misses(self, enter: int) -> bool:
-        """Say whether a call may come from ``enter`` to an exit by none of the last ways.
+        """Say whether a call may get from ``enter`` to an exit without one of the last steps.
 
-        One from ``enter`` itself is none: a probe there does not see the return, too.
+        A step from ``enter`` itself does not count: a probe there sees no return.
         """
         found = {enter}
         waiting = [enter]
@@ -212,7 +217,7 @@ class _PairSearch:
 
     @cached_property
     def _busy(self) -> set[int]:
-        """Where calls are still to come, or stores elsewhere than on the stack or in the object."""
+        """The instructions before a call, or before a store outside of the stack and the object."""
         return self._flow.leading_to(
             {address for address in self._flow.states if self._acts(self._operations[address])}
         )
@@ -234,14 +239,14 @@ class _PairSearch:
 
 
 def _holders(state: State, value: Value, *, in_place: bool) -> Iterator[str]:
-    """Yield a register that holds a value, if any does: an argument's own if that still does."""
+    """Yield a register that holds a value, if any: preferably the argument's own register."""
     holders = sorted(name for name in state.registers if state.one(name) == value)
     own = [each for each in holders if Argument(each) == value]
     yield from (own or ([] if in_place else holders))[:1]
 
 
 def _fails(state: State) -> bool:
-    """Say whether a return with this state means failure or an end."""
+    """Say whether the result of a return with this state means failure or an end."""
     values = state.registers.get("rax")
     return values is not None and all(is_failure(each) for each in values)
 

@@ -1,9 +1,9 @@
-"""The best place for a probe in a function, by its instructions.
+"""Finds the best place for a probe in a function, by its instructions.
 
-A uprobe replaces an instruction. Those that the kernel can emulate cost one trap; all
-others are executed out of line with a second trap, an order of magnitude dearer on
-virtual machines. So a probe is on the first emulated instruction of the straight way in at
-which everything the probe needs is still as it was at the call.
+A uprobe replaces an instruction. An instruction that the kernel can emulate costs one trap. Any
+other is executed out of line, with a second trap, which costs ten times more on virtual machines.
+So a probe is placed on the first emulated instruction that each call passes once, while the values
+that the probe needs are still where they were at the call.
 """
 
 from collections.abc import Callable, Collection
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Cost(Enum):
-    """What a hit costs."""
+    """What a hit of a probe costs: one trap (``EMULATED``) or two."""
 
     EMULATED = "emulated"
     STEPPED = "single-step"
 
 
 class Site(NamedTuple):
-    """The address for a probe, and what a hit costs there."""
+    """The address of a place for a probe, and what a hit costs there."""
 
     address: int
     cost: Cost
@@ -53,11 +53,11 @@ def is_emulated(encoded: bytes) -> bool:
 
 
 class Machine(NamedTuple):
-    """What sites depend on.
+    """The rules of one kind of processor.
 
-    ``arguments`` are the registers of arguments, ``by_return`` those that a return probe needs as
-    they were at the call: what tells it where the call returns to. ``is_emulated`` is None for what
-    takes no probe.
+    ``arguments``: the registers of arguments.
+    ``by_return``: the registers that a return probe needs unchanged, to find the return address.
+    ``is_emulated``: returns None for an instruction that cannot have a probe.
     """
 
     arguments: tuple[str, ...]
@@ -90,7 +90,7 @@ MACHINES = {
         registers_written=aarch64.registers_written,
     ),
 }
-"""Those for which there are rules, by the name that ``Elf.machine`` has."""
+"""The machines with rules, by the names of ``Elf.machine``."""
 
 
 def best_site(
@@ -101,20 +101,22 @@ def best_site(
     with_return: bool,
     machine: Machine = MACHINES["x86-64"],
 ) -> Site | None:
-    """Return where a probe that reads ``registers`` belongs in the function ``code``.
+    """Return the place for a probe that reads ``registers`` in the function ``code``.
 
-    ``registers`` are 64-bit names such as ``rdi``. ``with_return``: a return probe is at the
-    same site, which needs the stack pointer of the call. Where nothing is better it is the entry,
-    ``address``; None where that takes no probe or is no beginning of calls alone.
+    ``registers``: 64-bit names such as ``rdi``.
+    ``with_return``: a return probe is placed there, too, which needs the call's stack pointer.
+
+    If no place is better, that is the entry, ``address``. None if the entry cannot have a probe, or
+    if jumps lead to it.
     """
     needed = {*registers, *(machine.by_return if with_return else ())}
-    way = machine.disassemble(code, address, _FURTHEST_INSTRUCTIONS)
+    beginning = machine.disassemble(code, address, _FURTHEST_INSTRUCTIONS)
     targets = machine.jump_targets(code, address)
-    if not way or address in targets or machine.is_emulated(way[0].bytes) is None:
+    if not beginning or address in targets or machine.is_emulated(beginning[0].bytes) is None:
         return None  # a loop to the entry would count as calls
-    for instruction in way:
+    for instruction in beginning:
         if any(address < target <= instruction.address for target in targets):
-            break  # also reached from within the function: not once a call
+            break  # jumps lead here: one call may pass it several times
         emulated = machine.is_emulated(instruction.bytes)
         if emulated:
             return Site(instruction.address, Cost.EMULATED)

@@ -22,17 +22,16 @@ from sslsniff.machine_code.operations import (
 )
 
 Origin = str | int | Number | None
-"""What will be the result: what a register holds, or the stack at an offset from the entry's stack
-pointer, or a number; None: something else."""
+"""Where the later result of a function is: in a register (its name), on the stack (the offset from
+the entry's stack pointer), or it is a number; None: elsewhere."""
 
 _UNKNOWN: frozenset[Origin] = frozenset({None})
 
 
 def result_origins(flow: Flow) -> dict[int, frozenset[Origin]]:
-    """Return for each instruction what a function will return if it comes there.
+    """Return the origins of the result before each instruction: one for each path to a return.
 
-    That is what holds the result before the instruction is executed. The empty set: no way leads
-    from there to a return.
+    The empty set: no path leads from the instruction to a return.
     """
     found: dict[int, frozenset[Origin]] = dict.fromkeys(flow.states, frozenset())
     waiting = [-address for address in found]  # a heap, the last instruction first
@@ -44,9 +43,9 @@ def result_origins(flow: Flow) -> dict[int, frozenset[Origin]]:
         now = _origins_at(address, flow, found)
         if now != found[address]:
             found[address] = now
-            for caller in (flow.callers.get(address, set()) & found.keys()) - queued:
-                queued.add(caller)
-                heappush(waiting, -caller)
+            for before in (flow.predecessors.get(address, set()) & found.keys()) - queued:
+                queued.add(before)
+                heappush(waiting, -before)
     return found
 
 
@@ -69,7 +68,7 @@ def _origins_at(
 def _before(
     origin: Origin, operation: Operation, state: State, convention: CallingConvention
 ) -> Iterator[Origin]:
-    """Yield of what an operation makes an origin: itself, where it does not change that."""
+    """Yield where the value of ``origin`` after an operation was before it."""
     if isinstance(origin, str):
         if operation.kind is OperationKind.CALL and origin not in convention.kept:
             yield None

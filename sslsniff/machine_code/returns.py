@@ -28,8 +28,8 @@ def return_sites(
 ) -> list[int] | None:
     """Return the addresses of all return instructions of a function.
 
-    ``read`` returns memory as linked by address and size, for the tables of its switches. None
-    where returns are not all its ways out: a jump leaves it or leads who knows where, or not all
+    ``read`` returns memory as linked by address and size, for the tables of switches. The result is
+    None if the function may end otherwise: a jump leaves it or has an unknown target, or not all
     bytes are instructions.
     """
     instructions = disassemble(code, address)
@@ -38,7 +38,7 @@ def return_sites(
     starts = {each.address for each in instructions}
     for at, each in enumerate(instructions):
         if is_jump(each) and direct_target(each) not in starts:
-            target = next(_cases(_way_to(at, instructions), read), None)
+            target = next(_cases(_path_to(at, instructions), read), None)
             if target not in starts or target == address:
                 return None
     return [each.address for each in instructions if is_return(each)] or None
@@ -56,26 +56,28 @@ def switches(
     found = {}
     for at, each in enumerate(instructions):
         if is_jump(each) and direct_target(each) is None:
-            cases = _cases(_way_to(at, instructions), read)
+            cases = _cases(_path_to(at, instructions), read)
             found[each.address] = tuple(dict.fromkeys(takewhile(starts.__contains__, cases)))
     return {jump: cases for jump, cases in found.items() if cases}
 
 
-def _cases(way: "list[capstone.CsInsn]", read: Callable[[int, int], bytes | None]) -> Iterator[int]:
-    """Yield where the cases of a switch are, whose indirect jump ends ``way``, and what follows.
+def _cases(
+    path: "list[capstone.CsInsn]", read: Callable[[int, int], bytes | None]
+) -> Iterator[int]:
+    """Yield where the cases of a switch are, whose indirect jump ends ``path``, and what follows.
 
-    Position-independent code jumps by a table of i32 that count from the table's own address: lea
-    of the table, movsxd of an entry, add, jmp. Such a table is of one switch: where one case is in
+    Position-independent code jumps by a table of i32, which are relative to the table's address:
+    lea of the table, movsxd of an entry, add, jmp. A table belongs to one switch: if one case is in
     the function, all are.
     """
-    *way, jump = way
-    add = _change(jump.op_str, way)
+    *path, jump = path
+    add = _last_change(jump.op_str, path)
     if add is None or add[-1].mnemonic != "add":
         return
     operands = add[-1].op_str.split(", ")
     for value, table in (operands, reversed(operands)):
-        load = _change(value, add[:-1])
-        base = load and _change(table, load[:-1])
+        load = _last_change(value, add[:-1])
+        base = load and _last_change(table, load[:-1])
         if load is None or base is None:
             continue
         is_entry = re.fullmatch(rf"{value}, dword ptr \[{table} \+ \w+\*4\]", load[-1].op_str)
@@ -90,24 +92,24 @@ def _cases(way: "list[capstone.CsInsn]", read: Callable[[int, int], bytes | None
             return
 
 
-def _way_to(at: int, instructions: "list[capstone.CsInsn]") -> "list[capstone.CsInsn]":
-    """Return the last instructions on a way within a function to that with index ``at``, and it."""
+def _path_to(at: int, instructions: "list[capstone.CsInsn]") -> "list[capstone.CsInsn]":
+    """Return the end of a path in a function: it ends with the instruction with index ``at``."""
     jumps = {direct_target(each): index for index, each in enumerate(instructions)}
-    way = [instructions[at]]
-    while len(way) < _FURTHEST_BACK:
+    path = [instructions[at]]
+    while len(path) < _FURTHEST_BACK:
         if at == 0 or not goes_on(instructions[at - 1]):
             if instructions[at].address not in jumps:
                 break
             at = jumps[instructions[at].address]
         else:
             at -= 1
-        way.insert(0, instructions[at])
-    return way
+        path.insert(0, instructions[at])
+    return path
 
 
-def _change(register: str, way: "list[capstone.CsInsn]") -> "list[capstone.CsInsn] | None":
-    """Return ``way`` up to the last instruction that changes a register; None: none does."""
-    for count in range(len(way), 0, -1):
-        if register in registers_written(way[count - 1]):
-            return way[:count]
+def _last_change(register: str, path: "list[capstone.CsInsn]") -> "list[capstone.CsInsn] | None":
+    """Return ``path`` up to the last instruction that changes a register; None: none does."""
+    for count in range(len(path), 0, -1):
+        if register in registers_written(path[count - 1]):
+            return path[:count]
     return None

@@ -1,4 +1,4 @@
-"""What to attach to a file, by the plans; or why nothing."""
+"""Which probes a file gets by the plans, or why it gets none."""
 
 from typing import NamedTuple
 
@@ -17,10 +17,12 @@ _MACHINE = "x86-64"
 
 
 class Attachment(NamedTuple):
-    """What to attach to a file. ``left_out`` says which lesser probes do not fit, and why.
+    """The probes of a file.
 
-    ``debug_file`` is the one that names the functions, where the file does not itself.
-    ``unprobed`` are other TLS libraries in the file.
+    ``parts``: the TLS libraries in the file that are probed.
+    ``left_out``: a line for each optional probe that does not fit, with the reason.
+    ``debug_file``: the path of the debug file with the symbols, if the file has none itself.
+    ``unprobed``: the other TLS libraries in the file.
     """
 
     path: str
@@ -32,15 +34,16 @@ class Attachment(NamedTuple):
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """The probes of all parts."""
-        return tuple(probe for part in self.parts for probe in part.probes)
+        """The probes of all libraries."""
+        return tuple(probe for library in self.parts for probe in library.probes)
 
 
 class Refusal(NamedTuple):
-    """Why nothing is attached to a file, and what to do about it, if anything.
+    """Why a file gets no probes, and perhaps a remedy.
 
-    Where not ``is_tls``, nothing was to be expected. ``unprobed`` are the TLS libraries in it;
-    ``debug_file`` names the functions, as that of ``Attachment`` does.
+    ``is_tls``: the file has, or may have, a TLS library: then users see the reason.
+    ``unprobed``: the TLS libraries in the file.
+    ``debug_file``: as of ``Attachment``.
     """
 
     reason: str
@@ -51,7 +54,7 @@ class Refusal(NamedTuple):
 
 
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
-    """Find a file's TLS libraries and where probes belong; raises ``ElfError`` if damaged."""
+    """Find a file's TLS libraries and the places of probes; raises ``ElfError`` if damaged."""
     if elf.machine != _MACHINE:
         return _foreign(elf, _plan(elf))
     texts = first_texts(elf)
@@ -62,12 +65,12 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         plan = _plan(elf)
     if plan is not None:
         try:
-            part, lesser = fitting.fit(plan, elf, style)
+            library, unfit_optional = fitting.fit(plan, elf, style)
         except UnfitError as unfit:
             unprobed.append(_unfit(plan, f"no place for its probes: {unfit}"))
         else:
-            parts.append(part._replace(version=find_version(elf, plan.version)))
-            left_out += lesser
+            parts.append(library._replace(version=find_version(elf, plan.version)))
+            left_out += unfit_optional
     go_parts, go_unprobed = fit_go(elf, style)
     parts += go_parts
     is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None

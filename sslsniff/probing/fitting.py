@@ -1,7 +1,7 @@
-"""Fits a plan to a file: which probes belong in it.
+"""Fits a plan to a file: finds the places of its probes.
 
-A plan that does not fit is refused with the reason, never bent: a probe in a wrong place would
-damage the program that it watches.
+A plan that does not fit exactly is refused with the reason: a probe in a wrong place would damage
+the program that it watches.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
-from sslsniff.machine_code.callers import arguments, callees, direct_calls, handed_on, stub_slot
+from sslsniff.machine_code.callers import (
+    arguments,
+    callees,
+    direct_calls,
+    passed_arguments,
+    stub_slot,
+)
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
@@ -33,7 +39,7 @@ class _AbsentError(UnfitError):
 
 
 def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:
-    """Return a plan's probes in a file, and why lesser ones do not fit.
+    """Return a plan's probes in a file, and why optional ones do not fit.
 
     Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
     """
@@ -47,7 +53,7 @@ class _Fitting:
         self._elf = elf
         self._style = style
         self._seen_inside: set[str] = set()
-        """Public functions of which the work is seen in others."""
+        """Public functions whose calls are seen in inner functions."""
 
     def fit(self, plan: Plan) -> tuple[ProbedLibrary, list[str]]:
         probes: list[Probe] = []
@@ -62,8 +68,8 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        part = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
-        return part, left_out
+        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        return library, left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
@@ -74,12 +80,12 @@ class _Fitting:
             try:
                 rows = [self._place(row, functions) for row in alternative]
             except UnfitError as unfit:
-                # Inner functions are never needed.
+                # No reason for a refusal: public functions can be probed instead of inner ones.
                 reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
                 continue
-            dear = _dearness(alternative, rows)
-            found.append((dear, [probe for row in rows for probe in row], functions))
-            if not dear:
+            cost = _cost(alternative, rows)
+            found.append((cost, [probe for row in rows for probe in row], functions))
+            if not cost:
                 break
         if not found:
             raise UnfitError("; ".join(dict.fromkeys(reasons)))
@@ -127,7 +133,7 @@ class _Fitting:
 
     @cached_property
     def _chains(self) -> "CallChains":
-        from sslsniff.machine_code.call_chains import CallChains  # only where a plan is made
+        from sslsniff.machine_code.call_chains import CallChains  # only to make a plan
 
         return CallChains(self._elf, self._called_through_stub)
 
@@ -180,7 +186,7 @@ class _Fitting:
         return function and (function.address, self._elf.code(function))
 
     def _leads_to(self, function: Function, wanted: set[int], through: tuple[str, ...]) -> bool:
-        """Say whether a function calls one of ``wanted``, itself or through the ones named."""
+        """Say whether a function calls one of ``wanted``, itself or by those in ``through``."""
         targets = callees(self._elf.code(function), function.address)
         called = {
             each for target in targets if (each := self._called_through_stub(target)) is not None
@@ -217,11 +223,11 @@ class _Fitting:
         return function
 
     def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
-        """Find the one function that all of these calls lead to."""
+        """Return the one function that all of these calls reach; raises ``UnfitError``."""
         common: set[int] | None = None
         for passing in passings:
             caller = self._named(passing.caller)
-            calls = handed_on(self._elf.code(caller), caller.address)
+            calls = passed_arguments(self._elf.code(caller), caller.address)
             passed = {
                 callee for callee, kept in calls.items() if kept.issuperset(passing.registers)
             }
@@ -248,18 +254,18 @@ _PLACES: dict[At, _Placing] = {
 }
 
 
-def _dearness(alternative: Alternative, placed: list[list[Probe]]) -> float:
-    """Return the dear hits of a call: the mean of all rows, as none is known to be the usual.
+def _cost(alternative: Alternative, placed: list[list[Probe]]) -> float:
+    """Return how many single-stepped hits a call has on average, if each row is used equally.
 
-    Of inner functions those that usual calls pass are cheap.
+    Inner functions count as cheap: ``_inside`` proved it for those of usual calls.
     """
     hits = [
-        0 if row.at is At.INNER else _dear_hits(probes)
+        0 if row.at is At.INNER else _stepped_hits(probes)
         for row, probes in zip(alternative, placed, strict=True)
     ]
     return sum(hits) / len(hits)
 
 
-def _dear_hits(row: list[Probe]) -> int:
-    """Count the dear hits of one call; a return probe is where the entry's does."""
+def _stepped_hits(row: list[Probe]) -> int:
+    """Count the single-stepped hits of one call; a return probe is at the entry's place."""
     return len({each.program for each in row if each.cost is Cost.STEPPED and not each.is_return})

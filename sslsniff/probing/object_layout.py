@@ -4,18 +4,21 @@ from typing import NamedTuple
 
 
 class ObjectLayout(NamedTuple):
-    """Byte offsets; None where unknown. The order is that of ``struct layout`` in bpf/maps.bpf.h.
+    """Byte offsets in the object, None if unknown, in the order of ``struct layout`` (maps.bpf.h).
 
-    ``is_typed`` is 1 where the object begins with a type that is 0 for TLS (OpenSSL 3.2 and
-    newer, where an object may be one of QUIC); the other offsets hold for that type.
-    ``alpn_base`` is the place of a pointer to what ``alpn`` and ``alpn_length`` are offsets in;
-    None where that is the object itself. ``sni`` is the place of the server's name; where null
-    is there, the name's place is ``sni_inner`` in what ``sni_base`` points to, such as the
-    session that was resumed. ``shutdown`` is that of the flags of ``SSL_get_shutdown``.
+    ``alpn_base``: of a pointer to the structure with ``alpn`` and ``alpn_length``; None: these are
+    in the object itself.
+    ``sni``: of a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
+    the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
+    ``shutdown``: of the flags that ``SSL_get_shutdown`` returns.
+    ``is_typed``: no offset, but 1 if the object begins with a type that is 0 for TLS (OpenSSL 3.2
+    and newer, which have objects for QUIC); the offsets hold for that type.
 
-    Of Go's objects: ``client`` is the place of a byte that is not 0 where the traced process is the
-    client, ``sni_length`` of the length of the server's name, ``handshakes`` of the number of
-    completed ones. ``socket_type`` is no offset but the hash of ``*net.TCPConn``.
+    In Go:
+    ``client``: of a byte that is not 0 if the traced process is the client.
+    ``sni_length``: of the length of the server's name.
+    ``handshakes``: of the number of completed handshakes.
+    ``socket_type``: no offset, but the hash of the type ``*net.TCPConn``.
     """
 
     server: int | None = None

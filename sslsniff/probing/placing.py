@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FunctionPrograms(Protocol):
-    """What a plan has of a function."""
+    """The BPF programs of a plan for one function."""
 
     @property
     def enter(self) -> str | None:
@@ -36,9 +36,9 @@ class FunctionPrograms(Protocol):
 def entry_probes(
     elf: Elf, name: str, function: Function, programs: FunctionPrograms, style: ReturnStyle
 ) -> Iterator[Probe]:
-    """Yield the probes in a function's first instructions, and those that see it return.
+    """Yield the probes at a function's first instructions, and at its returns.
 
-    Raises ``UnfitError``, which calls the function ``name``.
+    Raises ``UnfitError``, with ``name`` for the function.
     """
     enter, leave = programs.enter, programs.leave
     if style is ReturnStyle.INSTRUCTIONS:
@@ -68,11 +68,11 @@ def entry_probes(
 def cheap_probes(
     elf: Elf, function: Function, programs: FunctionPrograms, style: ReturnStyle
 ) -> list[Probe]:
-    """Return the probes in cheap places of a function, without return probes.
+    """Return the probes in cheap places of a function, without return probes of the kernel.
 
-    None where it has not all the places that are needed.
+    The list is empty if the function does not have all places that are needed.
     """
-    # Only where a plan is made: a warm start does without.
+    # Imported only to make a plan: a start with cached plans does not need them.
     from sslsniff.machine_code.data_flow import Flow
     from sslsniff.machine_code.operations import Code
     from sslsniff.machine_code.probe_pairs import arguments_in_place, find_pair
@@ -87,22 +87,22 @@ def cheap_probes(
     try:
         depth = conventions.pack_depth(pair.enter.depth)
         enter = Probe(programs.enter, elf.offset(pair.enter.address), False, Cost.EMULATED, depth)
-        probes = [enter, *_leaving(elf, pair.leaves, programs.leave)]
+        probes = [enter, *_leave_probes(elf, pair.leaves, programs.leave)]
     except ValueError:  # its frame is too large for a cookie
         return []
     return [each._replace(convention=0) for each in probes] if is_plain else probes
 
 
-def _leaving(elf: Elf, leaves: "Iterable[Leave]", program: str) -> Iterator[Probe]:
+def _leave_probes(elf: Elf, leaves: "Iterable[Leave]", program: str) -> Iterator[Probe]:
     for leave in leaves:
-        how = conventions.pack_leave(leave.depth, leave.condition, leave.result)
-        yield Probe(program, elf.offset(leave.address), False, Cost.EMULATED, how)
+        convention = conventions.pack_leave(leave.depth, leave.condition, leave.result)
+        yield Probe(program, elf.offset(leave.address), False, Cost.EMULATED, convention)
 
 
 def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
-    """Yield the probes of a function that does the work of public ones: in cheap places, if it can.
+    """Yield the probes of an inner function, in cheap places if it has them.
 
-    Raises ``UnfitError``, and ``ValueError`` if the function is too large.
+    Raises ``UnfitError``, and ``ValueError`` if the function's frame is too large for a cookie.
     """
     assert row.enter is not None
     assert row.leave is not None
@@ -110,9 +110,9 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
     if link.pair is not None:
         enter, leaves = link.pair
         at_enter = _located(signature, enter.registers)
-        how = conventions.pack_enter(enter.depth, at_enter, writes=row.writes)
-        yield Probe(row.enter, elf.offset(enter.address), False, Cost.EMULATED, how)
-        yield from _leaving(elf, leaves, row.leave)
+        convention = conventions.pack_enter(enter.depth, at_enter, writes=row.writes)
+        yield Probe(row.enter, elf.offset(enter.address), False, Cost.EMULATED, convention)
+        yield from _leave_probes(elf, leaves, row.leave)
         return
     code = elf.code(link.function)
     needed = [each for each in (*signature[:3], *(signature.kind or ())[:1]) if each is not None]
@@ -120,13 +120,13 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
     returns = return_sites(code, address, elf.data)
     if site is None or returns is None:
         raise UnfitError(f"the function at {address:#x} has no places for probes")
-    how = conventions.pack_enter(0, signature, writes=row.writes)
-    yield Probe(row.enter, elf.offset(site.address), False, site.cost, how)
-    for each in returns:
-        yield Probe(row.leave, elf.offset(each), False, Cost.STEPPED)
+    convention = conventions.pack_enter(0, signature, writes=row.writes)
+    yield Probe(row.enter, elf.offset(site.address), False, site.cost, convention)
+    for return_address in returns:
+        yield Probe(row.leave, elf.offset(return_address), False, Cost.STEPPED)
 
 
 def _located(signature: Signature, registers: Mapping[str, str]) -> Signature:
-    """Return where a signature's values are when registers hold them that are given by name."""
+    """Return a signature with its values in other registers: name of a value -> its register."""
     kind = None if signature.kind is None else (registers["kind"], signature.kind[1])
     return Signature(registers["object"], registers["buffer"], registers.get("count_pointer"), kind)

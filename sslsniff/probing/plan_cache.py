@@ -1,9 +1,9 @@
-"""Plans kept on disk, so that a second start need not disassemble.
+"""A cache of plans on disk: a second start need not disassemble.
 
-An entry holds for one unchanged file: its name is made of the file's device, inode, size and times
-of change. The build id would not do, as anyone can write one into a file of their own and so
-have wrong places remembered for a library that others use. It also says which separate debug file
-was wanted, and which files were tried as that: it does not hold where there are others now.
+An entry is valid for one unchanged file: its name has the file's device, inode, size and times of
+change. A build id is not enough: anyone can write another library's into a file of their own, so
+that wrong places would be stored for that library. An entry also has the separate debug file that
+was wanted, and the files that were tried as it: the entry is not valid if these are others now.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, Unprob
 
 _PACKAGE = Path(__file__).parents[1]
 _ROOT_FOLDER = Path("/var/cache/sslsniff")
-# Under sudo the process becomes its caller before it reads traffic. What that user's files say of
-# places for probes is not believed then either; root's can still be read, but not written.
+# Under sudo the process becomes its caller before it reads traffic. It does not trust that user's
+# entries then either: it still reads root's, but cannot write them.
 _USER = os.geteuid()
 _MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
@@ -39,9 +39,9 @@ _MOST_TEXT_LETTERS = 4096
 
 
 def folder() -> Path:
-    """Return where entries are: root's own place, never one that another user names.
+    """Return the folder of the cache, that of the user as whom sslsniff was started.
 
-    It is that of who sslsniff was started as.
+    Root's is fixed: no environment variable can name another.
     """
     if _USER == 0:
         return _ROOT_FOLDER
@@ -50,7 +50,7 @@ def folder() -> Path:
 
 
 class Tried(NamedTuple):
-    """The debug file that was wanted, and what was tried as it: of each file its ``_identity``."""
+    """The debug file that was wanted, and the ``_identity`` of each file that was tried as it."""
 
     wanted: WantedDebugFile | None = None
     files: tuple[tuple[int, ...], ...] = ()
@@ -60,21 +60,21 @@ _NOTHING_TRIED = Tried()
 
 
 def tried(wanted: WantedDebugFile | None, offers: Iterable[debug_files.Offer] = ()) -> Tried:
-    """Return what to keep of the ``wanted`` debug file of a file, and of what was tried as it."""
+    """Return what an entry says of the debug file: ``wanted``, and the ``offers`` for it."""
     return Tried(wanted, tuple(_identity(os.fstat(each.file)) for each in offers))
 
 
 def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | Refusal | None:
-    """Return what is known of the file at ``path``, None where nothing is.
+    """Return the cached plan of the file at ``path``; None: there is no valid entry.
 
-    What is not of the right form, or not this user's alone, is as if it were not there.
+    An entry in a wrong form is not valid, nor is one that another user could have written.
     """
     try:
         stored = json.loads(_read_private(folder(), _name(status, style)))
         if _is_outdated(_parse_tried(stored["tried"]), path, status.st_uid):
             return None
         return parse(stored, path, status.st_size)
-    except UNBELIEVABLE:
+    except INVALID:
         return None
 
 
@@ -84,20 +84,20 @@ def store(
     style: ReturnStyle,
     basis: Tried = _NOTHING_TRIED,
 ) -> None:
-    """Keep what was found. Where that cannot be, nothing is said: it only saves time."""
+    """Write a plan into the cache. A failure is not reported: the cache only saves time."""
     with contextlib.suppress(OSError):
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
         text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
         path = place / _name(status, style)
-        fresh = path.with_suffix(f".{os.getpid()}")
+        temporary = path.with_suffix(f".{os.getpid()}")
         try:
-            with open(fresh, "x", encoding="ascii", opener=_private) as file:
+            with open(temporary, "x", encoding="ascii", opener=_private) as file:
                 file.write(text)
-            fresh.replace(path)
+            temporary.replace(path)
         finally:
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def _is_outdated(basis: Tried, path: str, owner: int) -> bool:
@@ -110,7 +110,7 @@ def _is_outdated(basis: Tried, path: str, owner: int) -> bool:
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return what is another for each file, and changes with it."""
+    """Return numbers that differ between files, and change with a file."""
     return (
         status.st_dev,
         status.st_ino,
@@ -125,7 +125,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _name(status: os.stat_result, style: ReturnStyle) -> str:
-    """Return the entry's name; other plans or releases of sslsniff make others."""
+    """Return the entry's name; it also changes with the plans and the release of sslsniff."""
     facts = (_code(), *_identity(status))
     return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
 
@@ -138,13 +138,13 @@ def sources(package: Path) -> list[Path]:
 
 @cache
 def _code() -> int:
-    """Return a number that changes with what decides where probes belong, or how it is kept."""
+    """Return a number that changes with the code that places probes or writes entries."""
     statuses = [each.stat() for each in sources(_PACKAGE)]
     return zlib.crc32(repr([(each.st_mtime_ns, each.st_size) for each in statuses]).encode())
 
 
 def _read_private(place: Path, name: str) -> bytes:
-    """Return an entry; raises ``OSError`` where another user could have written it."""
+    """Return an entry; raises ``OSError`` if another user could have written it."""
     _check_private(place.lstat(), stat.S_ISDIR)
     fd = os.open(place / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -164,7 +164,7 @@ def _check_private(status: os.stat_result, is_kind: Any) -> None:
 
 
 def entry(found: Attachment | Refusal) -> dict[str, Any]:
-    """Return what was found in a form that JSON has: ``parse`` makes it of that again."""
+    """Return a plan in the form of JSON; ``parse`` is the inverse."""
     if isinstance(found, Refusal):
         return {
             "refusal": found.reason,
@@ -175,40 +175,40 @@ def entry(found: Attachment | Refusal) -> dict[str, Any]:
         }
     return {
         "build_id": found.build_id,
-        "parts": [_part_entry(each) for each in found.parts],
+        "parts": [_library_entry(each) for each in found.parts],
         "left_out": found.left_out,
         "debug_file": found.debug_file,
         "unprobed": found.unprobed,
     }
 
 
-def _part_entry(part: ProbedLibrary) -> dict[str, Any]:
+def _library_entry(library: ProbedLibrary) -> dict[str, Any]:
     return {
-        "library": part.library,
-        "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in part.probes],
-        # That of rustls is its version's, and so no fact of the file.
-        "layout": part.layout if isinstance(part.layout, ObjectLayout) else None,
-        "version": part.version,
-        "tls_version": part.tls_version,
+        "library": library.library,
+        "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in library.probes],
+        # The layout of rustls follows from its version: it is not read from the file.
+        "layout": library.layout if isinstance(library.layout, ObjectLayout) else None,
+        "version": library.version,
+        "tls_version": library.tls_version,
     }
 
 
-UNBELIEVABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What ``json.loads``, ``parse`` and ``parse_wanted`` raise where nothing sensible is said."""
+INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""The exceptions of ``json.loads``, ``parse`` and ``parse_wanted`` for a wrong input."""
 
 
 def parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
-    """Return what an ``entry`` says of the file at ``path``, which has ``size`` bytes.
+    """Return the plan in an ``entry`` for the file at ``path``, which has ``size`` bytes.
 
-    It need not be trusted: no more can be wrong than the places of probes of TLS libraries in this
-    file. Raises one of ``UNBELIEVABLE``.
+    The entry need not be trusted: the worst that it can contain is wrong places for known probes in
+    this file. Raises one of ``INVALID``.
     """
     unprobed = tuple(map(_parse_unprobed, entry["unprobed"]))
     debug_file = _text_or_none(entry["debug_file"])
     if "refusal" in entry:
         reason, remedy = _text(entry["refusal"]), _text(entry["remedy"])
         return Refusal(reason, bool(entry["is_tls"]), remedy, unprobed, debug_file)
-    parts = tuple(_parse_part(each, size) for each in entry["parts"])
+    parts = tuple(_parse_library(each, size) for each in entry["parts"])
     if not parts:
         raise ValueError
     return Attachment(
@@ -234,14 +234,14 @@ def _parse_tried(basis: list[Any]) -> Tried:
 
 
 def parse_wanted(wanted: list[Any] | None) -> WantedDebugFile | None:
-    """Return which debug file is wanted; raises one of ``UNBELIEVABLE``."""
+    """Return which debug file is wanted; raises one of ``INVALID``."""
     if wanted is None:
         return None
     build_id, name = wanted
     return WantedDebugFile(_text_or_none(build_id), _text_or_none(name))
 
 
-def _parse_part(entry: dict[str, Any], size: int) -> ProbedLibrary:
+def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
     library = _text(entry["library"])
     programs = _programs(library)
     probes = []
@@ -249,8 +249,8 @@ def _parse_part(entry: dict[str, Any], size: int) -> ProbedLibrary:
         if program not in programs or program is None or not isinstance(is_return, bool):
             raise ValueError
         place = _number(offset, size)
-        where = _number(convention, 1 << conventions.BITS)
-        probes.append(Probe(program, place, is_return, Cost(cost), where))
+        packed = _number(convention, 1 << conventions.BITS)
+        probes.append(Probe(program, place, is_return, Cost(cost), packed))
     if not probes:
         raise ValueError
     if library != rustls_fitting.LIBRARY:
@@ -258,7 +258,7 @@ def _parse_part(entry: dict[str, Any], size: int) -> ProbedLibrary:
         return ProbedLibrary(library, tuple(probes), layout, version)
     major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
-    return rustls_fitting.make_part(
+    return rustls_fitting.make_library(
         (major, minor), None if tls_version is None else _number(tls_version, 1 << 16), probes
     )
 
@@ -307,7 +307,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _prune(place: Path) -> None:
-    names = os.listdir(place)  # noqa: PTH208 - a tenth of the time of a path for each
+    names = os.listdir(place)  # noqa: PTH208 - takes a tenth of the time of Path.iterdir
     if len(names) >= _MOST_ENTRIES:
         entries = sorted(map(place.joinpath, names), key=lambda each: each.stat().st_mtime)
         for each in entries[: _MOST_ENTRIES // 4]:

@@ -1,4 +1,4 @@
-"""The parts of a file: each TLS library in it, with the probes that belong there."""
+"""What a plan results in: each TLS library in a file, with its probes or the reason for none."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,15 +9,15 @@ from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 
 
 class ReturnStyle(Enum):
-    """How returns are seen: by probes on instructions, or by the kernel's return probes.
+    """How returns are seen.
 
-    A return probe puts a trampoline's address in the place of the return address. The kernel
-    expects that calls of a thread return in the order in which they began: else the program dies
-    of SIGILL (kernel/events/uprobes.c, uprobe_handle_trampoline). So a program dies that switches
-    coroutines inside a call.
-
-    PLAIN_INSTRUCTIONS: where BPF programs get no attach cookie, and so find values only where the
-    calling convention has them.
+    ``TRAMPOLINE``: by the kernel's return probes, which replace the return address by that of a
+    trampoline. The kernel expects that the last call to begin is the first to return, else the
+    program dies of SIGILL (kernel/events/uprobes.c, uprobe_handle_trampoline). So a program dies
+    that switches coroutines inside a call.
+    ``INSTRUCTIONS``: by probes on instructions.
+    ``PLAIN_INSTRUCTIONS``: the same for BPF programs without attach cookies, which find values only
+    where the calling convention has them.
     """
 
     TRAMPOLINE = "trampoline"
@@ -26,9 +26,10 @@ class ReturnStyle(Enum):
 
 
 class Probe(NamedTuple):
-    """A BPF program and the file offset where it is attached; ``is_return``: as a return probe.
+    """A BPF program and the file offset where it is attached.
 
-    ``convention`` says where the program finds the values of the call: see ``conventions``.
+    ``is_return``: it is attached as a return probe of the kernel.
+    ``convention``: where the program finds the values of the call: ``machine_code.conventions``.
     """
 
     program: str
@@ -39,11 +40,11 @@ class Probe(NamedTuple):
 
 
 class ProbedLibrary(NamedTuple):
-    """One TLS library in a file: its probes, and where its objects keep what.
+    """One TLS library in a file: its probes, and the layout of its objects.
 
-    ``version`` is the library's, as far as that decides the layout; ``read_as`` is another whose
-    layout is used, as that of this one is not known. ``tls_version`` (as on the wire) is that of
-    all of the part's connections, None: they tell.
+    ``version``: the library's, as far as it decides the layout.
+    ``read_as``: the version whose layout is used instead, because this one's is not known.
+    ``tls_version``: as on the wire, of all its connections; None: their objects have it.
     """
 
     library: str
@@ -58,7 +59,7 @@ class ProbedLibrary(NamedTuple):
         return name if self.read_as is None else f"{name} (read as {self.read_as})"
 
     def places(self) -> dict[tuple[str, bool], list[Probe]]:
-        """Return the programs, each with whether it is for returns -> its probes."""
+        """Return (program, is_return) -> the probes with both."""
         places: dict[tuple[str, bool], list[Probe]] = {}
         for probe in self.probes:
             places.setdefault((probe.program, probe.is_return), []).append(probe)
@@ -66,9 +67,9 @@ class ProbedLibrary(NamedTuple):
 
 
 class Unprobed(NamedTuple):
-    """A TLS library in a file that is not probed, why not, and what to do about it, if anything.
+    """A TLS library in a file that is not probed, with the reason and perhaps a remedy.
 
-    ``library`` is what programs call it, ``name`` what people do.
+    ``library`` is its name for programs, ``name`` the one for people.
     """
 
     library: str
@@ -82,4 +83,4 @@ class Unprobed(NamedTuple):
 
 
 class UnfitError(Exception):
-    """A probe does not fit a file; says why."""
+    """A probe does not fit a file; the text says why."""

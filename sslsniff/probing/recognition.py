@@ -1,7 +1,7 @@
-"""Recognises TLS libraries that cannot be probed, so that they can be named.
+"""Recognises TLS libraries that cannot be probed, so that sslsniff can name them.
 
-By what the file exports: ten microseconds a library. Then by texts that only the library has, for
-one that is linked in: half a millisecond for each megabyte of read-only data.
+A shared library is known by the functions that it exports: ten microseconds a library. One that is
+linked in is known by texts that no other program has: 0.5 ms for each megabyte of read-only data.
 """
 
 import re
@@ -14,16 +14,17 @@ from sslsniff.probing.probe_set import Unprobed
 from sslsniff.probing.rustls.versions import MENTION
 
 _LEAST_CODE_BYTES = 64 << 10
-"""The smallest TLS client of Mbed TLS has more."""
+"""A file with less code has no TLS library: the smallest TLS client of Mbed TLS has more."""
 
 _LONGEST_VERSION_BYTES = 128
 _TEXTS = frozenset(kind.texts[0] for kind in (*KINDS, *FAMILY) if kind.texts)
 
 
 def first_texts(elf: Elf) -> frozenset[bytes]:
-    """Return which first text of a kind, or the mention of rustls, a file's read-only data has.
+    """Return the texts in a file's read-only data that hint at a library: one text for each.
 
-    So the data is read once where there are none. Raises ``ElfError`` if the file is damaged.
+    Most files have none of them, so that their data is read only once. Raises ``ElfError`` if the
+    file is damaged.
     """
     wanted = {MENTION} if elf.code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
     found: set[bytes] = set()
@@ -35,8 +36,8 @@ def first_texts(elf: Elf) -> frozenset[bytes]:
 def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[Unprobed]:
     """Return the TLS libraries in a file that have no probes; raises ``ElfError`` if damaged.
 
-    ``texts`` are its ``first_texts``. ``has_family`` says that its OpenSSL or BoringSSL is known
-    already.
+    ``texts``: its ``first_texts``.
+    ``has_family``: the file has a plan for OpenSSL or BoringSSL, so these are not searched.
     """
     strings = elf.section_region(".rodata")
     kinds = KINDS if has_family else (*KINDS, *FAMILY)

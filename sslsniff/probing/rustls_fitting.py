@@ -1,7 +1,7 @@
-"""The probes for rustls in a file, by what was found of it.
+"""The probes for rustls in a file, at the methods that were found there.
 
-Each version of rustls in a file is a part, and in it TLS 1.2 and 1.3, whose ciphers differ: so a
-connection's TLS version is known.
+Each version of rustls in a file is a library of its own. So are its TLS 1.2 and TLS 1.3, because
+their ciphers differ: this tells a connection's TLS version.
 """
 
 from sslsniff.elf.elf_file import Elf
@@ -12,14 +12,15 @@ from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitE
 from sslsniff.probing.rustls import Version, find_rustls
 
 LIBRARY = "rustls"
-# A return probe turns a panic into an abort: ``plans.rustls``.
+# A return probe turns a panic into an abort: ``plans.rustls_ciphers``.
 _STYLE = ReturnStyle.PLAIN_INSTRUCTIONS
 
 
 def fit_rustls(elf: Elf) -> tuple[list[ProbedLibrary], list[str], list[Unprobed]]:
-    """Return the parts of a file that are rustls, what they leave out, and what is not probed.
+    """Return the probed rustls libraries of a file, and what is not probed, with the reasons.
 
-    With the reason of each. Raises ``ElfError`` if the file is damaged.
+    The latter are lines about single functions, and libraries as a whole. Raises ``ElfError`` if
+    the file is damaged.
     """
     search = find_rustls(elf)
     unprobed = [Unprobed(LIBRARY, LIBRARY, *refused) for refused in search.refused]
@@ -40,11 +41,11 @@ def fit_rustls(elf: Elf) -> tuple[list[ProbedLibrary], list[str], list[Unprobed]
     if left_out and not groups:
         releases = ", ".join(search.versions) or None
         unprobed.append(Unprobed(LIBRARY, LIBRARY, releases, "; ".join(left_out)))
-    return [make_part(*key, probes) for key, probes in groups.items()], left_out, unprobed
+    return [make_library(*key, probes) for key, probes in groups.items()], left_out, unprobed
 
 
-def make_part(version: Version, tls_version: int | None, probes: list[Probe]) -> ProbedLibrary:
-    """Return the part that is of these versions."""
+def make_library(version: Version, tls_version: int | None, probes: list[Probe]) -> ProbedLibrary:
+    """Return the library with these versions and probes."""
     known = nearest(version)
     return ProbedLibrary(
         library=LIBRARY,

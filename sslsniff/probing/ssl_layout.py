@@ -1,8 +1,8 @@
 """Offsets in OpenSSL's SSL object, read from the library's own accessor functions.
 
-Offsets differ between releases and builds. Instead of a table of releases, the accessor
-functions say them: ``SSL_is_server`` loads the field ``server``, and so on. Their few instructions
-are followed over all ways with symbolic values; what is not proven stays None, never guessed.
+Offsets differ between releases and builds. The accessor functions have them: ``SSL_is_server``
+loads the field ``server``, and so on. This module follows their few instructions on all paths with
+symbolic values. An offset that is not proved stays None.
 """
 
 from collections.abc import Collection, Iterator
@@ -33,25 +33,25 @@ class _MemoryLoad:
 
 
 _Value = _NumberedArgument | _MemoryLoad | None
-"""None: something else, or nothing that could be followed."""
+"""None: any other value."""
 
 
 @dataclass
 class _Outcomes:
-    """What the ways through a function did."""
+    """What a function does, on all its paths together."""
 
     results: set[_Value] = field(default_factory=set)
     stores: dict[int, set[_Value]] = field(default_factory=dict)
     """Values stored through an argument, by its number."""
     tested: set[_Value] = field(default_factory=set)
     added_to: set[_Value] = field(default_factory=set)
-    """Places that an atomic addition changed."""
+    """Memory that an atomic addition changed."""
 
 
 _ARGUMENTS = ("rdi", "rsi", "rdx")
-_KEPT_OVER_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+_PRESERVED_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 _MOST_STEPS = 2000
-_MOST_STEPS_A_WAY = 80
+_MOST_STEPS_A_PATH = 80
 
 
 def read_layout(elf: Elf) -> ObjectLayout:
@@ -82,7 +82,7 @@ def read_layout(elf: Elf) -> ObjectLayout:
         session=cipher_field[0] if cipher_field else None,
         session_cipher=cipher_field[1] if cipher_field else None,
         cipher_name=_single(_field(name.results)),
-        # SSL_free may also count down what hangs on the object.
+        # SSL_free may also count down the references of objects that this one points to.
         references=_single(_field({each for each in free.added_to if _is_own(each)})),
         sni=own_name[0],
         sni_base=inner_name[0],
@@ -101,9 +101,9 @@ def _single(offsets: tuple[int, ...] | None) -> int | None:
 
 
 def _field(values: set[_Value]) -> tuple[int, ...] | None:
-    """Return the offsets from the first argument to the one value known; None if unclear.
+    """Return the offsets from the first argument to the value; None: there is not exactly one.
 
-    A pointer on the way is a value too where a function returns it for being null.
+    A pointer on the way to the value does not count: the function returns it if it is null.
     """
     chains = {chain for value in values if (chain := _chain(value))}
     whole = [
@@ -128,7 +128,7 @@ def _chain(value: _Value) -> tuple[int, ...] | None:
 
 
 def _run(elf: Elf, name: str) -> _Outcomes:
-    """Follow the function ``name`` over all its ways."""
+    """Follow the function ``name`` on all its paths."""
     outcomes = _Outcomes()
     function = elf.function(name)
     if function is None:
@@ -137,26 +137,26 @@ def _run(elf: Elf, name: str) -> _Outcomes:
     start: dict[str, _Value] = {
         name: _NumberedArgument(index) for index, name in enumerate(_ARGUMENTS)
     }
-    ways = [(function.address, start, 0)]
+    paths = [(function.address, start, 0)]
     seen: set[tuple[int, frozenset[tuple[str, _Value]]]] = set()
     for _ in range(_MOST_STEPS):
-        if not ways:
+        if not paths:
             break
-        address, registers, steps = ways.pop()
+        address, registers, steps = paths.pop()
         instruction = code.get(address)
         state = (address, frozenset(registers.items()))
-        if instruction is None or steps > _MOST_STEPS_A_WAY or state in seen:
+        if instruction is None or steps > _MOST_STEPS_A_PATH or state in seen:
             continue
         seen.add(state)
         for following in _step(instruction, registers, outcomes):
-            ways.append((following, registers.copy(), steps + 1))
+            paths.append((following, registers.copy(), steps + 1))
     return outcomes
 
 
 def _step(
     instruction: "capstone.CsInsn", registers: dict[str, _Value], outcomes: _Outcomes
 ) -> Iterator[int]:
-    """Carry out one instruction on ``registers``; yield where it continues."""
+    """Execute one instruction on ``registers``; yield the addresses of the next ones."""
     import capstone
 
     following = instruction.address + instruction.size
@@ -164,9 +164,9 @@ def _step(
         outcomes.results.add(registers.get("rax"))
         return
     if instruction.group(capstone.CS_GRP_CALL):
-        kept = {name: registers.get(name) for name in _KEPT_OVER_CALLS}
+        preserved = {name: registers.get(name) for name in _PRESERVED_BY_CALLS}
         registers.clear()
-        registers.update(kept)
+        registers.update(preserved)
         yield following
         return
     if instruction.group(capstone.CS_GRP_JUMP):
@@ -182,7 +182,7 @@ def _step(
 def _operate(
     instruction: "capstone.CsInsn", registers: dict[str, _Value], outcomes: _Outcomes
 ) -> None:
-    """Carry out an instruction that does not branch."""
+    """Execute an instruction that does not branch."""
     import capstone
 
     operands = instruction.operands

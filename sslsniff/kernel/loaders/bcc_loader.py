@@ -31,7 +31,7 @@ _METHODS = (
 
 
 def source_text() -> str:
-    """Return the BPF source as one text in bcc's form: includes in place, maps called by method."""
+    """Return the BPF source as one text for bcc: with its includes, and method calls on maps."""
     text = (SOURCES / "sslsniff.bpf.c").read_text(encoding="utf-8")
     while match := _INCLUDE.search(text):
         included = (
@@ -44,7 +44,7 @@ def source_text() -> str:
 
 
 def import_bcc() -> Any:
-    """Return the module ``bcc``; raises ``LoaderError`` where it is not installed."""
+    """Return the module ``bcc``; raises ``LoaderError`` if it is not installed."""
     try:
         return importlib.import_module("bcc")
     except ImportError:
@@ -61,10 +61,10 @@ def import_bcc() -> Any:
 
 @contextlib.contextmanager
 def _captured_output() -> Iterator[IO[bytes]]:
-    """Hold back, in the file that it yields, what this process and its children print."""
+    """Redirect what this process and its children print into the file that it yields."""
     with tempfile.TemporaryFile() as output, contextlib.ExitStack() as restoring:
         for standard in (1, 2):
-            with contextlib.suppress(OSError):  # closed by who started this process
+            with contextlib.suppress(OSError):  # the parent process closed it
                 saved = os.dup(standard)
                 restoring.callback(os.close, saved)
                 restoring.callback(os.dup2, saved, standard)
@@ -74,16 +74,16 @@ def _captured_output() -> Iterator[IO[bytes]]:
 
 
 def _flush_streams() -> None:
-    """Write what C's streams hold: they buffer what goes to a pipe."""
+    """Flush the streams of C, which buffer output into a file."""
     ctypes.CDLL(None).fflush(None)
 
 
 @contextlib.contextmanager
-def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None]:
-    """Raise what bcc raises (bare ``Exception`` for all) as ``kind``, with the reason.
+def _bcc_errors(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None]:
+    """Raise errors of bcc, which are bare ``Exception``s, as ``kind``, with the reason.
 
-    bcc, its clang and modprobe print that, if anything does: an error of the compiler, or else the
-    last line. They do so also where all goes well.
+    The reason is in what bcc, its clang and modprobe print: an error of the compiler, or else the
+    last line. They print also without an error; that is not shown.
     """
     with _captured_output() as output:
         try:
@@ -100,7 +100,7 @@ def _at_work(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[None
 class BccLoader:
     """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two.
 
-    While bcc is at work, what any thread of this process prints is not shown.
+    While bcc works, nothing is shown that a thread of this process prints.
     """
 
     name = "bcc"
@@ -119,11 +119,11 @@ class BccLoader:
             f"install the kernel's headers (Debian: apt install linux-headers-{os.uname().release})"
             " or set BCC_KERNEL_SOURCE to them"
         )
-        with _at_work(LoaderError, "bcc could not compile or load the BPF source", remedy):
+        with _bcc_errors(LoaderError, "bcc could not compile or load the BPF source", remedy):
             self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
 
     def _function(self, program: str, kind: int) -> Any:
-        with _at_work(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
+        with _bcc_errors(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
             return self._bpf.load_func(program.encode(), kind)
 
     def map_fd(self, name: str) -> int:
@@ -190,7 +190,7 @@ class BccLoader:
 
     def attach_kprobe(self, program: str, function: str) -> Detach:
         """See ``Loader``."""
-        with _at_work(KernelError, f"cannot attach kprobe {function}", "run sslsniff doctor"):
+        with _bcc_errors(KernelError, f"cannot attach kprobe {function}", "run sslsniff doctor"):
             self._bpf.attach_kprobe(event=function.encode(), fn_name=program.encode())
         return functools.partial(self._bpf.detach_kprobe, event=function.encode())
 

@@ -73,7 +73,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def open_library() -> ctypes.CDLL:
-    """Return ``libbpf.so.1``, its functions typed; raises ``LoaderError`` where it is missing."""
+    """Return ``libbpf.so.1`` with typed functions; raises ``LoaderError`` if it is missing."""
     try:
         library = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError as error:
@@ -87,10 +87,12 @@ def open_library() -> ctypes.CDLL:
 
 
 class LibbpfLoader:
-    """The object loaded through libbpf. ``ring_bytes`` is a power of two, at least a page.
+    """The object loaded through libbpf.
 
-    ``has_cookies`` says whether the kernel (since 5.15) tells a program at which library it is;
-    else every library has layout 0. ``can_hold`` loads the programs that hold threads, too.
+    ``ring_bytes``: a power of two, at least a page.
+    ``can_hold``: load the programs that hold threads, too.
+    ``has_cookies``: the kernel (since 5.15) gives a program the cookie of its probe. Without, every
+    library has layout 0.
     """
 
     name = "co-re"
@@ -98,7 +100,7 @@ class LibbpfLoader:
     def __init__(self, ring_bytes: int, *, can_hold: bool = False) -> None:
         self.can_hold = can_hold
         self._lib = open_library()
-        # vfprintf's va_list cannot be read from Python: the kernel's answer in errno must do.
+        # Python cannot read vfprintf's va_list: the reason of an error is only in errno.
         self._lib.libbpf_set_print(None)
         if not OBJECT.exists():
             raise LoaderError(
@@ -115,9 +117,9 @@ class LibbpfLoader:
             if self._links_multi:
                 self._expect_multi_links()
             if release.has_socket_tracepoints():
-                self._leave_out(_SOCKET_KPROBES)
+                self._do_not_load(_SOCKET_KPROBES)
             if not can_hold:
-                self._leave_out(_HOLDING)
+                self._do_not_load(_HOLDING)
             self._set_hash_map_flags()
             self._set_constants()
             self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
@@ -130,8 +132,8 @@ class LibbpfLoader:
     def _has_helper(self, helper: int) -> bool:
         return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
 
-    def _leave_out(self, programs: Iterable[str]) -> None:
-        """Spare the verifier what nothing will be attached to."""
+    def _do_not_load(self, programs: Iterable[str]) -> None:
+        """Leave programs out that will not be attached: the verifier need not check them."""
         for name in programs:
             self._lib.bpf_program__set_autoload(self._program(name), False)
 
@@ -144,10 +146,10 @@ class LibbpfLoader:
                 )
 
     def _set_hash_map_flags(self) -> None:
-        each = None
-        while each := self._lib.bpf_object__next_map(self._object, each):
-            if self._lib.bpf_map__map_flags(each) == release.BPF_F_NO_PREALLOC:
-                self._lib.bpf_map__set_map_flags(each, release.hash_map_flags())
+        table = None
+        while table := self._lib.bpf_object__next_map(self._object, table):
+            if self._lib.bpf_map__map_flags(table) == release.BPF_F_NO_PREALLOC:
+                self._lib.bpf_map__set_map_flags(table, release.hash_map_flags())
 
     def _set_constants(self) -> None:
         value = int(procfs.pid_namespace() is not None).to_bytes(4, "little")
@@ -206,8 +208,11 @@ class LibbpfLoader:
             return self._link_uprobes(program, path, offsets, is_return, cookies)
         with contextlib.ExitStack() as attached:
             for offset, cookie in zip(offsets, cookies, strict=True):
-                given = cookie if self.has_cookies else 0
-                options = _UprobeOptions(ctypes.sizeof(_UprobeOptions), 0, given, is_return, None)
+                options = _UprobeOptions(
+                    size=ctypes.sizeof(_UprobeOptions),
+                    bpf_cookie=cookie if self.has_cookies else 0,
+                    retprobe=is_return,
+                )
                 link = self._lib.bpf_program__attach_uprobe_opts(
                     self._program(program), -1, os.fsencode(path), offset, byref(options)
                 )

@@ -1,4 +1,4 @@
-"""What a BPF loader can do, whichever it is."""
+"""The interface of all BPF loaders, and their errors."""
 
 import errno
 import os
@@ -8,11 +8,11 @@ from typing import Protocol
 from sslsniff.errors import KernelError
 
 Detach = Callable[[], None]
-"""Takes away what one call attached; calling it twice is an error. Any thread may call it."""
+"""Detaches what one call attached. Any thread may call it, but only once."""
 
 
 def refused_entry(name: str, number: int) -> KernelError:
-    """Return the error for an entry that map ``name`` did not take; ``number`` is its ``errno``."""
+    """Return the error for an entry that map ``name`` refused; ``number`` is the ``errno``."""
     if number == errno.E2BIG:  # bpf(2), BPF_MAP_UPDATE_ELEM
         return KernelError(f"the kernel's table of {name} is full", "name fewer to watch")
     reason = os.strerror(number)
@@ -20,13 +20,13 @@ def refused_entry(name: str, number: int) -> KernelError:
 
 
 def refused_probe(program: str, offsets: Sequence[int], number: int) -> KernelError:
-    """Return the error for probes that were not placed; the caller knows the name of the file."""
+    """Return the error for probes that were refused, without the file: the caller adds it."""
     places = ", ".join(f"{offset:#x}" for offset in offsets)
     return KernelError(f"cannot attach {program} at {places} ({os.strerror(number)})", _DOCTOR)
 
 
 def refused_place(place: str, number: int) -> KernelError:
-    """Return the error for a tracepoint or kprobe, ``place``, that was not attached to."""
+    """Return the error for a program that was not attached to ``place``, such as a tracepoint."""
     return KernelError(f"cannot attach {place} ({os.strerror(number)})", _DOCTOR)
 
 
@@ -38,27 +38,27 @@ class Loader(Protocol):
 
     @property
     def name(self) -> str:
-        """Say which loader it is: ``co-re`` or ``bcc``."""
+        """The loader's name: ``co-re`` or ``bcc``."""
 
     @property
     def opens_perf_events(self) -> bool:
-        """Say whether it attaches uprobes by perf_event_open(2), not by bpf(2)."""
+        """Whether it attaches uprobes by perf_event_open(2), not by bpf(2)."""
 
     @property
     def can_hold(self) -> bool:
-        """Say whether it loaded the programs that hold threads."""
+        """Whether it loaded the programs that hold threads."""
 
     def map_fd(self, name: str) -> int:
         """Return the file descriptor of a map, valid until ``close``."""
 
     def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
-        """Return the value under ``key``, None where there is none."""
+        """Return the value under ``key``; None: there is none."""
 
     def update(self, name: str, key: bytes, value: bytes) -> None:
         """Set the value under ``key``; raises ``KernelError`` where the map is full."""
 
     def delete(self, name: str, key: bytes) -> None:
-        """Take ``key`` out; an absent key is fine."""
+        """Delete ``key``, if it is there."""
 
     def is_empty(self, name: str) -> bool:
         """Say whether the map has no key."""
@@ -74,16 +74,16 @@ class Loader(Protocol):
     ) -> Detach:
         """Probe every process that maps the file ``path``, at all of these file offsets.
 
-        ``cookies`` are what the program gets at each of them: the index of the library's layout,
-        and above that where it finds the values of the call. Raises ``KernelError``, which does not
-        name the file.
+        ``cookies``: for each offset, the number that the program gets there: the index of the
+        library's layout, and above that the convention (``machine_code.conventions``). Raises
+        ``KernelError``, which does not name the file.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:
-        """Attach to a raw tracepoint; raises ``KernelError`` where the kernel has it not."""
+        """Attach to a raw tracepoint; raises ``KernelError`` if the kernel does not have it."""
 
     def attach_kprobe(self, program: str, function: str) -> Detach:
         """Attach to the entry of a kernel function; raises ``KernelError``."""
 
     def close(self) -> None:
-        """Unload everything; no probe stays."""
+        """Unload all programs and maps, and so detach all probes."""

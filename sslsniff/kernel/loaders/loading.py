@@ -10,7 +10,7 @@ _BTF = Path("/sys/kernel/btf/vmlinux")
 
 
 def has_cookies(kind: str) -> bool:
-    """Say whether programs that a loader of this ``kind`` loads get attach cookies."""
+    """Say whether the programs of a loader of this ``kind`` get attach cookies."""
     return not _uses_bcc(kind) and release.has_attach_cookies()
 
 
@@ -19,11 +19,13 @@ def _uses_bcc(kind: str) -> bool:
 
 
 class Loading:
-    """A loader at work in a thread of its own: it spends its 80 ms in libbpf and the kernel.
+    """Loads the BPF programs in a thread: the 80 ms pass in libbpf and the kernel.
 
-    ``kind`` is ``auto``, ``co-re`` or ``bcc``; ``can_hold`` loads what holds threads, too. The
-    thread ends with the process: an error elsewhere need not wait for it. bcc has to wait until
-    ``result``: what is printed while it works is not shown.
+    ``kind``: ``auto``, ``co-re`` or ``bcc``.
+    ``can_hold``: load the programs that hold threads, too.
+
+    The thread ends with the process, so an error elsewhere does not wait for it. bcc starts only in
+    ``result``, because nothing is shown that is printed while it works.
     """
 
     def __init__(self, kind: str, ring_bytes: int, *, can_hold: bool = False) -> None:

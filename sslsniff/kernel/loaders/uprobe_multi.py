@@ -1,10 +1,10 @@
 """Uprobe multi links (kernel 6.6): one link for all places of a program in a file.
 
-A perf event is taken away after a lock that all perf events share, and each waits there for a
-grace period of the kernel: 0.1 s a probe. A link waits once for all of its places, and links wait
-side by side. By the system call itself: libbpf 1.1 (Debian 12) has no function for it.
+To remove a perf event takes 0.1 s: it waits for a grace period of the kernel under a lock that all
+perf events share. A link waits once for all of its places, and links wait in parallel. libbpf 1.1
+(Debian 12) has no function for such links, so this module makes the system call itself.
 
-``struct``s are those of ``union bpf_attr``, include/uapi/linux/bpf.h.
+The ``struct``s are those of ``union bpf_attr``, include/uapi/linux/bpf.h.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 
 BPF_TRACE_UPROBE_MULTI = 48
-"""The ``expected_attach_type`` with which a program must be loaded to be linked so."""
+"""The ``expected_attach_type`` of programs for such links, set before they are loaded."""
 
 _SYSCALL_BPF = 321  # x86-64
 _PROG_LOAD = 5
@@ -41,7 +41,7 @@ def is_supported() -> bool:
     try:
         os.close(link(program, "/", [0], is_return=False, cookies=[0]))
     except OSError as error:
-        return error.errno == errno.EBADF  # it knows of them, and a folder is no file to probe
+        return error.errno == errno.EBADF  # it has such links, but refuses to probe a folder
     finally:
         os.close(program)
     return False
@@ -50,17 +50,15 @@ def is_supported() -> bool:
 def link(
     program: int, path: str, offsets: Sequence[int], *, is_return: bool, cookies: Sequence[int]
 ) -> int:
-    """Attach a program to all ``offsets`` in a file; return the file descriptor that keeps it so.
+    """Attach a program to all ``offsets`` in a file; return the link: closing it detaches.
 
-    At each it gets the one of ``cookies`` that is in the same place.
-
-    Raises ``OSError``.
+    At each offset, the program gets the cookie with the same index. Raises ``OSError``.
     """
     count = len(offsets)
     name = ctypes.create_string_buffer(os.fsencode(path))
     places = (ctypes.c_uint64 * count)(*offsets)
-    given = (ctypes.c_uint64 * count)(*cookies)
-    addresses = (ctypes.addressof(name), ctypes.addressof(places), 0, ctypes.addressof(given))
+    numbers = (ctypes.c_uint64 * count)(*cookies)
+    addresses = (ctypes.addressof(name), ctypes.addressof(places), 0, ctypes.addressof(numbers))
     flags = _FLAG_RETURN if is_return else 0
     attributes = _LINK.pack(program, 0, BPF_TRACE_UPROBE_MULTI, 0, *addresses, count, flags, 0)
     return _bpf(_LINK_CREATE, attributes)

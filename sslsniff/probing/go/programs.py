@@ -1,7 +1,7 @@
 """Programs in Go: which release built them, and whether they have crypto/tls.
 
-Neither stripping (-ldflags="-s -w") nor -trimpath removes what is looked for here: tracebacks and
-the garbage collector need the names of functions (runtime/symtab.go), ``go version`` the release.
+This works also after stripping (-ldflags="-s -w") and -trimpath: tracebacks and the garbage
+collector need the names of functions (runtime/symtab.go), and ``go version`` needs the release.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Where do probes belong in a file that nobody vouches for? Found out apart from the capture.
+"""Where do probes belong in an untrusted file? Other processes than the capture find it out.
 
-``Planning`` (planning.py) takes open files and gives back plans. It asks a process without rights
-(``process``), which lets workers (``worker``) look into the files, within limits.
+``Planning`` (planning.py) gets open files and returns their plans. It asks a process without rights
+(``process``), whose workers (``worker``) parse the files, within limits.
 """

@@ -1,4 +1,4 @@
-"""Takes open files, returns plans: from the cache, or from a worker."""
+"""Returns the plans of open files, from the cache or from a worker."""
 
 import os
 import select
@@ -19,18 +19,17 @@ from sslsniff.probing.planning.queue import Job, Queue
 from sslsniff.probing.plans import PLANS
 from sslsniff.probing.probe_set import ReturnStyle
 
-# Seconds of CPU per file; Node.js (126 MB) takes 0.4. A file that needs more than the first limit
-# is tried again with the second one, when no other file is waiting.
-_QUICK_CPU_S, _MOST_CPU_S = 1, 10
+_QUICK_CPU_S = 1  # for a file at first; Node.js (126 MB) takes 0.4
+_MOST_CPU_S = 10  # for a file at its second try, in a queue for slow files
 _MOST_WAITING = 512
-_LIKELY = tuple({each for plan in PLANS for each in plan.file_names})
+_LIKELY_NAMES = tuple({each for plan in PLANS for each in plan.file_names})
 _REMEDY = "if it is a TLS library, report that"
 
 
 class Finished(NamedTuple):
-    """What was found out about a file, and what fstat says of it.
+    """A file's plan, and its status by fstat(2).
 
-    ``file`` is its descriptor, now the taker's to close; None where nothing is to be attached.
+    ``file``: its descriptor, which the receiver closes; None: it is closed, as it gets no probes.
     """
 
     path: str
@@ -47,8 +46,9 @@ class Finished(NamedTuple):
 class Planning:
     """Finds out where probes belong in files; a context manager.
 
-    What is not known of a file is found out by a worker of ``process``, which is started if it is
-    not given. ``style`` is how returns are seen. ``fd`` is pollable when something may be finished.
+    ``style``: how returns are seen.
+    ``process``: its workers analyse the files that the cache does not know; by default a new one.
+    ``fd``: pollable when a file may be finished.
     """
 
     def __init__(
@@ -78,27 +78,27 @@ class Planning:
 
     @property
     def waiting(self) -> int:
-        """How many files are not known yet."""
+        """How many files have no plan yet."""
         return len(self._system) + len(self._quick) + len(self._slow)
 
     @property
     def is_busy(self) -> bool:
-        """Say whether ``finished`` has something to yield, now or later."""
+        """Whether ``finished`` will yield a file, now or later."""
         return bool(self._finished or self.waiting)
 
     @property
     def is_quick(self) -> bool:
-        """Say whether some may be finished soon: those that do not take long."""
+        """Whether a file may be finished soon: one that is not in the queue for slow files."""
         return bool(self._finished or len(self._system) + len(self._quick))
 
     @property
     def has_system_files(self) -> bool:
-        """Say whether some are not known yet that only who may change the system can have made."""
+        """Whether a file of the system has no plan yet: one that only root can have written."""
         return bool(len(self._system))
 
     @property
     def is_full(self) -> bool:
-        """Say whether no more should be given until some are finished: they are all open."""
+        """Whether no more files should be added now: all that wait are open."""
         return self.waiting >= _MOST_WAITING
 
     def prepare(self) -> None:
@@ -106,9 +106,9 @@ class Planning:
         self._process.prepare()
 
     def add(self, path: str, file: int) -> None:
-        """Find out where probes belong in the open ``file``, which is given back or closed.
+        """Find out where probes belong in the open ``file``, which ``finished`` yields or closes.
 
-        ``path`` is the name that it has in messages, and where its debug file is looked for.
+        ``path``: its name in messages; its debug file is searched beside it, too.
         """
         status = os.fstat(file)
         known = plan_cache.load(path, status, self._style)
@@ -118,24 +118,24 @@ class Planning:
             self._queue(Job(path, file, status, self._style))
 
     def collect(self) -> None:
-        """Take the answers that are there, and give workers what waits for them."""
+        """Handle the answers that have come, and send workers the next files."""
         for queue in (self._system, self._quick, self._slow):
             for job, answer in queue.answers():
                 self._handle_answer(job, answer, queue)
 
     def finished(self) -> Iterator[Finished]:
-        """Yield what is finished now, without a wait."""
+        """Yield the files that are finished now, without waiting."""
         self.collect()
         while self._finished:
             yield self._finished.popleft()
 
     def wait(self, seconds: float) -> None:
-        """Wait until something may be finished, so many seconds at most."""
+        """Wait until a file may be finished, ``seconds`` at most."""
         if not self._finished:
             self._ready.poll(seconds)
 
     def close(self) -> None:
-        """End the process, and close all files that were not given back."""
+        """End the process, and close all files that were not yielded."""
         for queue in (self._system, self._quick, self._slow):
             queue.close()
         self._ready.close()
@@ -146,22 +146,22 @@ class Planning:
 
     def _queue(self, job: Job) -> None:
         queue = self._system if _is_of_system(job) else self._quick
-        queue.add(job, is_urgent=Path(job.path).name.startswith(_LIKELY))
+        queue.add(job, is_urgent=Path(job.path).name.startswith(_LIKELY_NAMES))
 
     def _handle_answer(self, job: Job, answer: dict[str, Any] | None, queue: Queue) -> None:
-        """Handle what a worker of ``queue`` answered; None: it died."""
+        """Handle the answer of a worker of ``queue``; None: the worker died."""
         if queue is not self._slow and (answer is None or "over" in answer):
             self._slow.add(job, is_urgent=False)
             return
-        said = _believed(job, answer)
-        if job.open_debug_files(said.wanted):
+        checked = _checked(job, answer)
+        if job.open_debug_files(checked.wanted):
             queue.add(job, is_urgent=True)
             return
-        if said.holds:
-            tried = plan_cache.tried(said.wanted, job.offers)
-            plan_cache.store(said.plan, job.status, self._style, tried)
+        if checked.is_lasting:
+            tried = plan_cache.tried(checked.wanted, job.offers)
+            plan_cache.store(checked.plan, job.status, self._style, tried)
         job.close_debug_files()
-        self._finish(job.path, job.status, job.file, said.plan)
+        self._finish(job.path, job.status, job.file, checked.plan)
 
     def _finish(
         self, path: str, status: os.stat_result, file: int, plan: Attachment | Refusal
@@ -173,37 +173,40 @@ class Planning:
             self._finished.append(Finished(path, status, None, plan))
 
 
-class _Said(NamedTuple):
-    """An answer that is believed. ``holds``: it would be the same the next time."""
+class _CheckedAnswer(NamedTuple):
+    """A worker's answer after its check.
+
+    ``wanted``: the debug file that the worker asks for.
+    ``is_lasting``: another worker would give the same answer, so it is cached.
+    """
 
     plan: Attachment | Refusal
     wanted: WantedDebugFile | None = None
-    holds: bool = True
+    is_lasting: bool = True
 
 
-def _believed(job: Job, answer: dict[str, Any] | None) -> _Said:
-    """Return what is to be believed of an answer: a hostile file may have made it."""
+def _checked(job: Job, answer: dict[str, Any] | None) -> _CheckedAnswer:
+    """Check a worker's answer, which a hostile file may have forged."""
     try:
         if answer is None:
             return _failed("the process that did so ended")
         if "over" in answer:
             over = f"planning it takes more than {answer['over']}"
-            return _Said(Refusal(over, is_tls=True, remedy=_REMEDY))
+            return _CheckedAnswer(Refusal(over, is_tls=True, remedy=_REMEDY))
         if "failed" in answer:
             return _failed(answer["failed"])
         plan = plan_cache.parse(answer["plan"], job.path, job.status.st_size)
         is_offered = plan.debug_file in (None, *(each.path for each in job.offers))
         if not (is_offered and _is_in_code(plan, job.file)):
             raise ValueError
-        return _Said(plan, plan_cache.parse_wanted(answer["wanted"]))
-    except plan_cache.UNBELIEVABLE:
+        return _CheckedAnswer(plan, plan_cache.parse_wanted(answer["wanted"]))
+    except plan_cache.INVALID:
         return _failed("what was found out makes no sense")
 
 
-def _failed(reason: str) -> _Said:
-    return _Said(
-        Refusal(f"planning it failed ({reason})", is_tls=True, remedy=_REMEDY), holds=False
-    )
+def _failed(reason: str) -> _CheckedAnswer:
+    refusal = Refusal(f"planning it failed ({reason})", is_tls=True, remedy=_REMEDY)
+    return _CheckedAnswer(refusal, is_lasting=False)
 
 
 def _is_in_code(plan: Attachment | Refusal, file: int) -> bool:
@@ -217,9 +220,9 @@ def _is_in_code(plan: Attachment | Refusal, file: int) -> bool:
 
 
 def _is_of_system(job: Job) -> bool:
-    """Say whether only who may change the system can have written a file.
+    """Say whether only root can have written a file.
 
-    It is root's, under a name of this process's own, on a disk that has the system on it.
+    The file belongs to root, is on a disk with the system's files, and is no file of a container.
     """
     status = job.status
     return (

@@ -1,10 +1,13 @@
 """The process that workers are forked from.
 
-It is forked itself before any thread is started and before a byte of traffic is read. It waits,
-then imports what workers need and gives up every right; it never looks into a file.
+sslsniff forks it before it starts a thread or reads a byte of traffic. It waits, then imports what
+workers need and drops all privileges. It never reads a file itself.
 
-Its orders come on a socket, one a message, and nothing is answered: prepare; start a worker, with
-its number, its limit in seconds of CPU or 0, and its end of a socket; stop the worker of a number.
+It gets orders on a socket, one in each message, and answers none:
+
+- prepare;
+- start a worker, with its number, its limit in seconds of CPU or 0, and its end of a socket;
+- stop the worker with a number.
 """
 
 import contextlib
@@ -20,45 +23,43 @@ from typing import NoReturn
 from sslsniff.kernel import privileges
 
 LARGEST_MESSAGE_BYTES = 64 << 10
-"""Of what is asked of workers, and of what they answer."""
+"""The largest request to a worker, and the largest answer."""
 
 _ORDER = struct.Struct("<cII")
 _PREPARE, _START, _STOP = b"p", b"s", b"k"
-_PAUSE_S = 0.5  # a command that begins, or sslsniff if it ends at once, has the processors first
-_MOST_OUT_OF_MEMORY = (
-    b"1000"  # proc(5), oom_score_adj: the first to be killed where memory is short
-)
+_PAUSE_S = 0.5  # a command that starts, or sslsniff if it ends at once, needs the processors first
+_FIRST_TO_KILL = b"1000"  # proc(5), oom_score_adj: the first to be killed if memory is short
 
 
 class PlanningProcess:
-    """The running process, and this one's end of the socket to it."""
+    """Starts the process, and sends it orders."""
 
     def __init__(self) -> None:
-        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._orders, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._workers = 0
-        ours = os.getpid()
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _run(theirs.detach(), ours)
-        theirs.close()
+            _run(child_end.detach(), parent)
+        child_end.close()
 
     def prepare(self) -> None:
-        """Let it import what workers need and give up its rights, when there is time."""
+        """Let it import what workers need, and drop its privileges, in ``_PAUSE_S``."""
         self._send(_PREPARE)
 
     def start_worker(self, cpu_s: int) -> tuple[int, socket.socket]:
         """Return the number of a new worker, and a socket to it: see ``worker``.
 
-        It may use ``cpu_s`` seconds of CPU; 0: so many for each file.
+        ``cpu_s``: the worker's limit in seconds of CPU; 0: each request has its own limit.
         """
         self._workers += 1
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._send(_START, self._workers, cpu_s, theirs.fileno())
-        return self._workers, ours
+        own_end, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with worker_end:
+            self._send(_START, self._workers, cpu_s, worker_end.fileno())
+        return self._workers, own_end
 
     def stop_worker(self, number: int) -> None:
-        """End a worker, if it did not end by itself. To be called for each, once."""
+        """End a worker, also one that has ended by itself. Call it once for each."""
         self._send(_STOP, number)
 
     def close(self) -> None:
@@ -66,19 +67,19 @@ class PlanningProcess:
         if self._orders.fileno() < 0:
             return
         self._orders.close()
-        # Under sudo this process may not, now; the other notices by itself.
+        # After sudo this process may not kill it: then it ends when its socket is closed.
         with contextlib.suppress(PermissionError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 
     def _send(self, kind: bytes, number: int = 0, value: int = 0, *files: int) -> None:
-        # Where the process is gone the worker's socket says so.
+        # If the process has ended, the caller notices it on the worker's socket.
         with contextlib.suppress(OSError):
             socket.send_fds(self._orders, [_ORDER.pack(kind, number, value)], files)
 
 
 def _run(orders: int, parent: int) -> NoReturn:
-    """Be that process, in the child of a fork."""
+    """Run the process, in the child of a fork."""
     try:
         os.setsid()  # Ctrl-C is for sslsniff only
         for number in (
@@ -100,7 +101,7 @@ def _run(orders: int, parent: int) -> NoReturn:
 
 
 class _Forker:
-    """Carries out orders."""
+    """Executes the orders: forks and ends workers."""
 
     def __init__(self, orders: socket.socket, parent: int) -> None:
         self._orders = orders
@@ -138,15 +139,15 @@ class _Forker:
 
         worker.import_all()
         with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_bytes(_MOST_OUT_OF_MEMORY)
-        privileges.renounce()
+            Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_KILL)
+        privileges.drop_all_and_user()
         privileges.end_with(self._parent)
         gc.collect()
-        gc.freeze()  # what is here now stays shared with workers
+        gc.freeze()  # the collector does not write to these objects: workers share their memory
         self._is_prepared = True
 
     def _start(self, number: int, cpu_s: int, file: int) -> None:
-        ours = os.getpid()
+        parent = os.getpid()
         try:
             pid = os.fork()
         except OSError:
@@ -159,13 +160,13 @@ class _Forker:
         from sslsniff.probing.planning import worker
 
         self._orders.close()
-        worker.run(socket.socket(fileno=file), ours, cpu_s)
+        worker.run(socket.socket(fileno=file), parent, cpu_s)
 
     def _stop(self, number: int) -> None:
         pid = self._pids.pop(number, None)
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            # Not waited for: it may be in the middle of a read of a disk that does not answer.
+            # This does not wait: the worker may be reading from a disk that does not answer.
             self._dying.add(pid)
 
     def _reap(self) -> None:

@@ -15,16 +15,18 @@ from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES, PlanningProcess
 from sslsniff.probing.probe_set import ReturnStyle
 
-_MOST_SECONDS = 60.0
-"""By the clock: so long may a disk not answer."""
+_MOST_JOB_S = 60.0
+"""How long a job may take, by the clock: its disk may not answer."""
 
-_MOST_AHEAD = 32
+_MOST_JOBS = 32
+"""How many jobs a shared worker has at once."""
+
 _MOST_IDLE_S = 2.0
-"""So long a shared worker waits for more: a program that begins maps one file after another."""
+"""How long a shared worker waits for a job: a program that starts maps one file after another."""
 
 
 class Job:
-    """A file to plan: the path it is known by, its open descriptor, and what fstat says of it.
+    """A file to plan: its path in messages, its open descriptor, and its status by fstat(2).
 
     ``offers`` are open files that may be its debug file.
     """
@@ -39,7 +41,7 @@ class Job:
         self._opened = contextlib.ExitStack()
 
     def open_debug_files(self, wanted: WantedDebugFile | None) -> bool:
-        """Open what may be the debug file, if it is ``wanted``; say whether any came by that."""
+        """Open the files that may be the ``wanted`` debug file, once; False: there are none."""
         if wanted is None or self._has_tried_debug_files:
             return False
         self._has_tried_debug_files = True
@@ -47,39 +49,40 @@ class Job:
         return bool(self.offers)
 
     def close_debug_files(self) -> None:
-        """Close all but the file itself."""
+        """Close the offered debug files."""
         self._opened.close()
 
     def close(self) -> None:
-        """Close all."""
+        """Close the file and the offered debug files."""
         self._opened.close()
         os.close(self.file)
 
 
 class _Worker:
-    """A running worker: its number, the socket to it, the jobs that it has.
+    """A running worker: its number, the socket to it, and its jobs.
 
-    ``deadline_s`` is when the first of them should be done with, or where there are none, more
-    should have come, on the monotonic clock.
+    ``deadline_s``, on the monotonic clock: when its first job must be finished, or without jobs,
+    when it is ended.
     """
 
-    def __init__(self, number: int, asked: socket.socket) -> None:
+    def __init__(self, number: int, channel: socket.socket) -> None:
         self.number = number
-        self.socket = asked
+        self.socket = channel
         self.jobs: deque[Job] = deque()
-        self.allow_more_time()
+        self.restart_deadline()
 
-    def allow_more_time(self) -> None:
-        """Let the next job begin, or the wait for one."""
-        most_s = _MOST_SECONDS if self.jobs else _MOST_IDLE_S
+    def restart_deadline(self) -> None:
+        """Set the deadline of the next job, or of the wait for one."""
+        most_s = _MOST_JOB_S if self.jobs else _MOST_IDLE_S
         self.deadline_s = time.monotonic() + most_s
 
 
 class Queue:
-    """A queue of jobs with ``cpu_s`` seconds of CPU for each; ``ready`` wakes for its answers.
+    """A queue of jobs with ``cpu_s`` seconds of CPU for each.
 
-    ``shares_worker``: one worker looks into many files, as long as there are more. Else each
-    file has its own, so that none can do harm to what is found out about another.
+    ``ready``: an epoll object, which the workers' sockets are added to.
+    ``shares_worker``: one worker analyses many files. Else each file has a worker of its own, so
+    that a hostile file cannot forge the answer about another.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class Queue:
         return len(self._waiting) + (len(self._worker.jobs) if self._worker else 0)
 
     def add(self, job: Job, *, is_urgent: bool) -> None:
-        """Let a job wait, ahead of those that are not urgent."""
+        """Add a job: an urgent one before all that wait, any other after them."""
         if is_urgent:
             self._waiting.appendleft(job)
         else:
@@ -109,7 +112,7 @@ class Queue:
         self._send()
 
     def answers(self) -> Iterator[tuple[Job, dict[str, Any] | None]]:
-        """Yield what is there: jobs that are over, and the answers, None where the worker died."""
+        """Yield the jobs that are over, each with its answer; None: the worker died."""
         self._end_idle()
         while (worker := self._worker) is not None and worker.jobs:
             try:
@@ -124,11 +127,11 @@ class Queue:
             if not answer or not self._shares_worker:
                 self._end_worker()
             self._send()
-            worker.allow_more_time()
+            worker.restart_deadline()
             yield job, _parsed(answer)
 
     def _end_idle(self) -> None:
-        """End a worker that nothing was there for in a while, or that has ended without."""
+        """End a worker without jobs, if it was idle for too long or has ended by itself."""
         worker = self._worker
         if worker is None or worker.jobs:
             return
@@ -143,14 +146,14 @@ class Queue:
             self._end_worker()
 
     def close(self) -> None:
-        """End the worker, and forget what waits."""
+        """End the worker, and close the jobs that wait."""
         self._end_worker()
         while self._waiting:
             self._waiting.popleft().close()
 
     def _send(self) -> None:
-        """Let the worker have what it has room for."""
-        while self._waiting and self._room():
+        """Send the worker the next jobs, up to its limit; start one if there is none."""
+        while self._waiting and self._has_room():
             worker = self._worker or self._start_worker()
             job = self._waiting.popleft()
             request = {
@@ -171,17 +174,17 @@ class Queue:
                 pass  # it died: there will be no answer
             worker.jobs.append(job)
             if len(worker.jobs) == 1:
-                worker.allow_more_time()
+                worker.restart_deadline()
 
-    def _room(self) -> bool:
-        has = len(self._worker.jobs) if self._worker else 0
-        return has < (_MOST_AHEAD if self._shares_worker else 1)
+    def _has_room(self) -> bool:
+        jobs = len(self._worker.jobs) if self._worker else 0
+        return jobs < (_MOST_JOBS if self._shares_worker else 1)
 
     def _start_worker(self) -> _Worker:
         cpu_s = 0 if self._shares_worker else self.cpu_s
-        number, asked = self._process.start_worker(cpu_s)
-        self._ready.register(asked, select.EPOLLIN)
-        self._worker = _Worker(number, asked)
+        number, channel = self._process.start_worker(cpu_s)
+        self._ready.register(channel, select.EPOLLIN)
+        self._worker = _Worker(number, channel)
         return self._worker
 
     def _end_worker(self) -> None:

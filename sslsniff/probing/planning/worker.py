@@ -1,11 +1,11 @@
 """The worker that analyses files: without rights, unable to open anything, and limited.
 
-It is forked from a process that is prepared for it (``process``). A request is one message on its
-socket, with the file's descriptor and those of files that may be its debug file:
-``{"path": ..., "style": ..., "cpu_s": ..., "debug": [path, ...]}``. So is an answer: either a plan
-as ``plan_cache`` keeps it, ``{"plan": ..., "wanted": [build id, name] or null}``, or why there is
-none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. Who asks believes no answer
-more than an entry of the cache: a hostile file may have taken over who gave it.
+It is forked from a process that has imported all modules (``process``). Requests and answers are
+messages on its socket, in JSON. A request has the descriptors of the file, and of files that may be
+its debug file: ``{"path": ..., "style": ..., "cpu_s": ..., "debug": [path, ...]}``. An answer is
+either a plan as ``plan_cache`` stores it, ``{"plan": ..., "wanted": [build id, name] or null}``, or
+why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. A hostile file may
+have taken over the worker, so sslsniff checks an answer like an entry of the cache.
 """
 
 import json
@@ -26,16 +26,16 @@ from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES
 from sslsniff.probing.probe_set import ReturnStyle
 
 MOST_MEMORY_BYTES = 512 << 20
-"""Address space of a worker."""
+"""The limit of a worker's address space."""
 
 _MOST_DEBUG_FILES = 4
 _MOST_OPEN_FILES = 16
-_NICE_FROM_S = 2  # who is slow should not be in the way of others
+_NICE_FROM_S = 2  # a worker with at least this limit of CPU runs after other processes
 _NICE = 10
 
 
 def import_all() -> None:
-    """Import what a worker needs: it can open nothing."""
+    """Import the modules that a worker needs: it cannot open files later."""
     import sslsniff.machine_code.call_chains
     import sslsniff.machine_code.probe_pairs
     import sslsniff.probing.handed_calls  # noqa: F401
@@ -44,15 +44,15 @@ def import_all() -> None:
     demangle("_R")  # imports pyderust
 
 
-def run(asked: socket.socket, parent: int, cpu_s: int) -> NoReturn:
-    """Answer requests until there are no more; be a worker, in the child of a fork.
+def run(channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
+    """Run a worker, in the child of a fork: answer requests until there are no more.
 
-    ``cpu_s`` is the limit in seconds of CPU; 0: so many as each request says.
+    ``cpu_s``: the limit in seconds of CPU; 0: each request has its own limit.
     """
     try:
         resource_limits.raise_when_over_time()
         _confine(parent, cpu_s)
-        _serve(asked, has_limit_each=not cpu_s)
+        _serve(channel, has_request_limits=not cpu_s)
     finally:
         os._exit(0)
 
@@ -74,20 +74,21 @@ def _confine(parent: int, cpu_s: int) -> None:
     seccomp.allow_only_computing()
 
 
-def _serve(asked: socket.socket, *, has_limit_each: bool) -> None:
+def _serve(channel: socket.socket, *, has_request_limits: bool) -> None:
+    most_files = 1 + _MOST_DEBUG_FILES
     while True:
-        message, files, _, _ = socket.recv_fds(asked, LARGEST_MESSAGE_BYTES, 1 + _MOST_DEBUG_FILES)
+        message, files, _, _ = socket.recv_fds(channel, LARGEST_MESSAGE_BYTES, most_files)
         if not message:
             return
         request = json.loads(message)
-        if has_limit_each:
+        if has_request_limits:
             resource_limits.allow_cpu(request["cpu_s"])
         answer = json.dumps(_answer(request, files), separators=(",", ":")).encode()
         if len(answer) > LARGEST_MESSAGE_BYTES:
             answer = b'{"failed":"a plan of more than 64 KB"}'
-        asked.send(answer)
-        for each in files:
-            os.close(each)
+        channel.send(answer)
+        for file in files:
+            os.close(file)
 
 
 def _answer(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def _answer(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         return {"over": f"{request['cpu_s']} s of CPU"}
     except MemoryError:
         return {"over": f"{MOST_MEMORY_BYTES >> 20} MB of memory"}
-    except Exception as error:  # whatever a damaged file can lead to
+    except Exception as error:  # a damaged file can lead to any
         return {"failed": type(error).__name__}
 
 

@@ -5,6 +5,6 @@ from sslsniff.probing.plans.openssl import BORINGSSL, OPENSSL
 from sslsniff.probing.plans.rows import Alternative, At, Passing, Plan, Row
 
 PLANS: tuple[Plan, ...] = (BORINGSSL, OPENSSL, GNUTLS)
-"""The first whose ``symbols`` a file defines is the file's plan."""
+"""The plan of a file is the first one whose ``symbols`` the file defines."""
 
 __all__ = ["PLANS", "Alternative", "At", "Passing", "Plan", "Row"]

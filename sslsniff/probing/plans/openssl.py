@@ -3,15 +3,18 @@
 ``SSL_read`` and ``SSL_read_ex`` both call ``ssl_read_internal(ssl, buffer, size, size_t *count)``
 (ssl/ssl_lib.c since 1.1.1), so one place sees all reads; likewise for writes. Since 3.3, which
 brought ``SSL_write_ex2``, ``ssl_write_internal`` has the flags before the count. A compiler may
-have put the internal function into its callers (Node.js): then these are probed. They call what the
-object's table of methods has, such as ``ssl3_read``, which calls on: where these have cheap places,
-they are probed instead. Else ``SSL_read`` and ``SSL_write`` may still have cheap places: then they
-are probed there, and the other calls of the internal function, rarer as a rule, where it is called
-(in ``SSL_read_ex`` and the BIO that ``BIO_f_ssl`` makes).
+inline the internal function into its callers (Node.js). The alternatives, in this order:
+
+- The internal function calls a function in the object's table of methods, such as ``ssl3_read``,
+  which calls others. These inner functions are probed if they have cheap places.
+- The internal function is probed, if it exists.
+- ``SSL_read`` and ``SSL_write`` may have cheap places. Then they are probed, and the other calls of
+  the internal function where it is called (in ``SSL_read_ex`` and the BIO of ``BIO_f_ssl``).
+- Each public function is probed.
+
 ``SSL_write_ex`` calls ``SSL_write_ex2``, ``SSL_read_early_data`` and ``SSL_write_early_data`` call
-``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler did the same there. (In LibreSSL
-``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` shows bytes that a read shows again and is not
-probed.
+``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler inlined these. (In LibreSSL
+``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` is not probed: a read gets its bytes again.
 """
 
 from sslsniff.machine_code.conventions import Signature
@@ -115,8 +118,8 @@ OPENSSL = Plan(
         Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
     ),
 )
-# It has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear before
-# a handshake.
+# BoringSSL has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear
+# before a handshake.
 BORINGSSL = Plan(
     library="boringssl",
     symbols=OPENSSL.symbols,

@@ -1,4 +1,4 @@
-"""The form of a plan."""
+"""The types that a plan consists of."""
 
 import re
 from enum import Enum
@@ -10,10 +10,12 @@ from sslsniff.machine_code.conventions import Signature
 class At(Enum):
     """Where a row's probes are placed.
 
-    ENTRY: in the function's first instructions, and at its returns or a return probe. SPAN: on two
-    places within it that the kernel emulates. CALLS: at all direct calls of it and right after
-    them, but in functions that are probed already. INNER: in the functions that it, and others,
-    hand their calls on to. HANDED: in the functions that get its object and buffer, and a constant.
+    ENTRY: at the function's first instructions, and at its returns, or with a return probe.
+    SPAN: at emulated instructions within the function.
+    CALLS: at all direct calls of the function and right after them, except in functions that are
+    probed already.
+    INNER: in the functions to which this and other functions pass their calls on.
+    HANDED: in the functions that get its object, its buffer and a constant.
     """
 
     ENTRY = "entry"
@@ -24,10 +26,10 @@ class At(Enum):
 
 
 class Passing(NamedTuple):
-    """A call by which a function without a symbol is known.
+    """A call by which a function without a symbol is found.
 
-    ``caller`` calls it and hands it ``registers`` as it was given them itself. The function reads
-    them all: that tells it from others that happen to be called on the way.
+    ``caller`` calls the function with its own arguments unchanged in ``registers``. The function
+    reads all of these, which other functions with the same caller do not.
     """
 
     caller: str
@@ -37,15 +39,17 @@ class Passing(NamedTuple):
 class Row(NamedTuple):
     """One function to probe.
 
-    ``function`` is its symbol, or the calls by which one without a symbol is known. ``enter`` and
-    ``leave`` are BPF programs, for its entry and its return. ``registers`` are those that ``enter``
-    reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9). ``unless``: the row is for files that do not
-    define this function. ``through``: the function usually calls one that is probed already, itself
-    or through these; the row is needed only where it does not, as a compiler may have put the
-    called one into it. ``at`` says where in the function, or outside of it, the probes are placed.
-    ``outer`` are, for INNER, the public functions whose work is seen; ``others`` those whose work
-    must not be seen there; ``writes`` is the direction. For HANDED, each of ``outer`` that the file
-    has must hand its calls on with ``kind``.
+    ``function``: its symbol, or the calls by which a function without a symbol is found.
+    ``enter``, ``leave``: the BPF programs for its entry and its returns.
+    ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
+    ``unless``: the row is only for files that do not define this function.
+    ``through``: the row is not needed if the function calls one that is probed already, itself or
+    by these functions. A compiler may have inlined the called function.
+    ``at``: where the probes are placed.
+    ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
+    ``others``: for INNER, the public functions whose calls must not be seen.
+    ``writes``: for INNER and HANDED, the direction.
+    ``kind``: for HANDED, the constant.
     """
 
     function: str | tuple[Passing, ...]
@@ -62,17 +66,19 @@ class Row(NamedTuple):
 
 
 Alternative = tuple[Row, ...]
-"""Rows that belong together: all of them fit, or none is used."""
+"""Rows that are used together: if one does not fit, none is used."""
 
 
 class Plan(NamedTuple):
     """How a library is recognised and where it is probed.
 
-    A file that defines all ``symbols``, and one of ``marks`` if there are any, has the library in
-    it. Of each group in ``required`` the
-    cheapest alternative that fits is used, the earlier of equals; where none fits, the file is
-    refused. ``optional`` rows are left out where they do not fit. ``file_names`` begin the names of
-    the shared libraries that it comes in. ``version`` finds the library's in its read-only data.
+    ``symbols``, ``marks``: a file has the library if it defines all ``symbols``, and one of
+    ``marks`` if there are any.
+    ``file_names``: the beginnings of the names of its shared libraries.
+    ``required``: groups of alternatives. Of each group the cheapest alternative that fits is used,
+    the first of equals. If none fits, the file is refused.
+    ``optional``: rows that are left out if they do not fit.
+    ``version``: finds the library's version in the file's read-only data.
     """
 
     library: str

@@ -1,10 +1,10 @@
 """rustls 0.20 to 0.24: where a record's plaintext is when its ciphers are called.
 
-Every record passes ``MessageEncrypter::encrypt(&mut self, message, sequence)`` and
-``MessageDecrypter::decrypt(&mut self, message, sequence)``, whichever crate has the cipher. What
-they work on are structs without a stable form, but the compiler's order of their fields (larger
-ones first) was the same in all builds that were looked at. The BPF programs check each record by
-it. Which functions these are in a file says ``sslsniff.probing.rustls``.
+Every record passes ``MessageEncrypter::encrypt(&mut self, message, sequence)`` or
+``MessageDecrypter::decrypt(&mut self, message, sequence)``, whichever crate has the cipher. Their
+arguments are structs without a stable layout, but the compiler's order of fields (larger ones
+first) was the same in all builds that were tested. The BPF programs check each record against the
+layout. ``sslsniff.probing.rustls`` finds the methods in a file.
 """
 
 from typing import NamedTuple
@@ -13,13 +13,16 @@ from sslsniff.probing.rustls import Method, Version
 
 
 class RustlsLayout(NamedTuple):
-    """Byte offsets; None where unknown. The order is that of ``struct rustls_layout``.
+    """Byte offsets, None if unknown, in the order of ``struct rustls_layout`` (bpf/maps.bpf.h).
 
-    ``application_data`` is the value of a type byte that says so: since 0.24 that on the wire
-    (RFC 8446 section 5.1), before the number of a variant. ``message_type`` is in the message to
-    encrypt, at whose beginning the plaintext is: a slice, or where ``has_slices`` an enum of
-    a slice and a list of them. The result of decrypting has a pointer, a length and a type. The
-    connection's state (``CommonState``) has pointers to its ``encrypter`` and ``decrypter``.
+    ``application_data``: no offset, but the value of the type byte for application data: since 0.24
+    that on the wire (RFC 8446 section 5.1), before the number of a variant.
+    ``message_type``: in the message to encrypt; the plaintext is at the message's beginning.
+    ``has_slices``: no offset, but 1 if the plaintext is an enum of a slice and a list of slices,
+    0 if it is a slice.
+    ``result_data``, ``result_size``, ``result_type``: in the result of decrypting.
+    ``encrypter``, ``decrypter``: of the pointers to the ciphers in the connection's state
+    (``CommonState``).
     """
 
     application_data: int
@@ -33,7 +36,7 @@ class RustlsLayout(NamedTuple):
 
 
 class Registers(NamedTuple):
-    """Where arguments are: of the methods of ciphers, and ``state`` of ``Method.RECEIVED``."""
+    """The registers of arguments: of the methods of ciphers; ``state`` of ``Method.RECEIVED``."""
 
     result: str
     cipher: str
@@ -43,10 +46,10 @@ class Registers(NamedTuple):
 
 
 class MethodPrograms(NamedTuple):
-    """The BPF programs for a method: at its entry, where ``registers`` are read, and its returns.
+    """The BPF programs for a method: ``enter`` at its entry, and ``leave`` at its returns.
 
-    Returns are only ever seen by their instructions: a return probe turns a panic that the
-    program would have caught into an abort.
+    ``enter`` reads ``registers``. Returns are seen only by probes on instructions: a return probe
+    would turn a panic that the program catches into an abort.
     """
 
     enter: str
@@ -63,13 +66,13 @@ LAYOUTS: dict[Version, RustlsLayout] = {
     (0, 23): RustlsLayout(3, 32, 1, 8, 16, 24, encrypter=16, decrypter=32),
     (0, 24): RustlsLayout(23, 36, 1, 8, 16, 28),
 }
-"""For 64-bit machines: the order of fields depends on their sizes only. Seen on x86-64."""
+"""For 64-bit machines: the order of fields depends only on their sizes. Tested on x86-64."""
 
 REGISTERS: dict[str, Registers] = {
     "x86-64": Registers("rdi", "rsi", "rdx", "rcx", "rdi"),
     "aarch64": Registers("x8", "x0", "x1", "x2", "x0"),
 }
-"""For all versions; aarch64 as its procedure call standard has it, not tried."""
+"""For all versions. Those of aarch64 are from its procedure call standard, and not tested."""
 
 _X86_64 = REGISTERS["x86-64"]
 
@@ -88,6 +91,6 @@ METHODS: dict[Method, MethodPrograms] = {
 
 
 def nearest(version: Version) -> Version:
-    """Return the version whose layout to use: itself, or else the nearest that is known."""
+    """Return the known version to read ``version`` as: itself, else the next older one, if any."""
     older = [each for each in LAYOUTS if each <= version]
     return max(older, default=min(LAYOUTS))

@@ -1,8 +1,9 @@
 """TLS libraries that have no probes, and what proves that a file has one of them: data only.
 
-A shared library exports functions of its own. One that is linked into a program and stripped has
-none, but still the texts of its errors. A text counts only if no program has it that merely uses
-the library, or has another part of it: ``libcrypto`` has no file ``ssl/ssl_lib.c``.
+A shared library exports its functions. A library that is linked into a program and stripped has no
+symbols, but still the texts of its errors. A text is used only if programs that merely use the
+library, or that have another part of it, do not have the text: ``libcrypto`` does not have
+``ssl/ssl_lib.c``.
 """
 
 import re
@@ -16,11 +17,14 @@ _OTHER_END = "watch the other end of its connections"
 
 
 class UnprobedLibrary(NamedTuple):
-    """A TLS library, how people call it, and why it is not probed.
+    """A TLS library that is not probed, how to recognise it, and why it is not probed.
 
-    A file that exports all ``exports`` has it, and so has one with all ``texts`` in its read-only
-    data and without the text ``unless``. The first is searched in every file: the longer it is, the
-    less time that takes. ``version`` finds the library's in that data.
+    ``library``: its name for programs.
+    ``name``: its name for people.
+    ``exports``: a file that exports all of these has the library.
+    ``texts``: so has a file with all of these in its read-only data, but without ``unless``. The
+    first one is searched in every file, which is faster for a longer text.
+    ``version``: finds the library's version in that data.
     """
 
     library: str
@@ -74,9 +78,10 @@ KINDS = (
         reason="its TLS runs in JIT-compiled code",
     ),
 )
-"""Those that are never probed."""
+"""The libraries that are never probed."""
 
-# Their errors tell the source file. The first text is what all of them have: it is searched once.
+# Errors of OpenSSL and its forks contain the name of a source file. All begin with the same text,
+# which is searched once.
 _SOURCE = b"ssl/ssl_lib.c"
 _BORING = (_SOURCE, b"ssl/ssl_lib.cc\0", b"ssl/ssl_cert.cc\0")
 
@@ -106,14 +111,14 @@ FAMILY = (
         remedy=WITH_SYMBOLS,
     ),
 )
-"""OpenSSL and what came of it: probed where there are symbols, so looked for where are none."""
+"""OpenSSL and its forks: they are probed by symbols, so these rows are for files without."""
 
 GO = UnprobedLibrary(
     library="go",
     name="Go (crypto/tls)",
     remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",
 )
-"""Known by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
+"""Recognised by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
 
 NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)} | {"gnutls": "GnuTLS"}
-"""How people call a library."""
+"""A library's name for programs -> its name for people."""

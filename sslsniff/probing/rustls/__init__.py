@@ -1,9 +1,9 @@
-"""Where plaintext passes in a Rust program that uses rustls.
+"""Finds the functions that plaintext passes in a Rust program that uses rustls.
 
-Its reads and writes are generic and inlined away, but not the methods of its ciphers, which it
-calls through vtables: ``<... as MessageEncrypter>::encrypt`` and
-``<... as MessageDecrypter>::decrypt``. They are found by symbols, those of a separate debug file
-included, and without any by their vtables.
+Reads and writes of rustls are generic, and inlined into their callers. But it calls the methods of
+ciphers through vtables, so these are never inlined: ``<... as MessageEncrypter>::encrypt`` and
+``<... as MessageDecrypter>::decrypt``. They are found by their symbols, which may be in a separate
+debug file, and without symbols by their vtables.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,10 +24,10 @@ _TLS_NAMES = {0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
 
 
 def find_rustls(elf: Elf) -> FoundMethods:
-    """Return where plaintext passes in a file; nothing of one without rustls.
+    """Return the functions of a file that plaintext passes; none without rustls.
 
-    A function about which there is a doubt is left out, and the reason told. Symbols are looked for
-    in its separate debug file, too, which ``elf`` then has. Raises ``ElfError``.
+    A doubtful function is left out, with the reason in ``doubts``. If the file has no symbols,
+    those of its debug file are added to ``elf``. Raises ``ElfError``.
     """
     strings = elf.section_region(".rodata")
     if not is_mentioned(strings):
@@ -42,7 +42,7 @@ def find_rustls(elf: Elf) -> FoundMethods:
 
 
 def _add_debug_file(elf: Elf) -> bool:
-    """Add the symbols of the file's debug file; returns whether it has one that was not there."""
+    """Add the symbols of the file's debug file to ``elf``; return False if there are none."""
     if elf.debug_file is None and (found := debug_files.find(elf)) is not None:
         elf.add_symbols(found.symbols, found.path)
         return True
@@ -84,7 +84,11 @@ def _without_names(elf: Elf, releases: tuple[str, ...]) -> FoundMethods:
 
 
 def _no_shape(version: Version, known: set[Version], *, found_any: bool) -> str | None:
-    """Return why nothing of a version is found in a file that has these ``known`` ones."""
+    """Return why methods of a version cannot be found without symbols; None: they can.
+
+    ``known``: the versions in the file whose shape is known. ``found_any``: the file has methods of
+    that shape.
+    """
     if version not in known:
         able = ", ".join(f"{major}.{minor}" for major, minor in sorted(VERSIONS))
         return f"only those of {able} are found without"
@@ -100,7 +104,7 @@ def _described(method: Method, tls_version: int) -> str:
 def _checked(
     elf: Elf, found: Iterable[Found], releases: tuple[str, ...], refused: Iterable[Refused] = ()
 ) -> FoundMethods:
-    """Return what was found, without that about which there is a doubt."""
+    """Return what was found, without the doubtful functions."""
     doubts = {each: _doubt(elf, Function(each.address, each.size)) for each in found}
     left_out = (f"{each.name} is left out: {doubt}" for each, doubt in doubts.items() if doubt)
     certain = tuple(each for each, doubt in doubts.items() if doubt is None)
@@ -108,7 +112,7 @@ def _checked(
 
 
 def _doubt(elf: Elf, function: Function) -> str | None:
-    """Return why a function should not be probed."""
+    """Return why a function should not be probed; None: there is no doubt."""
     if not function.size:
         return "its length is unknown"
     try:

@@ -1,10 +1,10 @@
-"""What was found of rustls in a file."""
+"""The methods of rustls that were found in a file."""
 
 from enum import Enum
 from typing import NamedTuple
 
 Version = tuple[int, int]
-"""Of rustls, as far as it decides what is where: (0, 23)."""
+"""A version of rustls, as far as it decides the layout of structs: (0, 23)."""
 
 
 class Method(Enum):
@@ -19,7 +19,7 @@ class Method(Enum):
 
 
 class Proof(Enum):
-    """By what a function is known: a symbol, one of the separate debug file, its surroundings."""
+    """How a function was found: by its symbol, by one in the debug file, or by its vtable."""
 
     SYMBOL = "symbol"
     DEBUG_FILE = "debug file"
@@ -27,11 +27,12 @@ class Proof(Enum):
 
 
 class Found(NamedTuple):
-    """One function, and what is known of it.
+    """A function that was found.
 
-    ``address`` is as linked, ``name`` demangled, without the hash. ``version`` is that of the
-    rustls it belongs to, as a file may hold several; ``tls_version`` is 0x0303 or 0x0304, of
-    ciphers that are for one only. None: unknown.
+    ``address``: as linked.
+    ``name``: demangled, without the hash.
+    ``version``: that of its rustls, because a file may have several; None: unknown.
+    ``tls_version``: 0x0303 or 0x0304 if its cipher is for that one only; None: unknown.
     """
 
     method: Method
@@ -44,18 +45,18 @@ class Found(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A rustls of which nothing can be found, and why; ``release`` is None if it is not known."""
+    """A rustls whose methods cannot be found, and why; ``release`` is None if it is unknown."""
 
     release: str | None
     reason: str
 
 
 class FoundMethods(NamedTuple):
-    """What was found in a file.
+    """All that was found in a file.
 
-    ``versions`` are the releases of rustls that are in it, as far as it says ("0.23.45"), and
-    ``refused`` those of which nothing is found. ``doubts`` say, a line each, which function is left
-    out and why.
+    ``versions``: the releases of rustls in the file, if it names them ("0.23.45").
+    ``refused``: the releases whose methods cannot be found.
+    ``doubts``: a line for each function that was left out, with the reason.
     """
 
     found: tuple[Found, ...] = ()

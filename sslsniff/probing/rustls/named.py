@@ -1,4 +1,4 @@
-"""The methods of rustls by their symbols."""
+"""Finds the methods of rustls by their symbols."""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function, demangle
 from sslsniff.probing.rustls.methods import Method
 
-# Identifiers are literal in both schemes of mangling, and only what has one is demangled.
-# 0.24 renames the traits, from messages to records.
+# Mangled names contain identifiers literally: only names with one of these are demangled. 0.24 has
+# other names for the traits, with Record instead of Message.
 _PARTS = (
     b"MessageEncrypter",
     b"MessageDecrypter",
@@ -18,21 +18,21 @@ _PARTS = (
     b"CommonState23take_received_plaintext",
 )
 
-# A cipher is whatever implements the trait; it is called through a vtable, so that no compiler can
-# have put it into its callers. The one that is there before there are keys is no cipher.
+# A cipher is a type that implements the trait. It is called through a vtable, so that no compiler
+# can inline it. The type that stands for "no keys yet" is no cipher.
 _CIPHER = re.compile(
     r"<(?P<type>.+) as (?P<module>rustls::(?:crypto::)?cipher)::"
     r"(?:Message|Record)(?:Encrypter>::encrypt|Decrypter>::decrypt)"
 )
 _NO_CIPHER = re.compile(r"rustls::(?:crypto::)?cipher::Invalid(?:Message|Record)(?:En|De)crypter")
-# Not the method of EarlyDataState that has the same name.
+# The type is needed: EarlyDataState has a method with the same name.
 _RECEIVED = re.compile(r"<?rustls::common_state::CommonState>?::take_received_plaintext")
 _TLS = {"tls12": 0x0303, "tls13": 0x0304}
 _TLS_NAME = re.compile("|".join(_TLS), re.IGNORECASE)
 
 
 class Named(NamedTuple):
-    """A method, parsed from its symbol; ``module`` is where rustls has the trait or type."""
+    """A method by its symbol; ``module`` is the module of rustls with its trait or type."""
 
     method: Method
     name: str
@@ -47,7 +47,7 @@ def find_named(elf: Elf) -> Iterator[Named]:
     for mangled, function in elf.functions_with(*_PARTS):
         name = demangle(mangled)
         named = name and _named(name, function)
-        # Linkers may have made one function of several that are alike.
+        # Linkers may merge equal functions: then one function has several symbols.
         if named and (named.method, function.address) not in seen:
             seen.add((named.method, function.address))
             yield named

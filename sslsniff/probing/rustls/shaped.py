@@ -1,13 +1,13 @@
-"""The methods of rustls in a file without symbols: by their vtables, and what they do.
+"""Finds the methods of rustls in a file without symbols: by their vtables, and by their code.
 
-A vtable is the address of the drop function or 0, the size, the alignment, then the methods. What
-an encrypter's has is known since rustls 0.22, and no less of what else must be there:
+A vtable is the address of the drop function or 0, the size, the alignment, then the methods. Since
+rustls 0.22, all of this must be true of an encrypter:
 
-- its second method, ``encrypted_payload_len(&self, payload_len)``, returns its argument plus what
-  the cipher adds, a constant. It is one ``lea`` and a return. By this the vtables are found;
-- the vtable of the decrypter, with one method, is beside it;
-- ``decrypt``, or a function that it calls, compares a length with the most that a record may hold:
-  in TLS 1.2 2^14 bytes, in 1.3 one more for the type (RFC 8446, 5.2 and 5.4).
+- Its second method, ``encrypted_payload_len(&self, payload_len)``, returns its argument plus a
+  constant, the bytes that the cipher adds. It is one ``lea`` and a return. The search begins here.
+- The vtable of the decrypter, with one method, is near the encrypter's.
+- ``decrypt``, or a function that it calls, compares a length with the limit of a record: 2^14 bytes
+  in TLS 1.2, one more for the type in TLS 1.3 (RFC 8446, 5.2 and 5.4).
 """
 
 import struct
@@ -23,9 +23,9 @@ from sslsniff.machine_code.instructions import disassemble
 from sslsniff.probing.rustls.methods import Method
 
 VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
-"""Those of rustls that have this shape."""
+"""The versions of rustls whose methods have this shape."""
 
-# What a record has more than its plaintext: AES-GCM of TLS 1.2 8 bytes of nonce and 16 of tag
+# The bytes that a cipher adds to a plaintext: AES-GCM of TLS 1.2 a nonce of 8 and a tag of 16
 # (RFC 5288), ChaCha20-Poly1305 the tag (RFC 7905), TLS 1.3 the type and the tag.
 _TLS_OF_OVERHEAD = {24: 0x0303, 16: 0x0303, 17: 0x0304}
 _TAG_BYTES = 16
@@ -35,12 +35,12 @@ _WORD_BYTES = 8
 _HEAD = struct.Struct("<QQQ")
 _LARGEST_BYTES = 1 << 16
 _ALIGNMENTS = frozenset({8, 16, 32, 64})
-# Between the two vtables are as a rule the 24 bytes of a panic's location, the decrypter's first.
+# Usually the decrypter's vtable comes first, then 24 bytes of a panic's location, then the other.
 _DISTANCES = sorted(range(-0x100, 0x100, _WORD_BYTES), key=lambda each: (each > 0, abs(each)))
 
 
 class Shaped(NamedTuple):
-    """A method that is known by its shape."""
+    """A method that was found by its vtable and code."""
 
     method: Method
     tls_version: int
@@ -50,7 +50,7 @@ class Shaped(NamedTuple):
 def find_shaped(elf: Elf) -> list[Shaped]:
     """Return the methods in a file that has a rustls of ``VERSIONS``, each once.
 
-    Encrypters without a decrypter, and decrypters without an encrypter are none. Raises
+    An encrypter without a decrypter does not count, nor one the other way round. Raises
     ``ElfError``.
     """
     lengths = dict(_payload_lengths(elf))
@@ -68,7 +68,7 @@ def find_shaped(elf: Elf) -> list[Shaped]:
 
 
 def _payload_lengths(elf: Elf) -> Iterator[tuple[int, int]]:
-    """Yield the functions that may be ``encrypted_payload_len``, each with the TLS version."""
+    """Yield the addresses of functions like ``encrypted_payload_len``, with the TLS version."""
     for overhead, tls_version in _TLS_OF_OVERHEAD.items():
         code = bytes((0x48, 0x8D, 0x46, overhead, 0xC3))  # lea overhead(%rsi), %rax; ret
         for address, data in elf.executable():
@@ -90,10 +90,10 @@ def _decrypter_beside(
 
 
 def _compares(elf: Elf, function: Function, limit: int) -> bool:
-    """Say whether a function asks if a length is over ``limit``, with the tag or without."""
+    """Say whether a function compares a length with ``limit``, with or without the tag's."""
     code = elf.code(function)
     limits = [limit + tag + more for tag in (0, _TAG_BYTES) for more in (0, 1)]
-    if not any(struct.pack("<I", each) in code for each in limits):  # a hundred times as fast
+    if not any(struct.pack("<I", each) in code for each in limits):  # 100 times faster than below
         return False
     wanted = tuple(f", {each:#x}" for each in limits)
     return any(
@@ -106,25 +106,25 @@ class _Vtable(NamedTuple):
     address: int
     alignment: int
     method: Function
-    """The first."""
+    """The first method."""
 
 
 class _Vtables:
-    """The vtables of a file, among its ``pointers``."""
+    """The vtables of a file; ``pointers`` are those in its data."""
 
     def __init__(self, elf: Elf, pointers: Pointers) -> None:
         self._elf = elf
         self._pointers = pointers
 
     def with_second(self, methods: Container[int]) -> Iterator[tuple[_Vtable, int]]:
-        """Yield the vtables whose second method is one of these, each with that."""
+        """Yield the vtables whose second method is one of ``methods``, each with its address."""
         for slot, address in self._pointers.to(methods):
             table = self.at(slot - _WORD_BYTES - _HEAD.size)
             if table is not None:
                 yield table, address
 
     def callees(self, function: Function) -> Iterator[Function]:
-        """Yield the functions of the file that a function calls, also through a pointer."""
+        """Yield the functions of the file that a function calls, directly or through a pointer."""
         code, address = self._elf.code(function), function.address
         through = {self._pointers.at(each) for each in called_slots(code, address)}
         for callee in callees(code, address) | through:

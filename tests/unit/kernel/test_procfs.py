@@ -97,9 +97,9 @@ def test_a_process_that_is_gone_is_no_error() -> None:
     assert procfs.mapped_files(process.pid) == []
     gone = MappedFile("/nowhere", file.device, file.inode, file.addresses)
     assert procfs.file_path(process.pid, gone) is None
-    assert procfs.news_path(process.pid, gone) is None
-    assert procfs.news_path(process.pid, file) == file.path
-    assert procfs.news_path(process.pid, file._replace(inode=file.inode + 1)) is None
+    assert procfs.reported_file_path(process.pid, gone) is None
+    assert procfs.reported_file_path(process.pid, file) == file.path
+    assert procfs.reported_file_path(process.pid, file._replace(inode=file.inode + 1)) is None
     assert procfs.children(process.pid) == procfs.threads(process.pid) == []
     assert procfs.state(process.pid) is None
 
@@ -111,7 +111,7 @@ def test_mapped_files(sleeper: subprocess.Popen[str]) -> None:
     assert len({(each.device, each.inode) for each in files}) == len(files)
     for each in files:
         assert procfs.file_path(sleeper.pid, each) == each.path
-        assert procfs.news_path(sleeper.pid, each._replace(addresses="0-1")) == each.path
+        assert procfs.reported_file_path(sleeper.pid, each._replace(addresses="0-1")) == each.path
 
 
 @needs_root
@@ -172,7 +172,9 @@ def test_files_of_a_container_are_reached_through_its_root(tmp_path: Path) -> No
         assert Path(path).samefile(root / within.lstrip("/"))
         # News have the path that the process itself sees.
         seen = file._replace(path=f"/{within.lstrip('/')}")
-        assert procfs.news_path(process.pid, seen) == f"/proc/{process.pid}/root{seen.path}"
+        assert (
+            procfs.reported_file_path(process.pid, seen) == f"/proc/{process.pid}/root{seen.path}"
+        )
 
 
 def test_libraries_of_the_dynamic_linker() -> None:

@@ -11,7 +11,7 @@ from sslsniff.kernel import seccomp
 
 file = os.open(sys.executable, os.O_RDONLY)
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-privileges.renounce()
+privileges.drop_all_and_user()
 seccomp.allow_only_computing()
 
 # What it needs

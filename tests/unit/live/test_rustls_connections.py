@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sslsniff import events
 from sslsniff.fast_path import FastPath
-from sslsniff.live.rustls_connections import MOST_HELD_BYTES, WAIT_NS, RustlsConnections
+from sslsniff.live.rustls_connections import MOST_WAITING_BYTES, WAIT_NS, RustlsConnections
 from sslsniff.model import Address, Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
 from tests.chunks_only import ChunksOnly
@@ -196,10 +196,10 @@ def test_a_half_without_a_socket_is_shown_in_the_end() -> None:
 
 
 def test_not_more_is_held_than_allowed() -> None:
-    seen = Seen(opened(W, WRITE), data(W, WRITE, 0, bytes(MOST_HELD_BYTES)))
+    seen = Seen(opened(W, WRITE), data(W, WRITE, 0, bytes(MOST_WAITING_BYTES)))
     assert not seen.connections
-    seen.handle(data(W, WRITE, MOST_HELD_BYTES, b"x"))
-    assert len(seen.bytes_of(seen.only, WRITE)) == MOST_HELD_BYTES + 1
+    seen.handle(data(W, WRITE, MOST_WAITING_BYTES, b"x"))
+    assert len(seen.bytes_of(seen.only, WRITE)) == MOST_WAITING_BYTES + 1
 
 
 def test_what_waits_is_told_before_its_end() -> None:

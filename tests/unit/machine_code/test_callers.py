@@ -10,7 +10,7 @@ from sslsniff.machine_code.callers import (
     called_slots,
     callees,
     direct_calls,
-    handed_on,
+    passed_arguments,
 )
 from sslsniff.machine_code.instructions import ARGUMENTS
 from tests.unit.machine_code.encodings import (
@@ -29,16 +29,16 @@ from tests.unit.machine_code.encodings import (
 
 def test_arguments_that_are_handed_on() -> None:
     everything = frozenset(ARGUMENTS)
-    assert handed_on(SUB_RSP + CALL + RET, AT) == {AT + 4 + 5 + 0x1000: everything}
-    assert handed_on(XOR_EDX + JMP_FAR, AT) == {AT + 2 + 5 + 0x1000: everything - {"rdx"}}
+    assert passed_arguments(SUB_RSP + CALL + RET, AT) == {AT + 4 + 5 + 0x1000: everything}
+    assert passed_arguments(XOR_EDX + JMP_FAR, AT) == {AT + 2 + 5 + 0x1000: everything - {"rdx"}}
     # The second call is after the first, which may have changed them all.
-    assert handed_on(CALL + CALL + RET, AT) == {
+    assert passed_arguments(CALL + CALL + RET, AT) == {
         AT + 5 + 0x1000: everything,
         AT + 10 + 0x1000: frozenset(),
     }
     # In one of two ways rdx is changed.
     code = TEST_RDI + b"\x74\x02" + XOR_EDX + CALL + RET
-    assert handed_on(code, AT) == {AT + 12 + 0x1000: everything - {"rdx"}}
+    assert passed_arguments(code, AT) == {AT + 12 + 0x1000: everything - {"rdx"}}
 
 
 def test_arguments_that_a_function_reads() -> None:
@@ -102,4 +102,4 @@ def test_a_call_from_no_function_is_no_certainty() -> None:
 def test_arbitrary_bytes_raise_nothing(code: bytes) -> None:
     called_slots(code, AT)
     assert arguments(code, AT) <= set(ARGUMENTS)
-    assert all(kept <= set(ARGUMENTS) for kept in handed_on(code, AT).values())
+    assert all(kept <= set(ARGUMENTS) for kept in passed_arguments(code, AT).values())

@@ -162,7 +162,7 @@ def find(elf: Elf, name: str) -> Function:
     everything = {"rdi", "rsi", "rdx", "rcx"}
     [callee] = [
         address
-        for address, kept in callers.handed_on(elf.code(caller), caller.address).items()
+        for address, kept in callers.passed_arguments(elf.code(caller), caller.address).items()
         if kept >= everything
     ]
     inner = elf.function_at(callee)

@@ -18,7 +18,7 @@ from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.probe_set import Probe, ReturnStyle
-from sslsniff.probing.rustls_fitting import make_part
+from sslsniff.probing.rustls_fitting import make_library
 from tests import libraries
 from tests.planned import plan_file
 
@@ -256,7 +256,7 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
     file = tmp_path / "service"
     file.write_bytes(bytes(64))
     probe = Probe("rustls_encrypt_enter", 16, False, Cost.EMULATED)
-    parts = [make_part(version, tls_version, [probe]) for version in ((0, 22), (0, 99))]
+    parts = [make_library(version, tls_version, [probe]) for version in ((0, 22), (0, 99))]
     found = Attachment(str(file), None, tuple(parts), ("a reason",))
     plan_cache.store(found, file.stat(), INSTRUCTIONS)
     assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) == found

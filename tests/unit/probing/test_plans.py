@@ -9,7 +9,7 @@ from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.probing.plans import PLANS, Passing, Plan, Row
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, MethodPrograms, nearest
 from sslsniff.probing.rustls import Version
-from sslsniff.probing.rustls_fitting import make_part
+from sslsniff.probing.rustls_fitting import make_library
 
 BPF = Path(__file__).parents[3] / "bpf"
 PROGRAMS = {
@@ -60,7 +60,7 @@ def test_the_methods_of_rustls_have_programs(programs: MethodPrograms) -> None:
 )
 def test_an_unknown_rustls_is_read_as_the_nearest(version: Version, used: Version) -> None:
     assert nearest(version) == used
-    part = make_part(version, None, [])
+    part = make_library(version, None, [])
     assert part.layout == LAYOUTS[used]
     assert (part.read_as is None) == (version == used)
 

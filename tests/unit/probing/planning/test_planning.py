@@ -233,9 +233,9 @@ def job(planning: Planning) -> Iterator[Job]:
 
 
 def test_a_sensible_answer_is_believed(job: Job) -> None:
-    said = planning_module._believed(job, answer_of(job.path))
-    assert isinstance(said.plan, Attachment)
-    assert said.holds
+    checked = planning_module._checked(job, answer_of(job.path))
+    assert isinstance(checked.plan, Attachment)
+    assert checked.is_lasting
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_a_sensible_answer_is_believed(job: Job) -> None:
     ],
 )
 def test_an_answer_that_makes_no_sense_is_not_believed(job: Job, change: dict[str, Any]) -> None:
-    said = planning_module._believed(job, answer_of(job.path) | change)
-    assert isinstance(said.plan, Refusal)
-    assert len(said.plan.reason) < 5000
+    checked = planning_module._checked(job, answer_of(job.path) | change)
+    assert isinstance(checked.plan, Refusal)
+    assert len(checked.plan.reason) < 5000
 
 
 @pytest.mark.parametrize("offset", ["header", "data", "beyond", -1])
@@ -264,17 +264,17 @@ def test_probes_outside_of_code_are_not_believed(job: Job, offset: str | int) ->
     places = {"header": 0, "data": job.status.st_size - 8, "beyond": job.status.st_size}
     answer = answer_of(job.path)
     answer["plan"]["parts"][0]["probes"][0][1] = places.get(str(offset), offset)
-    said = planning_module._believed(job, answer)
-    assert said.plan == Refusal(
+    checked = planning_module._checked(job, answer)
+    assert checked.plan == Refusal(
         "planning it failed (what was found out makes no sense)", is_tls=True, remedy=REMEDY
     )
-    assert not said.holds
+    assert not checked.is_lasting
 
 
 def test_a_debug_file_that_was_not_offered_is_not_believed(job: Job) -> None:
     answer = answer_of(job.path)
     answer["plan"]["debug_file"] = "/etc/shadow"
-    assert isinstance(planning_module._believed(job, answer).plan, Refusal)
+    assert isinstance(planning_module._checked(job, answer).plan, Refusal)
 
 
 @pytest.mark.parametrize(
