@@ -103,19 +103,19 @@ struct event_addresses {
 	__u64 socket; /* identifies the socket until its EVENT_SOCKET_GONE */
 };
 
-/* Two halves belong to one connection: the header's half writes, `reads` reads. */
+/* Two directions belong to one connection: the header has the id of the written one, `reads` that of the read one. */
 struct event_paired {
 	struct event_header header;
 	__u64 reads;
 };
 
-/* A socket that halves used was destroyed. */
+/* A socket was destroyed whose directions were announced one by one. */
 struct event_socket_gone {
 	struct event_header header;
 	__u64 socket;
 };
 
-/* A half was found to belong to a connection that is left out: its earlier events do not count. */
+/* Sampling leaves out the connection of a direction that was announced by itself: its earlier events do not count. */
 struct event_left_out {
 	struct event_header header;
 };

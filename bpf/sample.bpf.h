@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Sampling: connections are left out as a whole. A hash of a connection's id decides once; for a half, the hash of an
- * id of its socket's carrier, so that both halves get the same decision. Events of a half before its socket is known
- * are emitted, and revoked if it is left out.
+ * Sampling: connections are left out as a whole. A hash of a connection's id decides once. For a direction that is announced
+ * by itself (enum half), it is the hash of an id of its socket, so that both directions get the same decision. Its events
+ * before the socket is known are emitted, and revoked if it is left out.
  */
 
 enum left_out {

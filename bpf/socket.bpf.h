@@ -7,8 +7,8 @@
  * The first evidence binds; later, direct evidence corrects at once, indirect evidence if it is the same twice in a row.
  *
  * A send may have bytes of another connection: those that were left, while the socket of the connection that wrote has no
- * room. So for halves, whose records are seen, a send is evidence if its length fits the records. Any other send is weak
- * evidence: it binds a half without a socket.
+ * room. So for a direction that is announced by itself (enum half), whose records are seen, a send is evidence if its
+ * length fits the records. Any other send is weak evidence: it binds such a direction if it has no socket.
  */
 
 enum evidence {
@@ -83,7 +83,7 @@ static __always_inline void bind_received(struct thread *thread, u64 received, c
 	if (!received)
 		return;
 	bind(thread, key, connection, received, EVIDENCE_INDIRECT);
-	/* One receive may have records of several halves, when keys change. */
+	/* One receive may have records of several cipher objects, when keys change. */
 	if (!connection->half && thread->received == received)
 		thread->received = 0;
 }

@@ -30,8 +30,8 @@ class Opened(NamedTuple):
     ``library``: an index into ``Source.libraries``.
     ``object_address``: the address of the TLS library's object in the process.
     ``name``: the connection's id in the capture file that recorded it.
-    ``half``: not None if this is only one direction of a connection, a half. The other half has
-    an event of its own, and ``live.rustls_connections`` joins them.
+    ``half``: the direction, if this is only one direction of a connection; else None. The other
+    direction has an event of its own, and ``live.rustls_connections`` joins them.
     """
 
     time_ns: int
@@ -117,7 +117,7 @@ class Exited(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Two halves belong to one connection."""
+    """Two directions that were opened one by one belong to one connection."""
 
     time_ns: int
     writes: int
@@ -125,14 +125,14 @@ class Paired(NamedTuple):
 
 
 class SocketGone(NamedTuple):
-    """The socket of some halves was closed: their connection ended."""
+    """A socket was closed whose directions were opened one by one: their connection ended."""
 
     time_ns: int
     socket: int
 
 
 class LeftOut(NamedTuple):
-    """Sampling leaves out the connection of a half: ignore the half's earlier events."""
+    """Sampling leaves out the connection of one direction: ignore its earlier events."""
 
     time_ns: int
     connection: int
@@ -142,7 +142,7 @@ Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 """An event of a connection."""
 
 Record = Event | Paired | SocketGone | LeftOut
-"""A record of the kernel: an event, or one that only halves have."""
+"""A record of the kernel: an event, or one about directions that were opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """The directions, indexed by their numbers in ``bpf/event.h``."""

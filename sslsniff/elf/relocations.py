@@ -15,7 +15,7 @@ from sslsniff.elf.elf_file import Elf
 _RELATIVE = 8  # R_X86_64_RELATIVE
 _WORD_BYTES = 8
 _WORDS = 3  # in a RELA entry
-_BITS = 63  # in a RELR bitmap: each says whether one of the following words is a pointer
+_BITS = 63  # of a RELR bitmap: a set bit marks one of the following words as a pointer
 
 
 class Pointers:
