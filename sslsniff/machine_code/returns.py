@@ -2,7 +2,8 @@
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from sslsniff.machine_code.instructions import (
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import capstone
 
 _FURTHEST_BACK = 32
+_MOST_CASES = 256
 _CASE = struct.Struct("<i")
 
 
@@ -36,16 +38,33 @@ def return_sites(
     starts = {each.address for each in instructions}
     for at, each in enumerate(instructions):
         if is_jump(each) and direct_target(each) not in starts:
-            target = _first_case(_path_to(at, instructions), read)
+            target = next(_cases(_path_to(at, instructions), read), None)
             if target not in starts or target == address:
                 return None
     return [each.address for each in instructions if is_return(each)] or None
 
 
-def _first_case(
+def switches(
+    code: bytes, address: int, read: Callable[[int, int], bytes | None]
+) -> dict[int, tuple[int, ...]]:
+    """Return the switches of a function: the address of the jump -> where its cases are.
+
+    There may be cases too many, of another switch whose table follows.
+    """
+    instructions = disassemble(code, address)
+    starts = {each.address for each in instructions}
+    found = {}
+    for at, each in enumerate(instructions):
+        if is_jump(each) and direct_target(each) is None:
+            cases = _cases(_path_to(at, instructions), read)
+            found[each.address] = tuple(dict.fromkeys(takewhile(starts.__contains__, cases)))
+    return {jump: cases for jump, cases in found.items() if cases}
+
+
+def _cases(
     path: "list[capstone.CsInsn]", read: Callable[[int, int], bytes | None]
-) -> int | None:
-    """Return the first case of a switch, whose indirect jump ends ``path``; None: it is no switch.
+) -> Iterator[int]:
+    """Yield where the cases of a switch are, whose indirect jump ends ``path``, and what follows.
 
     Position-independent code jumps by a table of i32, which are relative to the table's address:
     lea of the table, movsxd of an entry, add, jmp. A table belongs to one switch: if one case is in
@@ -54,7 +73,7 @@ def _first_case(
     *path, jump = path
     add = _last_change(jump.op_str, path)
     if add is None or add[-1].mnemonic != "add":
-        return None
+        return
     operands = add[-1].op_str.split(", ")
     for value, table in (operands, reversed(operands)):
         load = _last_change(value, add[:-1])
@@ -65,9 +84,12 @@ def _first_case(
         at = re.fullmatch(rf"{table}, \[rip ([+-]) (\w+)\]", base[-1].op_str)
         if is_entry and at:
             start = base[-1].address + base[-1].size + int(at[1] + at[2], 0)
-            entry = read(start, _CASE.size)
-            return start + _CASE.unpack(entry)[0] if entry else None
-    return None
+            for number in range(_MOST_CASES):
+                entry = read(start + number * _CASE.size, _CASE.size)
+                if entry is None:
+                    return
+                yield start + _CASE.unpack(entry)[0]
+            return
 
 
 def _path_to(at: int, instructions: "list[capstone.CsInsn]") -> "list[capstone.CsInsn]":

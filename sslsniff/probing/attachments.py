@@ -9,7 +9,7 @@ from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
-from sslsniff.probing.recognition import first_texts, recognise
+from sslsniff.probing.recognition import find_version, first_texts, recognise
 from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
@@ -69,7 +69,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         except UnfitError as unfit:
             unprobed.append(_unfit(plan, f"no place for its probes: {unfit}"))
         else:
-            parts.append(library)
+            parts.append(library._replace(version=find_version(elf, plan.version)))
             left_out += unfit_optional
     go_parts, go_unprobed = fit_go(elf, style)
     parts += go_parts

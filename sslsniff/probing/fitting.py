@@ -18,11 +18,14 @@ from sslsniff.machine_code.callers import (
     passed_arguments,
     stub_slot,
 )
+from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
-from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
+from sslsniff.probing.gnutls_layout import read_gnutls_layout
+from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
-from sslsniff.probing.ssl_layout import read_layout
+from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
@@ -67,7 +70,8 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        layout = _LAYOUTS[plan.library](self._elf)
+        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout)
         return library, left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
@@ -154,6 +158,33 @@ class _Fitting:
         self._seen_inside |= {outer for outer, _ in row.outer}
         yield from probes
 
+    def _handed(
+        self, row: Row, name: str, _function: Function, probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.machine_code.call_chains import Link
+        from sslsniff.machine_code.call_steps import FunctionBody
+        from sslsniff.probing.handed_calls import handed_calls, record_function
+
+        if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
+            raise UnfitError("probes of inner functions need attach cookies")
+        found: dict[int, Signature] = {}
+        for outer, given in row.outer:
+            handed = dict(handed_calls(self._elf, self._named(outer), given, row.kind))
+            if not handed:
+                raise UnfitError(f"{outer} hands no calls on")
+            found |= handed
+        for address, signature in found.items():
+            inner = self._elf.function_at(address)
+            if inner is None:
+                raise UnfitError(f"what {name} calls is no function")
+            record = row.record and record_function(self._elf, inner, signature)
+            if record:
+                yield record_probe(self._elf, *record, row)
+                continue
+            pair = FunctionBody(self._elf.code(inner), address).pair(signature)
+            probed.add(address)
+            yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
+
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
         return function and (function.address, self._elf.code(function))
@@ -218,11 +249,18 @@ class _Fitting:
         return name, functions[0]
 
 
+_LAYOUTS: dict[str, Callable[[Elf], ObjectLayout]] = {
+    "openssl": read_openssl_layout,
+    "boringssl": read_openssl_layout,
+    "gnutls": read_gnutls_layout,
+}
+
 _PLACES: dict[At, _Placing] = {
     At.ENTRY: _Fitting._at_entry,
     At.SPAN: _Fitting._in_span,
     At.CALLS: _Fitting._at_calls,
     At.INNER: _Fitting._inside,
+    At.HANDED: _Fitting._handed,
 }
 
 

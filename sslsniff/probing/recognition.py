@@ -4,6 +4,7 @@ A shared library is known by the functions that it exports: ten microseconds a l
 linked in is known by texts that no other program has: 0.5 ms for each megabyte of read-only data.
 """
 
+import re
 from collections.abc import Collection, Iterable
 
 from sslsniff.elf.elf_file import Elf
@@ -41,7 +42,7 @@ def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[U
     strings = elf.section_region(".rodata")
     kinds = KINDS if has_family else (*KINDS, *FAMILY)
     return [
-        _row(kind, _version(kind, strings))
+        _row(kind, find_version(elf, kind.version))
         for kind in kinds
         if _exports(elf, kind) or _has_texts(strings, texts, kind)
     ]
@@ -58,11 +59,13 @@ def _has_texts(strings: Region, texts: Collection[bytes], kind: UnprobedLibrary)
     return not is_other and all(text in strings for text in kind.texts[1:])
 
 
-def _version(kind: UnprobedLibrary, strings: Region) -> str | None:
-    if kind.version is None:
+def find_version(elf: Elf, pattern: re.Pattern[bytes] | None) -> str | None:
+    """Return the version that ``pattern`` finds in a file's read-only data; None: none."""
+    if pattern is None:
         return None
+    strings = elf.section_region(".rodata")
     pieces: Iterable[bytes] = (piece for _, piece in strings.pieces(_LONGEST_VERSION_BYTES))
-    found = next(filter(None, map(kind.version.search, pieces)), None)
+    found = next(filter(None, map(pattern.search, pieces)), None)
     return found[1].decode() if found else None
 
 

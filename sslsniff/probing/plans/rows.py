@@ -1,5 +1,6 @@
 """The types that a plan consists of."""
 
+import re
 from enum import Enum
 from typing import NamedTuple
 
@@ -14,12 +15,14 @@ class At(Enum):
     CALLS: at all direct calls of the function and right after them, except in functions that are
     probed already.
     INNER: in the functions to which this and other functions pass their calls on.
+    HANDED: in the functions that get its object, its buffer and a constant.
     """
 
     ENTRY = "entry"
     SPAN = "span"
     CALLS = "calls"
     INNER = "inner"
+    HANDED = "handed"
 
 
 class Passing(NamedTuple):
@@ -43,9 +46,12 @@ class Row(NamedTuple):
     ``through``: the row is not needed if the function calls one that is probed already, itself or
     by these functions. A compiler may have inlined the called function.
     ``at``: where the probes are placed.
-    ``outer``: for INNER, the public functions whose calls are to be seen.
+    ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
     ``others``: for INNER, the public functions whose calls must not be seen.
-    ``writes``: for INNER, the direction.
+    ``writes``: for INNER and HANDED, the direction.
+    ``kind``: for HANDED, the constant.
+    ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
+    the found function hands it its own object, buffer and kind. It is probed instead.
     """
 
     function: str | tuple[Passing, ...]
@@ -58,6 +64,8 @@ class Row(NamedTuple):
     outer: tuple[tuple[str, Signature], ...] = ()
     others: tuple[tuple[str, Signature], ...] = ()
     writes: bool = False
+    kind: int | None = None
+    record: str | None = None
 
 
 Alternative = tuple[Row, ...]
@@ -73,6 +81,7 @@ class Plan(NamedTuple):
     ``required``: groups of alternatives. Of each group the cheapest alternative that fits is used,
     the first of equals. If none fits, the file is refused.
     ``optional``: rows that are left out if they do not fit.
+    ``version``: finds the library's version in the file's read-only data.
     """
 
     library: str
@@ -81,3 +90,4 @@ class Plan(NamedTuple):
     file_names: tuple[str, ...]
     required: tuple[tuple[Alternative, ...], ...]
     optional: tuple[Row, ...]
+    version: re.Pattern[bytes] | None = None

@@ -13,7 +13,6 @@ WITH_SYMBOLS = "build it with symbols, or install its debug file"
 
 _NO_PROBES = "sslsniff cannot probe it yet"
 _NO_SYMBOLS = "it is linked in without symbols"
-_KEY_LOG = "with SSLKEYLOGFILE set it writes keys for Wireshark"
 _OTHER_END = "watch the other end of its connections"
 
 
@@ -39,13 +38,6 @@ class UnprobedLibrary(NamedTuple):
 
 
 KINDS = (
-    UnprobedLibrary(
-        library="gnutls",
-        name="GnuTLS",
-        exports=("gnutls_record_send", "gnutls_record_recv"),
-        version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
-        remedy=_KEY_LOG,
-    ),
     UnprobedLibrary(
         library="nss",
         name="NSS",
@@ -128,5 +120,5 @@ GO = UnprobedLibrary(
 )
 """Recognised by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
 
-NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)}
+NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)} | {"gnutls": "GnuTLS"}
 """A library's name for programs -> its name for people."""

@@ -61,7 +61,6 @@ def cached(pattern: str) -> Path:
 @pytest.mark.parametrize(
     ("series", "shown"),
     [
-        ("gnutls", r"GnuTLS 3\.7\.\d+"),
         ("nss", r"NSS 3\.\d+(\.\d+)?"),
         ("wolfssl", r"wolfSSL 5\.\d+\.\d+"),
         ("mbedtls", "Mbed TLS"),
@@ -200,7 +199,7 @@ def test_what_only_mentions_a_part_is_none(text: str, tmp_path: Path) -> None:
 
 def test_damage_is_told(tmp_path: Path) -> None:
     """A hash table whose symbols are not there."""
-    whole = libraries.library("gnutls").path.read_bytes()
+    whole = libraries.library("nss").path.read_bytes()
     for cut in range(1000, len(whole), len(whole) // 50):
         (tmp_path / "library.so").write_bytes(whole[:cut])
         with pytest.raises(ElfError):
