@@ -117,7 +117,7 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     absent = set(re.findall("`~(\\w+)`", told.partition("\n")[0]))
     assert len(theirs) > 30
     assert theirs - set(OPERATORS) == absent
-    assert set(OPERATORS) - theirs == {"comm", "pid", "proto"}
+    assert set(OPERATORS) - theirs == {"comm", "container", "pid", "proto", "unit"}
     assert {name for name in OPERATORS if f"`~{name}" in table} == set(OPERATORS)
 
 
