@@ -104,16 +104,9 @@ class Sniffing:
 @contextlib.contextmanager
 def sniffing(inside: Enclosure, folder: Path, *options: str) -> Iterator[Sniffing]:
     output = folder / "captured.jsonl"
-    command: tuple[str | Path, ...] = (
-        SSLSNIFF,
-        "--loader",
-        LOADER,
-        "--json",
-        "-o",
-        output,
-        *options,
-    )
-    with inside.started(*command) as process:
+    form = ("--loader", LOADER, "--json", "-o", output)
+    ending = ("--end-within", str(int(PATIENCE_S)))
+    with inside.started(SSLSNIFF, *form, *ending, *options) as process:
         made = Sniffing(process, output)
         assert made.told().startswith(READY)
         yield made

@@ -16,7 +16,7 @@ _SURE_PREFIX = re.compile(r"[0-9a-f]{12,64}")
 _UNIT_TYPES = (".service", ".scope", ".slice")  # the units that have a cgroup
 _MOST_LISTED = 8
 _V2_LINE = "0::"
-_SHOW = "docker ps, podman ps or crictl ps shows those that run"
+_SHOW = "see docker ps, podman ps or crictl ps"
 
 
 class CgroupFilter:

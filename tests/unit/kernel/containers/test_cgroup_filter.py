@@ -94,7 +94,7 @@ def test_a_stopped_container_is_known_by_its_id(root: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("123456789abc", "there is no container 123456789abc: docker ps, podman ps or crictl"),
+        ("123456789abc", "there is no container 123456789abc: see docker ps, podman ps"),
         ("a", None),  # as short as this it is a name
         ("a1a1a1", None),
     ],
