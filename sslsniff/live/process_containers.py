@@ -63,7 +63,7 @@ class ProcessContainers:
     def _opened(self, event: Opened) -> Opened | None:
         cgroup, container = self._processes.get(event.pid, (None, None))
         if cgroup != event.cgroup:
-            if self._chosen is not None and not self._is_chosen(event.cgroup, self._chosen):
+            if self._chosen is not None and not self._is_chosen(event, self._chosen):
                 return None
             container = self._container(event.pid, event.cgroup)
             if len(self._processes) >= _MOST_PROCESSES:
@@ -71,11 +71,13 @@ class ProcessContainers:
             self._processes[event.pid] = event.cgroup, container
         return event._replace(container=container)
 
-    def _is_chosen(self, cgroup: int, chosen: CgroupFilter) -> bool:
-        path = self._path(cgroup)
+    def _is_chosen(self, event: Opened, chosen: CgroupFilter) -> bool:
+        path = self._path(event.cgroup)
+        if path is None:  # it is gone, or outside sslsniff's cgroup namespace
+            path = next(iter(cgroup_tree.paths_of(event.pid)), None)
         self.unknown += path is None
         is_chosen = path is not None and chosen.matches(path)
-        self._decide(cgroup, is_chosen)
+        self._decide(event.cgroup, is_chosen)
         return is_chosen
 
     def _container(self, pid: int, cgroup: int) -> Container | None:

@@ -17,7 +17,16 @@ import pytest
 
 from tests.live.cgroups import Cgroup, own_cgroup
 from tests.live.checks import assert_passed, assert_whole
-from tests.live.sniffer import LOADER, READY, SSLSNIFF, Captured
+from tests.live.sniffer import (
+    IS_EMULATED,
+    LOADER,
+    NOTHING_YET,
+    PLANNED_LATER,
+    READY,
+    SSLSNIFF,
+    Captured,
+    without_waiting,
+)
 from tests.workload.curl import Request, curl, gets, results
 from tests.workload.enclosure import Enclosure, outer_pid
 from tests.workload.passed import Passed
@@ -108,8 +117,17 @@ def sniffing(inside: Enclosure, folder: Path, *options: str) -> Iterator[Sniffin
     ending = ("--end-within", str(int(PATIENCE_S)))
     with inside.started(SSLSNIFF, *form, *ending, *options) as process:
         made = Sniffing(process, output)
-        assert made.told().startswith(READY)
+        _wait_ready(made)
         yield made
+
+
+def _wait_ready(sniffer: Sniffing) -> None:
+    line = sniffer.told()
+    while line and not without_waiting(line):
+        line = sniffer.told()
+    assert line.startswith(READY), line
+    if IS_EMULATED and line.startswith(NOTHING_YET):
+        assert PLANNED_LATER in sniffer.told()
 
 
 @pytest.fixture

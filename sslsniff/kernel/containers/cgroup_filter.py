@@ -49,7 +49,7 @@ class CgroupFilter:
         self._units = [each if each.endswith(_UNIT_TYPES) else f"{each}.service" for each in units]
         self._ids: set[str] = set()
         self._names: set[str] = set()
-        paths = [path for _, path in cgroup_tree.walk(mount)]
+        paths = cgroup_tree.paths_in_v2(mount, root)
         self.waits_for: list[str] = []
         """Sentences about what is not there yet."""
         running = _distinct(each for path in paths for each in self._containers(path))
@@ -111,6 +111,8 @@ class CgroupFilter:
 
     def _path(self, text: str) -> str:
         """Return the path below the root of cgroup v2 that ``text`` means, without / at its end."""
+        if text.startswith("/../"):  # outside sslsniff's cgroup namespace
+            return text.rstrip("/")
         path = posixpath.normpath("/" + text.removeprefix(_V2_LINE).lstrip("/"))
         if _is_below(path, str(self._mount)):
             path = path.removeprefix(str(self._mount))

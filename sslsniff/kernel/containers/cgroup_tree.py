@@ -26,6 +26,19 @@ def paths_of(pid: int, root: Path = _ROOT) -> list[str]:
     return parse(text)
 
 
+def paths_in_v2(mount: Path, root: Path = _ROOT) -> set[str]:
+    """Return the paths of all cgroups v2 that can be seen.
+
+    In a cgroup namespace those outside it are not below ``mount``. Of these, the ones with
+    processes are found, as /proc shows them: ``/../NAME`` (cgroup_namespaces(7)).
+    """
+    found = {path for _, path in walk(mount)}
+    for each in (root / "proc").iterdir():
+        if each.name.isdecimal():
+            found.update(paths_of(int(each.name), root)[:1])
+    return found
+
+
 def parse(text: str) -> list[str]:
     """Return the paths in the text of /proc/PID/cgroup, in the order of ``paths_of``.
 

@@ -7,6 +7,7 @@ that anybody may have made.
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +15,10 @@ from typing import Any, NamedTuple
 from sslsniff.kernel.regular_files import open_regular
 from sslsniff.model import Container
 
-_MOST_BYTES = 8 << 20
+_MOST_BYTES = 1 << 20  # parsed, a file that a user made up takes 30 MB at most
 _MOST_KNOWN = 4096
+_RETRY_S = 0.1
+"""Files are searched so often at most for a container that has none: users may have many."""
 _HEX_ID = re.compile(r"[0-9a-f]{64}")
 _LABELS = {  # the label's name in a container's configuration -> the field
     "io.kubernetes.container.name": "name",  # kubernetes pkg/kubelet/types/labels.go, and CRI-O
@@ -98,11 +101,16 @@ def _json(path: Path) -> Any:
 
 
 class ContainerNames:
-    """Finds names in the files below ``root``. What was found of a container is remembered."""
+    """Finds names in the files below ``root``, and remembers what it found of a container.
+
+    Files may come a moment after the container: without one, later calls search again.
+    """
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
         self._known: dict[str, dict[str, str]] = {}
+        self._searched_s: dict[str, float] = {}
+        """When files of a container were last searched that has none."""
 
     def complete(self, container: Container) -> Container:
         """Return a container with the fields that the files tell and that it lacks."""
@@ -110,11 +118,7 @@ class ContainerNames:
             return container
         known = self._known.get(container.id)
         if known is None:
-            known = self._find(container.id)
-            if known:
-                while len(self._known) >= _MOST_KNOWN:
-                    self._known.pop(next(iter(self._known)))
-                self._known[container.id] = known
+            known = self._search(container.id)
         missing = {field: each for field, each in known.items() if not getattr(container, field)}
         return container._replace(**missing)
 
@@ -123,6 +127,20 @@ class ContainerNames:
         for source in _SOURCES:
             for container, fields in self._read(source, "*"):
                 yield Container(**{"runtime": source.runtime, "id": container} | fields)
+
+    def _search(self, container: str) -> dict[str, str]:
+        now_s = time.monotonic()
+        if now_s - self._searched_s.get(container, -_RETRY_S) < _RETRY_S:
+            return {}
+        known = self._find(container)
+        if len(self._known) + len(self._searched_s) >= _MOST_KNOWN:
+            self._known.clear()
+            self._searched_s.clear()
+        if known:
+            self._known[container] = known
+        else:
+            self._searched_s[container] = now_s
+        return known
 
     def _find(self, container: str) -> dict[str, str]:
         known: dict[str, str] = {}

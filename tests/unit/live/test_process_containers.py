@@ -1,5 +1,6 @@
 """Containers of processes, from the records of the kernel."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def test_all_cgroups_are_decided(tmp_path: Path) -> None:
     again = "77" * 32
     made.handle(CgroupMade(0, 79, f"/docker/{again}"))
     assert 79 not in decided
+    time.sleep(0.1)
     config = {"Name": "/web", "Config": {}}
     files.write(tmp_path, f"var/lib/docker/containers/{again}/config.v2.json", config)
     assert container_id(made, OPENED._replace(pid=GONE + 1, cgroup=79)) == again

@@ -1,5 +1,6 @@
 """Which cgroups ``--container``, ``--cgroup`` and ``--unit`` choose."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def test_a_container_with_a_name_is_followed_to_its_next_id(root: Path) -> None:
     again = "77" * 32
     assert made.lacks_name(f"/docker/{again}")
     assert not made.matches(f"/docker/{again}")
+    time.sleep(0.1)
     config = {"Name": "/web", "Config": {}}
     files.write(root, f"var/lib/docker/containers/{again}/config.v2.json", config)
     assert not made.lacks_name(f"/docker/{again}")

@@ -1,9 +1,12 @@
 """Names of containers, from the files that runtimes keep."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
+from sslsniff.kernel.containers import container_names
 from sslsniff.kernel.containers.container_names import ContainerNames
 from sslsniff.model import Container
 from tests.unit.kernel.containers import runtime_files as files
@@ -41,10 +44,21 @@ def test_what_the_cgroup_says_stays(root: Path) -> None:
 
 
 def test_a_name_may_come_later(tmp_path: Path) -> None:
+    """Files are searched at most ten times a second."""
     names = ContainerNames(tmp_path)
     assert names.complete(Container(None, files.DOCKER)).name is None
     files.make(tmp_path)
+    assert names.complete(Container(None, files.DOCKER)).name is None
+    time.sleep(container_names._RETRY_S)
     assert names.complete(Container(None, files.DOCKER)).name == "web"
+
+
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_names, "_MOST_KNOWN", 8)
+    names = ContainerNames(tmp_path)
+    for number in range(100):
+        names.complete(Container(None, f"{number:064x}"))
+    assert len(names._known) + len(names._searched_s) <= 8
 
 
 def test_all_that_exist_are_listed(root: Path) -> None:
@@ -64,8 +78,6 @@ def test_broken_files_are_skipped(root: Path, content: bytes) -> None:
 
 
 def test_a_fifo_and_a_large_file_are_not_read(root: Path) -> None:
-    import os
-
     file = root / f"var/lib/docker/containers/{files.DOCKER}/config.v2.json"
     file.unlink()
     os.mkfifo(file)
