@@ -75,6 +75,8 @@ class ProcessContainers:
         path = self._path(event.cgroup)
         if path is None:  # it is gone, or outside sslsniff's cgroup namespace
             path = next(iter(cgroup_tree.paths_of(event.pid)), None)
+            if path is not None:
+                self._add(event.cgroup, path)
         self.unknown += path is None
         is_chosen = path is not None and chosen.matches(path)
         self._decide(event.cgroup, is_chosen)

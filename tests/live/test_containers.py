@@ -10,11 +10,12 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from sslsniff.kernel.containers.cgroup_tree import mount_of_v2
 from tests.live.cgroups import Cgroup, own_cgroup
 from tests.live.checks import assert_passed, assert_whole
 from tests.live.sniffer import (
@@ -111,11 +112,14 @@ class Sniffing:
 
 
 @contextlib.contextmanager
-def sniffing(inside: Enclosure, folder: Path, *options: str) -> Iterator[Sniffing]:
+def sniffing(
+    inside: Enclosure, folder: Path, *options: str, by: Sequence[str] = ()
+) -> Iterator[Sniffing]:
+    """Run sslsniff inside, started ``by`` another command."""
     output = folder / "captured.jsonl"
     form = ("--loader", LOADER, "--json", "-o", output)
     ending = ("--end-within", str(int(PATIENCE_S)))
-    with inside.started(SSLSNIFF, *form, *ending, *options) as process:
+    with inside.started(*by, SSLSNIFF, *form, *ending, *options) as process:
         made = Sniffing(process, output)
         _wait_ready(made)
         yield made
@@ -272,6 +276,29 @@ def test_both_process_ids(
     assert inner["container"] == same["container"] == shown(ID)
 
 
+def test_sslsniff_in_a_cgroup_namespace(
+    top: Cgroup, client: Client, inside: Enclosure, docker_files: Path, tmp_path: Path
+) -> None:
+    """It sees no folder of the cgroups outside, as in a container with the host's processes."""
+    give_name(docker_files, ID, "web")
+    mount = mount_of_v2()
+    assert mount is not None
+    script = 'umount "$0" && mount -t cgroup2 cgroup2 "$0" && exec "$@"'
+    apart = ("unshare", "--cgroup", "--mount", "sh", "-c", script, str(mount))
+    within, outside = top.below(f"docker-{ID}.scope"), top.below(f"docker-{OTHER}.scope")
+    by = top.below("own").command(*apart)
+    with sniffing(inside, tmp_path, "--container", "web", by=by) as sniffer:
+        assert sniffer.told() == "sslsniff: container web is not running yet; waiting for it\n"
+        for cgroup in (outside, within):  # they are known by what runs in them, for 2 s
+            client.download(cgroup, 2_000_000, "--limit-rate", "1M")
+        later = top.below("later").below(f"docker-{ID}.scope")
+        client.ask(later)
+        client.ask(within)
+        captured = sniffer.stop()
+    assert len(captured.exchanges) == 3
+    assert container_of(captured) == [shown(ID, "web")]
+
+
 def test_a_container_in_cgroup_v1(client: Client, inside: Enclosure, tmp_path: Path) -> None:
     """Beside v2, where the process is in the root, as with Docker on older hosts."""
     mount = Path("/sys/fs/cgroup/pids")
@@ -280,7 +307,7 @@ def test_a_container_in_cgroup_v1(client: Client, inside: Enclosure, tmp_path: P
     with own_cgroup(mount) as top:
         container = top.below("docker").below(ID)
         with sniffing(inside, tmp_path, "--all") as sniffer:
-            client.download(container, 200_000, "--limit-rate", "100K")  # 2 s of /proc/PID
+            client.download(container, 2_000_000, "--limit-rate", "1M")  # 2 s of /proc/PID
             captured = sniffer.stop()
     clients = [each for each in captured.exchanges if each["role"] == "client"]
     assert [each["container"] for each in clients] == [shown(ID)]
