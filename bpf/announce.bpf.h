@@ -116,14 +116,17 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 	if (connection->announced)
 		return 1;
 	u32 index = layout_index(ctx);
+	const struct config *config = get_config();
 	const struct layout *layout = map_lookup(layouts, &index);
-	struct event_opened *event = layout ? ring_reserve(events, sizeof(struct event_opened)) : 0;
+	struct event_opened *event = layout && config ? ring_reserve(events, sizeof(struct event_opened)) : 0;
 	if (!event)
 		return 0;
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_header(&event->header, EVENT_OPENED, thread->tid, connection->id);
 	event->pid = thread->pid;
 	event->uid = (u32)bpf_get_current_uid_gid();
+	event->inner_pid = inner_number(config);
+	event->cgroup = bpf_get_current_cgroup_id();
 	event->object = key->object;
 	event->from_start = connection->from_start;
 	event->half = connection->half;

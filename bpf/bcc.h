@@ -8,7 +8,9 @@
 #define SSLSNIFF_BCC_H
 
 #include <uapi/linux/ptrace.h>
+#include <linux/cgroup.h>
 #include <linux/fdtable.h>
+#include <linux/kernfs.h>
 #include <linux/net.h>
 #include <linux/pid_namespace.h>
 #include <linux/sched.h>

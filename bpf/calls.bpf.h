@@ -209,7 +209,8 @@ static __always_inline void count_unmatched(s32 result)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	const struct config *config = get_config();
-	if (result > 0 && config && !config->stopped && map_lookup(threads, &id))
+	const struct thread *thread = map_lookup(threads, &id);
+	if (result > 0 && config && !config->stopped && thread && !thread->is_undecided)
 		count(COUNTER_UNMATCHED_CALLS, 1);
 }
 

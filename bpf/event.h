@@ -17,6 +17,7 @@ enum event_kind {
 	EVENT_PAIRED = 7,
 	EVENT_SOCKET_GONE = 8,
 	EVENT_LEFT_OUT = 9,
+	EVENT_CGROUP = 10,
 };
 
 enum direction {
@@ -52,6 +53,7 @@ enum cut {
 #define ALPN_BYTES 32
 #define SNI_BYTES 256
 #define CIPHER_BYTES 48
+#define CGROUP_PATH_BYTES 1024 /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
 
 struct event_header {
 	__u16 kind;
@@ -59,7 +61,7 @@ struct event_header {
 	__u8 cut;	/* EVENT_DATA only */
 	__u32 tid;
 	__u64 time_ns;	  /* CLOCK_MONOTONIC */
-	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED and EVENT_SOCKET_GONE */
+	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED, EVENT_SOCKET_GONE and EVENT_CGROUP */
 };
 
 /* A connection was seen for the first time, or an earlier announcement was lost. */
@@ -73,8 +75,9 @@ struct event_opened {
 	__u8 role;
 	__u8 from_start; /* 1: the connection was created during the capture */
 	__u8 alpn_bytes;
-	__u8 half; /* enum half */
-	__u8 pad[4];
+	__u8 half;	 /* enum half */
+	__u32 inner_pid; /* in the innermost PID namespace; 0: that is sslsniff's own */
+	__u64 cgroup;	 /* of cgroup v2: the inode number of its folder */
 	char comm[COMM_BYTES];
 	char alpn[ALPN_BYTES];
 	char sni[SNI_BYTES];
@@ -139,8 +142,15 @@ struct event_exited {
 	__u32 pad;
 };
 
+/* A cgroup v2 was made. */
+struct event_cgroup {
+	struct event_header header;
+	__u64 cgroup;
+	char path[CGROUP_PATH_BYTES]; /* from the root of the hierarchy, ended by a zero byte */
+};
+
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
-_Static_assert(sizeof(struct event_opened) == 24 + 32 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
+_Static_assert(sizeof(struct event_opened) == 24 + 40 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 48, "event_addresses");
@@ -150,5 +160,6 @@ _Static_assert(sizeof(struct event_left_out) == 24, "event_left_out");
 _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
+_Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
 
 #endif

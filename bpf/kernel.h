@@ -154,6 +154,19 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_root {
+	s32 hierarchy_id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
 struct linux_binprm {
 	struct file *file;
 };
@@ -210,6 +223,7 @@ static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static u64 (*bpf_get_current_uid_gid)(void) = (void *)15;
 static long (*bpf_get_current_comm)(void *buffer, u32 size) = (void *)16;
 static u64 (*bpf_get_current_task)(void) = (void *)35;
+static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;

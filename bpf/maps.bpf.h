@@ -19,8 +19,10 @@ struct config {
 	u32 by_pid;	 /* 1: only processes in `pids`, and their later children */
 	u32 by_uid;	 /* 1: only users in `uids` */
 	u32 by_comm;	 /* 1: only processes named as in `comms`, or whose program is */
+	u32 by_cgroup;	 /* 1: only processes in cgroups that `cgroups` chooses */
 	u32 stopped;	 /* 1: the capture is over, though probes may still be attached */
 	u32 sample_most; /* connections whose hash is above are left out */
+	u32 pad;
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;
@@ -176,7 +178,13 @@ struct thread {
 	u32 next_block; /* of `blocks`, counts up */
 	u16 open_calls; /* calls that the thread entered and that are open, except those with has_no_io */
 	u8 has_coroutines;
-	u8 pad;
+	u8 is_undecided; /* whether it is watched: user space does not know its cgroup yet */
+};
+
+enum watched {
+	NOT_WATCHED = 0,
+	WATCHED = 1,
+	MAYBE_WATCHED = 2, /* user space decides when it reads the process's first event */
 };
 
 enum counter {
@@ -211,6 +219,8 @@ MAP_HASH(pids, u32, u32, 65536);
 MAP_LRU_HASH(names, u32, struct comm, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
+/* Ids of cgroups v2 -> enum watched. One that is not here, or was evicted, counts as MAYBE_WATCHED. */
+MAP_LRU_HASH(cgroups, u64, u32, 4096);
 /* An empty entry for a new thread: it is too large for the stack. */
 MAP_ARRAY(blank_threads, struct thread, 1);
 MAP_HASH(threads, u64, struct thread, 65536);

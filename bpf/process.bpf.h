@@ -43,6 +43,25 @@ static __always_inline u32 shown_number(const struct config *config, const struc
 	return 0;
 }
 
+/* The caller's process in the innermost PID namespace that it is in; 0: that is sslsniff's own. */
+static __always_inline u32 inner_number(const struct config *config)
+{
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	const struct task_struct *leader = 0;
+	const struct pid *pid = 0;
+	u32 level = 0, inode = 0;
+	struct upid number = {};
+	if (!types_are_reliable(task))
+		return 0;
+	bpf_probe_read_kernel(&leader, sizeof(leader), &task->group_leader);
+	bpf_probe_read_kernel(&pid, sizeof(pid), &leader->thread_pid);
+	bpf_probe_read_kernel(&level, sizeof(level), &pid->level);
+	bpf_probe_read_kernel(&number, sizeof(number), (const void *)&pid->numbers + (u64)level * sizeof(number));
+	bpf_probe_read_kernel(&inode, sizeof(inode), &number.ns->ns.inum);
+	int is_own = in_pid_namespace ? inode == config->pid_namespace_inode : !level;
+	return is_own ? 0 : number.nr;
+}
+
 /* The caller's process and thread as sslsniff's own /proc numbers them; 0: not visible there. */
 static __always_inline u64 current_pid_tgid(const struct config *config)
 {
@@ -108,19 +127,31 @@ static __always_inline int has_name(void)
 	return map_lookup(comms, &program) != 0;
 }
 
+/* Whether the caller's cgroup v2 is one to watch: enum watched. User space knows the names of cgroups, and chooses. A
+ * process of a cgroup that is new is watched until then; user space leaves out what it should not show. */
+static __always_inline int is_cgroup_watched(void)
+{
+	u64 id = bpf_get_current_cgroup_id();
+	const u32 *decided = map_lookup(cgroups, &id);
+	return decided ? *decided : MAYBE_WATCHED;
+}
+
+/* Whether the caller, whose process is `pid`, is watched: enum watched. */
 SUBPROGRAM int is_watched(u32 pid)
 {
 	const struct config *config = get_config();
 	if (!config || pid == config->own_pid || pid == 0)
-		return 0;
+		return NOT_WATCHED;
 	if (config->by_pid && !map_lookup(pids, &pid))
-		return 0;
+		return NOT_WATCHED;
 	if (config->by_uid) {
 		u32 uid = (u32)bpf_get_current_uid_gid();
 		if (!map_lookup(uids, &uid))
-			return 0;
+			return NOT_WATCHED;
 	}
-	return !config->by_comm || has_name();
+	if (config->by_comm && !has_name())
+		return NOT_WATCHED;
+	return config->by_cgroup ? is_cgroup_watched() : WATCHED;
 }
 
 static __always_inline void keep_name(u32 pid)
@@ -135,14 +166,20 @@ static __always_inline struct thread *get_thread(void)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct thread *thread = map_lookup(threads, &id);
-	if (thread)
+	if (thread && !thread->is_undecided)
 		return thread;
+	if (thread) {
+		int decided = is_watched(thread->pid);
+		thread->is_undecided = decided != WATCHED;
+		return decided ? thread : 0;
+	}
 	const struct config *config = get_config();
 	if (!config)
 		return 0;
 	u64 shown = current_pid_tgid(config);
 	u32 pid = shown >> 32;
-	if (!is_watched(pid))
+	int is_now_watched = is_watched(pid);
+	if (!is_now_watched)
 		return 0;
 	u32 zero = 0;
 	const struct thread *blank = map_lookup(blank_threads, &zero);
@@ -158,6 +195,7 @@ static __always_inline struct thread *get_thread(void)
 	}
 	thread->pid = pid;
 	thread->tid = (u32)shown;
+	thread->is_undecided = is_now_watched != WATCHED;
 	return thread;
 }
 
@@ -274,5 +312,34 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 		keep_name(pid);
 		map_delete(pids, &pid);
 	}
+	return 0;
+}
+
+/* The names of cgroups: a short-lived one may be gone before user space looks for it. */
+SEC("raw_tp/cgroup_mkdir")
+int cgroup_made(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct cgroup *cgroup = (const struct cgroup *)ctx->args[0];
+	const struct config *config = get_config();
+	const struct cgroup_root *root = 0;
+	const struct kernfs_node *node = 0;
+	s32 hierarchy = -1;
+	u64 id = 0;
+	if (!config || config->stopped || !types_are_reliable((const struct task_struct *)bpf_get_current_task()))
+		return 0;
+	bpf_probe_read_kernel(&root, sizeof(root), &cgroup->root);
+	bpf_probe_read_kernel(&hierarchy, sizeof(hierarchy), &root->hierarchy_id);
+	bpf_probe_read_kernel(&node, sizeof(node), &cgroup->kn);
+	bpf_probe_read_kernel(&id, sizeof(id), &node->id);
+	if (hierarchy != 0) /* of cgroup v1, whose ids are numbers of their own (kernel/cgroup/cgroup.c, cgroup_init) */
+		return 0;
+	struct event_cgroup *event = ring_reserve(events, sizeof(struct event_cgroup));
+	if (!event)
+		return 0;
+	fill_header(&event->header, EVENT_CGROUP, 0, 0);
+	event->cgroup = id;
+	event->path[0] = 0;
+	bpf_probe_read_kernel_str(event->path, sizeof(event->path), (const void *)ctx->args[1]);
+	ring_submit(events, event);
 	return 0;
 }

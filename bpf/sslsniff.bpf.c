@@ -44,5 +44,6 @@ KEEP_TYPE(event_exited);
 KEEP_TYPE(event_paired);
 KEEP_TYPE(event_socket_gone);
 KEEP_TYPE(event_left_out);
+KEEP_TYPE(event_cgroup);
 
 LICENSE("Dual MIT/GPL");

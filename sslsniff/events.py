@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Address, Direction, LossCause
+from sslsniff.model import Address, Container, Direction, LossCause
 
 
 class EventKind(IntEnum):
@@ -20,6 +20,7 @@ class EventKind(IntEnum):
     PAIRED = 7
     SOCKET_GONE = 8
     LEFT_OUT = 9
+    CGROUP = 10
 
 
 class Opened(NamedTuple):
@@ -32,6 +33,7 @@ class Opened(NamedTuple):
     ``name``: the connection's id in the capture file that recorded it.
     ``half``: the direction, if this is only one direction of a connection; else None. The other
     direction has an event of its own, and ``live.rustls_connections`` joins them.
+    ``cgroup``: the id of the process's cgroup v2. ``container_pid``: see ``model.Process``.
     """
 
     time_ns: int
@@ -51,6 +53,9 @@ class Opened(NamedTuple):
     name: str | None = None
     tls: bool = True
     half: Direction | None = None
+    cgroup: int = 0
+    container_pid: int | None = None
+    container: Container | None = None
 
 
 class Data(NamedTuple):
@@ -138,11 +143,19 @@ class LeftOut(NamedTuple):
     connection: int
 
 
+class CgroupMade(NamedTuple):
+    """A cgroup v2 was made; ``path`` begins at the root of the hierarchy."""
+
+    time_ns: int
+    cgroup: int
+    path: str
+
+
 Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
 """An event of a connection."""
 
-Record = Event | Paired | SocketGone | LeftOut
-"""A record of the kernel: an event, or one about directions that were opened one by one."""
+Record = Event | Paired | SocketGone | LeftOut | CgroupMade
+"""A record of the kernel: an event, or one about cgroups or directions opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """The directions, indexed by their numbers in ``bpf/event.h``."""

@@ -60,19 +60,47 @@ class Address(NamedTuple):
         return cls(text.removeprefix("::ffff:") if "." in text else text, port)
 
 
+class Container(NamedTuple):
+    """What a cgroup belongs to: a container, or only a systemd ``unit``. None: not known, or none.
+
+    ``id``: mostly 64 hex digits. ``namespace``: of the ``pod``. ``unit``: the innermost one inside.
+    """
+
+    runtime: str | None = None
+    id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    pod: str | None = None
+    pod_uid: str | None = None
+    unit: str | None = None
+
+    @property
+    def label(self) -> str | None:
+        """A short name for people; None if it is no container."""
+        name = self.name or (self.id and self.id[:12])
+        return f"{self.pod}/{name}" if self.pod else name
+
+
 @dataclass(slots=True)
 class Process:
     """A traced process. ``comm`` is its name in the kernel (15 bytes at most).
 
     ``pid`` is 0, which no process has, where a capture file does not name the process.
+    ``container_pid``: in the innermost PID namespace, None if that is sslsniff's own.
     """
 
     pid: int
     comm: str
     uid: int | None = None
+    container: Container | None = None
+    container_pid: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.comm}[{self.pid}]" if self.is_known else "process not known"
+        if not self.is_known:
+            return "process not known"
+        label = self.container.label if self.container else None
+        inner = f", {self.container_pid}" if self.container_pid else ""
+        return f"{self.comm}[{self.pid}{inner}{f' in {label}' if label else ''}]"
 
     @property
     def is_known(self) -> bool:
@@ -321,18 +349,6 @@ class Exchange:
         """Body bytes of this exchange that were not captured."""
         request, response = self.request, self.response
         return (request.body.missing if request else 0) + (response.body.missing if response else 0)
-
-
-class FlowControlStall(NamedTuple):
-    """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
-
-    ``stream`` 0 is the connection's window, on which all streams wait.
-    """
-
-    stream: int
-    side: Side
-    since_ns: int
-    is_over: bool
 
 
 class InnerMessage(NamedTuple):

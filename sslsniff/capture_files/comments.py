@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Direction, LossCause, Process
+from sslsniff.model import Connection, Container, Direction, LossCause, Process
 
 _MARK = '{"sslsniff": 1'
 
@@ -74,6 +74,8 @@ class Described:
     """Real port of the client, if the packets have another."""
     tls: bool = True
     """Whether the connection had TLS on the wire."""
+    container: Container | None = None
+    container_pid: int | None = None
     lost: Lost | None = None
     """Gap before this part, in a comment that was parsed."""
 
@@ -113,12 +115,14 @@ class Described:
             cipher=connection.cipher,
             client_port=client_port,
             tls=connection.tls,
+            container=process.container,
+            container_pid=process.container_pid,
         )
 
     def text(self, lost: Lost | None = None) -> str:
         """Return the comment; ``lost`` is the gap between the previous part and this one."""
         facts = [
-            str(Process(self.pid, self.comm)),
+            str(Process(self.pid, self.comm, self.uid, self.container, self.container_pid)),
             f"connection {self.connection}",
             f"{self.role.value if self.role else f'perhaps {self.plays.value}'} by {self.library}",
             *(fact for fact in (self.tls_version, self.cipher, self.sni, self.alpn) if fact),
@@ -141,6 +145,7 @@ class Described:
         }
         values["role"] = self.role.value if self.role else None
         values["plays"] = self.plays.value
+        values["container"] = self.container and self.container._asdict()
         if lost is not None:
             facts.append(f"{lost.missing} bytes before it were not captured ({lost.cause.value})")
             values["lost"] = lost.as_json()
@@ -193,6 +198,7 @@ def parse(comments: tuple[str, ...]) -> Note | None:
 
 
 def _described(values: dict[str, Any]) -> Described:
+    container = _optional(values, "container", dict)
     return Described(
         connection=_checked(values["connection"], str),
         part=_checked(values["part"], int),
@@ -213,8 +219,14 @@ def _described(values: dict[str, Any]) -> Described:
         cipher=_optional(values, "cipher", str),
         client_port=_optional(values, "client_port", int),
         tls=_checked(values.get("tls", True), bool),
+        container=_container(container) if container is not None else None,
+        container_pid=_optional(values, "container_pid", int),
         lost=_lost(values["lost"]) if "lost" in values else None,
     )
+
+
+def _container(values: dict[str, Any]) -> Container:
+    return Container(*(_optional(values, name, str) for name in Container._fields))
 
 
 def _lost(values: dict[str, Any]) -> Lost:

@@ -63,6 +63,8 @@ class RecordedConnection:
             cipher=described.cipher if described else None,
             name=described.connection if described else None,
             tls=described.tls if described else tls,
+            container=described.container if described else None,
+            container_pid=described.container_pid if described else None,
         )
 
     def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:

@@ -13,6 +13,7 @@ from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
     from sslsniff.commands.held_command import HeldCommand
+    from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
     from sslsniff.live.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
 
@@ -45,11 +46,13 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.live.early_files import EarlyFiles
     from sslsniff.live.scope import Scope
 
+    cgroups = _cgroup_filter(options)
     scope = Scope(
         pids=pids,
         follows_children=options.follows_children,
         uids=tuple(options.uid),
         comms=tuple(options.comm),
+        cgroups=cgroups,
         libraries=tuple(options.lib),
         programs=tuple(command[:1]),
     )
@@ -82,6 +85,8 @@ def watch(arguments: Sequence[str]) -> int:
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")
+            for each in cgroups.waits_for if cgroups is not None else ():
+                note(f"{each}; waiting for it")
             from sslsniff.commands.pump import pump  # with the decoders: 30 ms
 
             pump(capture, sinks, options, control)
@@ -90,6 +95,15 @@ def watch(arguments: Sequence[str]) -> int:
     if held and code is None:
         note(f"process {held.pid} continues, and is not watched any more")
     return code or 0
+
+
+def _cgroup_filter(options: WatchOptions) -> "CgroupFilter | None":
+    """Return which cgroups to watch; None: all. Raises ``TargetError``."""
+    if not (options.container or options.cgroup or options.unit):
+        return None
+    from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
+
+    return CgroupFilter(options.container, options.cgroup, options.unit)
 
 
 def _return_style(options: WatchOptions) -> "ReturnStyle":

@@ -4,7 +4,7 @@ import contextlib
 import select
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +21,7 @@ from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
+from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.scope import no_process
 from sslsniff.live.skipped_records import skip_plaintext
@@ -60,6 +61,7 @@ class LiveCapture:
     _tables: Tables
     _probes: Probes
     _late_files: LateFiles
+    _containers: ProcessContainers
     _records: "Ring | Spill"
     _epoll: select.epoll
 
@@ -109,6 +111,8 @@ class LiveCapture:
             self._probes = Probes(loader, self._tables, self.libraries, self._note)
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
+            self._containers = ProcessContainers(self._scope.cgroups, self._tables.decide_cgroup)
+            self._containers.begin()
             self._find_processes()
             self._probe_files(loader)
             for file in self._files.unreachable:
@@ -287,6 +291,8 @@ class LiveCapture:
                 f"connection table full (65,536): {len(self._vanished) - closes} connections were"
                 " evicted; their later bytes appear as new connections"
             )
+        if unknown := self._containers.unknown:
+            self._note(f"{unknown} connections are not shown: their cgroup ended, and is not known")
         if unfollowed := self._tables.unfollowed():
             self._note(
                 f"process table full (65,536): {unfollowed} child processes were not followed; use"
@@ -324,9 +330,10 @@ class LiveCapture:
             self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
                 event = wire.parse(record, offset_ns)
-                if not isinstance(event, events.Data):
-                    self._remember(event)
-                yield from self._rustls_connections.handle(event)
+                if isinstance(event, events.Data):
+                    yield from self._rustls_connections.handle(event)
+                else:
+                    yield from self._handle(event)
                 if is_drained():
                     return False
             read_bytes = self._records.release()
@@ -345,8 +352,7 @@ class LiveCapture:
             for event in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
                 if isinstance(event, events.Data):
                     lost_bytes += event.span
-                self._remember(event)
-                yield from self._rustls_connections.handle(event)
+                yield from self._handle(event)
             self._records.release()
             self._reading = self._records.read(_BATCH_BYTES)
             if self._reading.position == self._reading.end:
@@ -355,6 +361,14 @@ class LiveCapture:
                 return
         uncounted_bytes = self._records.waiting_bytes
         self._note(f"{uncounted_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
+
+    def _handle(self, record: events.Record) -> Iterable[events.Event]:
+        """Return the events that follow from a record."""
+        event = self._containers.handle(record)
+        if event is None:
+            return ()
+        self._remember(event)
+        return self._rustls_connections.handle(event)
 
     def _remember(self, event: events.Record) -> None:
         """Track open connections: their state in the kernel is read or deleted later."""

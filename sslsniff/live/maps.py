@@ -17,7 +17,7 @@ from sslsniff.probing.probe_set import ProbedLibrary
 LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
-_CONFIG = struct.Struct("<IIIIIIQQQ")
+_CONFIG = struct.Struct("<IIIIIII4xQQQ")
 _LAYOUT = struct.Struct("<I21iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
@@ -88,6 +88,10 @@ class Tables:
         """Watch a process, and from now on its children."""
         self._loader.update("pids", _U32.pack(pid), _U32.pack(0))
 
+    def decide_cgroup(self, cgroup: int, is_watched: bool) -> None:
+        """Decide whether the processes of a cgroup v2 are watched, by its id."""
+        self._loader.update("cgroups", _U64.pack(cgroup), _U32.pack(is_watched))
+
     def unwatch(self, pid: int) -> None:
         """Remove a process that has ended from those that ``has_processes`` counts."""
         self._loader.delete("pids", _U32.pack(pid))
@@ -103,6 +107,7 @@ class Tables:
             bool(scope.pids),
             bool(scope.uids),
             bool(scope.comms),
+            scope.cgroups is not None,
             stopped,
             self._sample_most,
             self._call_limit_bytes,

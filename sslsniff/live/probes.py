@@ -14,6 +14,7 @@ from sslsniff.probing.probe_set import ProbedLibrary
 
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
+_CGROUP = ("cgroup_made", "cgroup_mkdir")
 _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 
 
@@ -43,8 +44,8 @@ class Probes:
         self._detaches: list[Detach] = []
 
     def attach_tracepoints(self, *, follows_children: bool = True) -> None:
-        """Follow the life of processes, and their socket calls. Raises ``KernelError``."""
-        for program, tracepoint in (*((_FORK,) if follows_children else ()), *_LIFE):
+        """Follow processes, their socket calls, and new cgroups. Raises ``KernelError``."""
+        for program, tracepoint in (*((_FORK,) if follows_children else ()), *_LIFE, _CGROUP):
             self._detaches.append(self._loader.attach_raw_tracepoint(program, tracepoint))
         try:
             _, detaches = socket_probes.attach(self._loader)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sslsniff.errors import TargetError
 from sslsniff.kernel import procfs
+from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 
 _NAME_BYTES = 15  # TASK_COMM_LEN of include/linux/sched.h, without the null byte
 
@@ -22,6 +23,7 @@ class Scope:
     ``pids``: these processes, with all their descendants if ``follows_children``.
     ``uids``: processes of these users.
     ``comms``: processes with these names, or with programs of these names.
+    ``cgroups``: processes in the cgroups v2 that it matches; None: in any.
     ``libraries``: only these files; names or paths.
     ``programs``: files to probe beside those that processes map, such as a command that is about to
     start.
@@ -31,6 +33,7 @@ class Scope:
     follows_children: bool = True
     uids: tuple[int, ...] = ()
     comms: tuple[str, ...] = ()
+    cgroups: CgroupFilter | None = None
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
@@ -53,10 +56,17 @@ class Scope:
                 yield process
 
     def includes(self, process: procfs.RunningProcess) -> bool:
-        """Say whether a process matches ``uids`` and ``comms``."""
-        return (not self.uids or process.uid in self.uids) and (
-            not self.comms or _has_name(process, self.comms)
+        """Say whether a process matches ``uids``, ``comms`` and ``cgroups``."""
+        return (
+            (not self.uids or process.uid in self.uids)
+            and (not self.comms or _has_name(process, self.comms))
+            and (self.cgroups is None or self.cgroups.includes(process.pid))
         )
+
+    @property
+    def is_whole_host(self) -> bool:
+        """Whether nothing limits which processes are watched."""
+        return not (self.pids or self.uids or self.comms or self.cgroups or self.libraries)
 
     def includes_file(self, path: str) -> bool:
         """Say whether the file at ``path`` is one of ``libraries``."""

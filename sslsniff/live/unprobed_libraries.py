@@ -33,7 +33,6 @@ class UnprobedLibraries:
     def __init__(self, scope: Scope, name: Callable[[int], str | None]) -> None:
         self._scope = scope
         self._name = name
-        self._is_whole_host = not (scope.pids or scope.uids or scope.comms or scope.libraries)
         self._files: dict[Identity, list[_LibraryUse]] = {}
         self._uses: dict[tuple[Unprobed, str | None], _LibraryUse] = {}
 
@@ -50,7 +49,7 @@ class UnprobedLibraries:
     def _use(self, row: Unprobed, path: str) -> "_LibraryUse":
         if len(self._uses) >= _MOST_LIBRARIES:
             row = Unprobed(row.library, row.name, None, _TOO_MANY)
-        separate = None if self._is_whole_host or len(self._uses) >= _MOST_SEPARATE else path
+        separate = None if self._scope.is_whole_host or len(self._uses) >= _MOST_SEPARATE else path
         return self._uses.setdefault((row, separate), _LibraryUse(row))
 
     def find_processes(self) -> None:
@@ -88,7 +87,8 @@ class UnprobedLibraries:
         process = process or procfs.process(pid)
         if process is None:
             name = self._name(pid)
-            if name is None and (self._scope.uids or self._scope.comms):
+            scope = self._scope
+            if scope.cgroups or (name is None and (scope.uids or scope.comms)):
                 return  # unknown whether it matched the filters
         elif self._scope.includes(process):
             name = process.comm

@@ -4,6 +4,7 @@ Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/live/test_wire.py
 them with the built object. ``capture_files.replay`` makes the same events of a capture file.
 """
 
+import os
 import socket
 import struct
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.events import (
     DIRECTIONS,
     Addresses,
+    CgroupMade,
     Closed,
     Data,
     Ended,
@@ -26,7 +28,7 @@ from sslsniff.events import (
 from sslsniff.model import Address, LossCause
 
 HEADER = struct.Struct("<HBBIQQ")
-OPENED = struct.Struct("<HBBIQQIIQIIBBBB4x16s32s256s48s")
+OPENED = struct.Struct("<HBBIQQIIQIIBBBBIQ16s32s256s48s")
 DATA = struct.Struct("<HBBIQQQIIII")
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
@@ -35,6 +37,7 @@ EXITED = struct.Struct("<HBBIQQI4x")
 PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
+CGROUP = struct.Struct("<HBBIQQQ1024s")
 
 _HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
@@ -99,6 +102,8 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         from_start,
         alpn_bytes,
         half,
+        container_pid,
+        cgroup,
         comm,
         alpn,
         sni,
@@ -120,6 +125,8 @@ def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
         sni=_text(sni),
         cipher=_text(cipher),
         half=_HALVES[half],
+        cgroup=cgroup,
+        container_pid=container_pid or None,
     )
 
 
@@ -167,6 +174,11 @@ def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
     return LeftOut(time_ns + clock_offset_ns, connection)
 
 
+def _parse_cgroup(record: memoryview, clock_offset_ns: int) -> CgroupMade:
+    _, _, _, _, time_ns, _, cgroup, path = CGROUP.unpack_from(record)
+    return CgroupMade(time_ns + clock_offset_ns, cgroup, os.fsdecode(path.split(b"\0", 1)[0]))
+
+
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.OPENED.value: _parse_opened,
     EventKind.DATA.value: _parse_data,
@@ -177,6 +189,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.PAIRED.value: _parse_paired,
     EventKind.SOCKET_GONE.value: _parse_socket_gone,
     EventKind.LEFT_OUT.value: _parse_left_out,
+    EventKind.CGROUP.value: _parse_cgroup,
 }
 
 

@@ -1,5 +1,7 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
+from typing import NamedTuple
+
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.fast_path import Consumer
 from sslsniff.model import (
@@ -7,10 +9,21 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
-    FlowControlStall,
     InnerMessage,
     Summary,
 )
+
+
+class FlowControlStall(NamedTuple):
+    """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
+
+    ``stream`` 0 is the connection's window, on which all streams wait.
+    """
+
+    stream: int
+    side: Side
+    since_ns: int
+    is_over: bool
 
 
 class Sink:

@@ -17,13 +17,12 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
-    FlowControlStall,
     InnerMessage,
     Loss,
     LossCause,
     Summary,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.filters import Filter
 
 WAITING_BYTES = 64 << 20

@@ -119,6 +119,20 @@ def _comm(process: Process) -> Iterable[str]:
     return (process.comm,) if process.is_known else ()
 
 
+def _container(exchange: Exchange) -> Iterable[str]:
+    """Return what a container can be found by: its id, its name, and with a pod the whole name."""
+    container = exchange.connection.process.container
+    if container is None:
+        return ()
+    whole = (container.namespace, container.pod, container.name)
+    return filter(None, (container.id, "/".join(filter(None, whole))))
+
+
+def _unit(exchange: Exchange) -> Iterable[str]:
+    container = exchange.connection.process.container
+    return (container.unit,) if container is not None and container.unit is not None else ()
+
+
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
@@ -130,6 +144,7 @@ _FLAGS: dict[str, Predicate] = {
 }
 _TEXTS: dict[str, _Texts] = {
     "comm": lambda exchange: _comm(exchange.connection.process),
+    "container": _container,
     "d": _domains,
     "dst": lambda exchange: _address(exchange.connection.server),
     "h": _lines(_messages),
@@ -141,6 +156,7 @@ _TEXTS: dict[str, _Texts] = {
     "t": _types(_messages),
     "tq": _types(_request),
     "ts": _types(_response),
+    "unit": _unit,
     "u": lambda exchange: (exchange.request.url,) if exchange.request is not None else (),
 }
 _BODIES: dict[str, Callable[[Exchange], Iterable[bytes]]] = {

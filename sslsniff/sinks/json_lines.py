@@ -22,14 +22,13 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
-    FlowControlStall,
     InnerMessage,
     NotProbed,
     Request,
     Response,
     Summary,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.proto_fields import Schema, no_schema

@@ -9,11 +9,10 @@ from sslsniff.model import (
     Connection,
     Direction,
     Exchange,
-    FlowControlStall,
     InnerMessage,
     Summary,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import FlowControlStall, Sink
 
 
 class FanOut(Sink):

@@ -6,7 +6,8 @@ Memory: an entry for each stalled stream; the decoder bounds their number.
 from collections.abc import Callable
 
 from sslsniff.decoders.messages import Side, Stall
-from sslsniff.model import Connection, FlowControlStall
+from sslsniff.model import Connection
+from sslsniff.sinks.base import FlowControlStall
 
 REPORTED_AFTER_NS = 1_000_000_000
 """A stall that lasts so long is reported before it is over."""

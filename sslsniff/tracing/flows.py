@@ -91,7 +91,7 @@ class Flows:
         return connection
 
     def _opened(self, event: events.Opened) -> None:
-        process = Process(event.pid, event.comm, event.uid)
+        process = Process(event.pid, event.comm, event.uid, event.container, event.container_pid)
         if self._processes.get(event.pid) == process:  # exec and setuid change it
             process = self._processes[event.pid]
         self._processes[event.pid] = process

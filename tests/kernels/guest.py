@@ -36,6 +36,7 @@ for folder in tmp run root var/cache var/tmp; do on -t tmpfs tmpfs /root/$folder
 on -t proc proc /root/proc
 on -t sysfs sysfs /root/sys
 on -t tracefs tracefs /root/sys/kernel/tracing
+on -t cgroup2 cgroup2 /root/sys/fs/cgroup
 on -t debugfs debugfs /root/sys/kernel/debug
 on -t devtmpfs devtmpfs /root/dev
 /bin/busybox mkdir -p /root/dev/pts /root/dev/shm /root/{project}

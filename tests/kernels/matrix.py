@@ -10,6 +10,8 @@ CURL = (
 )
 TESTS = (
     *CURL,
+    "tests/live/test_containers.py::test_one_container_in_and_one_out[unit]",
+    "tests/live/test_containers.py::test_a_container_that_starts_later_and_again",
     "tests/live/test_coroutines.py::test_every_exchange[16-2]",
     "tests/live/test_curl.py::test_another_process_is_not_seen",
     "tests/live/test_openssl_cli.py::test_files",

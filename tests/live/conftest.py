@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ import pytest
 from sslsniff.kernel import procfs
 from tests.live.late import Late
 from tests.live.sniffer import Sniffer, sniffing
+from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
 from tests.workload.load import Load
 from tests.workload.processes import PROGRAMS
 from tests.workload.servers import Certificate, Server, python_server, self_signed
@@ -27,6 +29,26 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def server(certificate: Certificate) -> Iterator[Server]:
     with python_server(certificate) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosure]:
+    with enclosure(tmp_path_factory.mktemp("libraries")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server_inside(inside: Enclosure, certificate: Certificate) -> Iterator[Server]:
+    program = (
+        sys.executable,
+        PROGRAMS / "python/server.py",
+        certificate.certificate,
+        certificate.key,
+    )
+    with inside.started(*program) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield Server(inner_pid(outer_pid(process.pid)), port)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,31 +19,11 @@ from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import READY, SSLSNIFF, Captured
 from tests.workload.clients import ask
 from tests.workload.curl import curl, gets, results
-from tests.workload.enclosure import Enclosure, enclosure, inner_pid, installed, outer_pid
+from tests.workload.enclosure import Enclosure, inner_pid, installed, outer_pid
 from tests.workload.mounts import apart
 from tests.workload.passed import Passed
 from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, run, started
 from tests.workload.servers import Certificate, Server
-
-
-@pytest.fixture(scope="module")
-def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosure]:
-    with enclosure(tmp_path_factory.mktemp("libraries")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server_inside(inside: Enclosure, certificate: Certificate) -> Iterator[Server]:
-    program = (
-        sys.executable,
-        PROGRAMS / "python/server.py",
-        certificate.certificate,
-        certificate.key,
-    )
-    with inside.started(*program) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        yield Server(inner_pid(outer_pid(process.pid)), port)
 
 
 def test_everything(

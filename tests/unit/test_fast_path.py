@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 def opened(connection: int, from_start: bool, role: int = 1, half: int = 0) -> bytes:
     head = (1, 0, 0, 7, 1, connection, 50, 0, 9, 0, 0x0304)
-    return wire.OPENED.pack(*head, role, from_start, 0, half, b"demo", b"", b"", b"")
+    return wire.OPENED.pack(*head, role, from_start, 0, half, 0, 0, b"demo", b"", b"", b"")
 
 
 def addresses(connection: int, socket: int = 0) -> bytes:
@@ -226,6 +226,7 @@ def event(record: bytes) -> events.Event:
     """Return the event of a record, of a connection that is whole in itself."""
     parsed = wire.parse(memoryview(record), OFFSET_NS)
     assert not isinstance(parsed, events.Paired | events.SocketGone | events.LeftOut)
+    assert not isinstance(parsed, events.CgroupMade)
     return parsed
 
 

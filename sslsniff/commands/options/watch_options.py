@@ -20,6 +20,7 @@ sslsniff [FILTER] WHAT [OUTPUT]              watch processes
 _MORE = """\
 examples:
   sslsniff --pid 1234 -v                         a running process, with headers
+  sslsniff --container web -v                    a container, also after a restart
   sslsniff --comm nginx --json -o out.json       all named nginx, for programs to read
   sslsniff --lib libssl.so.3 --pcap out.pcapng   who uses this library, for Wireshark
   sslsniff -- curl https://example.org/          a command; its output stays its own
@@ -55,6 +56,9 @@ class WatchOptions(OutputOptions):
     follows_children: bool
     comm: list[str]
     uid: list[int]
+    container: list[str]
+    cgroup: list[str]
+    unit: list[str]
     lib: list[str]
     sample: float
     loader: str
@@ -130,6 +134,27 @@ def add_watch_options(parser: CommandParser) -> None:
         help="processes of this user id",
     )
     what.add_argument(
+        "--container",
+        type=values.name,
+        **REPEATABLE,
+        metavar="NAME|ID",
+        help="processes of this container, now and later: its name, or 4 or more digits of its id",
+    )
+    what.add_argument(
+        "--unit",
+        type=values.name,
+        **REPEATABLE,
+        metavar="UNIT",
+        help="processes of this systemd unit; nginx is nginx.service",
+    )
+    what.add_argument(
+        "--cgroup",
+        type=values.name,
+        **REPEATABLE,
+        metavar="PATH",
+        help="processes in this cgroup v2, and in those below it",
+    )
+    what.add_argument(
         "--lib",
         type=values.name,
         **REPEATABLE,
@@ -195,13 +220,14 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
 
     The whole host is watched only with ``--all``: it shows what other people's programs send.
     """
-    is_named = bool(options.pid or options.comm or options.uid or options.lib or options.command)
+    named = (options.pid, options.comm, options.uid, options.lib, options.command)
+    is_named = any((*named, options.container, options.cgroup, options.unit))
     if options.all and is_named:
         parser.error("--all watches every process: leave it out, or what stands beside it")
     if not (options.all or is_named):
         parser.error(
-            "what to watch is missing: --pid, --comm, --uid, --lib, -- COMMAND, or --all for every"
-            " process of this host"
+            "what to watch is missing: --pid, --comm, --uid, --container, --unit, --cgroup, --lib,"
+            " -- COMMAND, or --all for every process of this host"
         )
     if not (options.pid or options.command) and (options.hold or not options.follows_children):
         parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")

@@ -4,8 +4,8 @@ from typing import TextIO
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side
 from sslsniff.escaping import escape
-from sslsniff.model import Connection, FlowControlStall, InnerMessage
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Connection, InnerMessage
+from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.lines import Lines

@@ -69,13 +69,15 @@ def near_end(connection: Connection) -> str:
 
 
 def origin(connection: Connection, tid: int | None) -> dict[str, object]:
-    """Return the JSON fields of process, thread, library and role; null if not known."""
+    """Return the JSON fields of process, container, thread, library, role; null if not known."""
     process = connection.process
     is_known = process.is_known
     return {
         "pid": process.pid if is_known else None,
         "tid": tid or None,
         "comm": process.comm if is_known else None,
+        "container_pid": process.container_pid,
+        "container": process.container and process.container._asdict(),
         "library": connection.library,
         "role": _ROLES[connection.role],
     }

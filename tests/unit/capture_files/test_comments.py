@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, parse
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Direction, LossCause
+from sslsniff.model import Container, Direction, LossCause
 
 DESCRIBED = Described(
     connection="7-1",
@@ -46,7 +46,14 @@ ODD = replace(
 )
 
 
-@pytest.mark.parametrize("described", [DESCRIBED, ODD])
+CONTAINED = replace(
+    DESCRIBED,
+    container=Container("docker", "0f" * 32, 'a "name"\n', pod="p", unit="nginx.service"),
+    container_pid=12,
+)
+
+
+@pytest.mark.parametrize("described", [DESCRIBED, ODD, CONTAINED])
 def test_description(described: Described) -> None:
     assert parse((described.text(),)) == described
     assert parse((described.text(LOST),)) == replace(described, lost=LOST)
@@ -58,6 +65,7 @@ def test_sentences() -> None:
         " example.org, h2\n{"
     )
     assert "perhaps server by" in ODD.text()
+    assert CONTAINED.text().startswith('curl[7, 12 in p/a "name"')
     assert LOST.text().startswith("1000 bytes were not captured (call limit): zeros stand")
 
 
@@ -95,3 +103,18 @@ def test_forged_descriptions_are_ignored(changed: dict[str, object]) -> None:
 def test_any_text(tail: str) -> None:
     parse(('{"sslsniff": 1' + tail,))
     parse(('{"sslsniff": 1, ' + "[" * 100_000 + tail,))
+
+
+@pytest.mark.parametrize("values", [7, "docker", [], {"runtime": 7}, {"id": ["x"]}])
+def test_a_container_of_another_form_is_no_comment_of_sslsniff(values: object) -> None:
+    text = CONTAINED.text()
+    line = json.loads(text.rpartition("\n")[2]) | {"container": values}
+    assert parse((json.dumps(line),)) is None
+
+
+def test_containers_of_other_versions_are_read() -> None:
+    line = json.loads(DESCRIBED.text().rpartition("\n")[2])
+    del line["container"], line["container_pid"]
+    assert parse((json.dumps(line),)) == DESCRIBED
+    line["container"] = {"runtime": "new", "colour": "red"}
+    assert parse((json.dumps(line),)) == replace(DESCRIBED, container=Container("new"))

@@ -4,7 +4,8 @@ from sslsniff.commands.options.other_options import read_parser
 from sslsniff.commands.options.watch_options import watch_parser
 
 OF_WATCHING = {
-    "--all", "--pid", "-p", "--comm", "--uid", "--lib", "--sample",
+    "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
+    "--sample",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
     "--no-children", "--hold", "--no-hold",
 }  # fmt: skip

@@ -31,7 +31,7 @@ def scalars(name: str, prefix: str = "") -> list[tuple[int, int]]:
 
 def fields(layout: struct.Struct) -> list[tuple[int, int]]:
     """Return (offset, size) of every value that a ``struct`` format unpacks."""
-    marked = bytes(range(1, 251)) * 3
+    marked = bytes(range(1, 251)) * 5
     found, at = [], 0
     pattern = layout.format.lstrip("<")
     number = ""
@@ -57,6 +57,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
     [
         ("event_header", wire.HEADER),
         ("event_opened", wire.OPENED),
+        ("event_cgroup", wire.CGROUP),
         ("event_data", wire.DATA),
         ("event_ended", wire.ENDED),
         ("event_closed", wire.CLOSED),
@@ -139,7 +140,25 @@ def test_data_is_parsed() -> None:
 @pytest.mark.parametrize(("half", "shown"), [(0, None), (1, Direction.READ), (2, Direction.WRITE)])
 def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
     record = wire.OPENED.pack(
-        *(EventKind.OPENED, 0, 0, 77, 1000, 42, 70, 1000, 0xDEAD, 3, 0x0304, 1, 1, 2, half),
+        *(
+            EventKind.OPENED,
+            0,
+            0,
+            77,
+            1000,
+            42,
+            70,
+            1000,
+            0xDEAD,
+            3,
+            0x0304,
+            1,
+            1,
+            2,
+            half,
+            5,
+            0xC6,
+        ),
         *(b"curl", b"h2 and what stood behind it", b"example.org", b"TLS_AES_128_GCM_SHA256"),
     )
     assert wire.parse(memoryview(record), 0) == events.Opened(
@@ -158,7 +177,16 @@ def test_opened_is_parsed(half: int, shown: Direction | None) -> None:
         cipher="TLS_AES_128_GCM_SHA256",
         object_address=0xDEAD,
         half=shown,
+        cgroup=0xC6,
+        container_pid=5,
     )
+
+
+def test_a_new_cgroup_is_parsed() -> None:
+    path = "/docker/" + "0f" * 32
+    junk = b"\0what stood there before"
+    record = wire.CGROUP.pack(EventKind.CGROUP, 0, 0, 0, 1000, 0, 1 << 40, path.encode() + junk)
+    assert wire.parse(memoryview(record), 5) == events.CgroupMade(1005, 1 << 40, path)
 
 
 @pytest.mark.parametrize(

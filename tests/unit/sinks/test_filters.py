@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.errors import FilterError
-from sslsniff.model import Exchange
+from sslsniff.model import Container, Exchange
 from sslsniff.sinks.filters import OPERATORS, parse
 from sslsniff.sinks.json_lines import JsonSink
 from tests.unit.exchanges import connection, exchange, request, response
@@ -117,8 +117,41 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     absent = set(re.findall("`~(\\w+)`", told.partition("\n")[0]))
     assert len(theirs) > 30
     assert theirs - set(OPERATORS) == absent
-    assert set(OPERATORS) - theirs == {"comm", "pid", "proto"}
+    assert set(OPERATORS) - theirs == {"comm", "container", "pid", "proto", "unit"}
     assert {name for name in OPERATORS if f"`~{name}" in table} == set(OPERATORS)
+
+
+CONTAINERS = [
+    None,
+    Container("docker", "0f" * 32, "web"),
+    Container("containerd", "a1" * 32, "app", "prod", "shop-1", "7", "nginx.service"),
+    Container(unit="web.service"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("~container web", [1]),
+        ("~container ^WEB$", [1]),
+        ("~container ^0f0f", [1]),
+        ("~container ^prod/shop-1/app$", [2]),
+        ("~container .", [1, 2]),
+        ("!~container .", [0, 3]),
+        ("~unit nginx", [2]),
+        ("~unit ^web.service$", [3]),
+        ("~unit . & ~container .", [2]),
+    ],
+)
+def test_containers(text: str, matching: list[int]) -> None:
+    matches = parse(text).matches
+    found = []
+    for number, container in enumerate(CONTAINERS):
+        on = connection()
+        on.process.container = container
+        if matches(exchange(request(), response(), on)):
+            found.append(number)
+    assert found == matching
 
 
 def test_parentheses_may_hold_what_stands_side_by_side() -> None:

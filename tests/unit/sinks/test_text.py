@@ -3,7 +3,7 @@
 import pytest
 
 from sslsniff.decoders.messages import Headers
-from sslsniff.model import Address, Connection, Process, Request
+from sslsniff.model import Address, Connection, Container, Process, Request
 from sslsniff.sinks.text import pieces
 
 
@@ -40,6 +40,24 @@ def test_near_end() -> None:
     assert pieces.near_end(connection) == "a\\x1bb[7]"
     connection.process = Process(0, "")
     assert pieces.near_end(connection) == "[::1]:443"
+
+
+@pytest.mark.parametrize(
+    ("container", "inner", "shown"),
+    [
+        (None, None, "nginx[7]"),
+        (None, 3, "nginx[7, 3]"),
+        (Container("docker", "0f" * 32, "web"), 3, "nginx[7, 3 in web]"),
+        (Container("docker", "0f" * 32, "web"), None, "nginx[7 in web]"),
+        (Container("docker", "0f" * 32), 3, "nginx[7, 3 in 0f0f0f0f0f0f]"),
+        (Container("cri-o", "0f" * 32, "app", "prod", "shop-1"), 3, "nginx[7, 3 in shop-1/app]"),
+        (Container(unit="nginx.service"), None, "nginx[7]"),
+    ],
+)
+def test_a_process_and_its_container(
+    container: Container | None, inner: int | None, shown: str
+) -> None:
+    assert str(Process(7, "nginx", 0, container, inner)) == shown
 
 
 def test_times() -> None:

@@ -11,8 +11,8 @@ import pytest
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.messages import Http2Totals, Side
-from sslsniff.model import Chunk, Connection, Direction, FlowControlStall, Process
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Chunk, Connection, Direction, Process
+from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.tracing.tracer import Tracer

@@ -1,0 +1,1 @@
+"""What a process belongs to, by its cgroup: container, pod, systemd unit."""
