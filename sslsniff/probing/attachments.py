@@ -8,12 +8,20 @@ from sslsniff.probing import fitting
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.probe_set import (
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    ReturnStyleError,
+    UnfitError,
+    Unprobed,
+)
 from sslsniff.probing.recognition import find_version, first_texts, recognise
 from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
 _MACHINE = "x86-64"
+_OTHER_STYLE = "use a newer kernel, or leave --returns out"
 
 
 class Attachment(NamedTuple):
@@ -66,8 +74,10 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     if plan is not None:
         try:
             library, unfit_optional = fitting.fit(plan, elf, style)
+        except ReturnStyleError as unfit:
+            unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=_OTHER_STYLE))
         except UnfitError as unfit:
-            unprobed.append(_unfit(plan, f"no place for its probes: {unfit}"))
+            unprobed.append(_unfit(elf, plan, f"no place for its probes: {unfit}"))
         else:
             parts.append(library._replace(version=find_version(elf, plan.version)))
             left_out += unfit_optional
@@ -76,7 +86,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
     remedy = "" if is_named else WITH_SYMBOLS
     rows = (
-        *(each._replace(remedy=remedy) for each in unprobed),
+        *(each._replace(remedy=each.remedy or remedy) for each in unprobed),
         *go_unprobed,
         *recognise(elf, texts, has_family=plan is not None),
     )
@@ -90,7 +100,7 @@ def _foreign(elf: Elf, plan: Plan | None) -> Refusal:
     remedy = f"only {_MACHINE} programs can be watched"
     if plan is None:
         return Refusal(reason, remedy=remedy)
-    return _refusal((_unfit(plan, reason)._replace(remedy=remedy),))
+    return _refusal((_unfit(elf, plan, reason)._replace(remedy=remedy),))
 
 
 def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refusal:
@@ -101,8 +111,9 @@ def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refus
     return Refusal(reason, True, rows[0].remedy, rows, debug_file)
 
 
-def _unfit(plan: Plan, reason: str) -> Unprobed:
-    return Unprobed(plan.library, NAMES[plan.library], None, reason)
+def _unfit(elf: Elf, plan: Plan, reason: str) -> Unprobed:
+    version = find_version(elf, plan.version)
+    return Unprobed(plan.library, NAMES[plan.library], version, reason)
 
 
 def _plan(elf: Elf) -> Plan | None:

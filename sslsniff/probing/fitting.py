@@ -24,7 +24,13 @@ from sslsniff.probing.gnutls_layout import read_gnutls_layout
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
+from sslsniff.probing.probe_set import (
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    ReturnStyleError,
+    UnfitError,
+)
 from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
@@ -82,6 +88,8 @@ class _Fitting:
             functions = probed.copy()
             try:
                 rows = [self._place(row, functions) for row in alternative]
+            except ReturnStyleError:
+                raise
             except UnfitError as unfit:
                 # No reason for a refusal: public functions can be probed instead of inner ones.
                 reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
@@ -165,8 +173,9 @@ class _Fitting:
         from sslsniff.machine_code.call_steps import FunctionBody
         from sslsniff.probing.handed_calls import handed_calls, record_function
 
-        if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
-            raise UnfitError("probes of inner functions need attach cookies")
+        assert row.kind is not None
+        if self._style is not ReturnStyle.INSTRUCTIONS:
+            raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
             handed = dict(handed_calls(self._elf, self._named(outer), given, row.kind))
