@@ -30,6 +30,7 @@ class _Package(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
+_NSS = ("libnspr4", "libsqlite3-0")
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
@@ -43,11 +44,16 @@ _PACKAGES = {
     "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
     "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
     "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
-    "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
+    "nss-3.61": _Package("bullseye", "libnss3", None, "libssl3.so", _NSS),
+    "nss-3.87": _Package("bookworm", "libnss3", None, "libssl3.so", _NSS),
+    "nss-3.110": _Package("trixie", "libnss3", "trixie", "libssl3.so", _NSS),
+    "nss-3.132": _Package("sid", "libnss3", "sid", "libssl3.so", _NSS),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
 """The series of OpenSSL, oldest first."""
+NSS = tuple(series for series in _PACKAGES if series.startswith("nss-"))
+"""The series of NSS, oldest first."""
 
 
 _FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -88,6 +94,12 @@ class Library(NamedTuple):
         return done.stdout
 
 
+def java() -> Path:
+    """Return the virtual machine of a Java: a library that has no probes."""
+    found = next(Path("/usr/lib/jvm").glob("*/lib/server/libjvm.so"), None)
+    return found or pytest.fail("there is no Java: make test installs it")
+
+
 @cache
 def library(series: str, architecture: str = "amd64") -> Library:
     """Return the library called ``series``; the test that asks fails where it cannot be had.
@@ -112,7 +124,8 @@ def library(series: str, architecture: str = "amd64") -> Library:
             )
         done.write_text(version)
     version = done.read_text()
-    if series in OPENSSL and not version.startswith(series):
+    number = version.partition(":")[2] or version  # without the epoch
+    if series in (*OPENSSL, *NSS) and not number.startswith(series.removeprefix("nss-")):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
     return Library(series, version, folder, architecture)
 

@@ -6,6 +6,7 @@ the program that it watches.
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sslsniff.elf.elf_file import Elf
@@ -21,14 +22,16 @@ from sslsniff.machine_code.callers import (
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
-from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
+from sslsniff.probing.plans import Alternative, At, Listed, Passing, Plan, PointerTable, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
 from sslsniff.probing.ssl_layout import read_layout
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
+    from sslsniff.probing.pointer_tables import Table
 
 _STUB_BYTES = 16
+_NO_COOKIES = "probes of inner functions need attach cookies"
 
 
 _Placing = Callable[["_Fitting", Row, str, Function, set[int]], Iterator[Probe]]
@@ -54,6 +57,7 @@ class _Fitting:
         self._style = style
         self._seen_inside: set[str] = set()
         """Public functions whose calls are seen in inner functions."""
+        self._tables: dict[PointerTable, Table] = {}
 
     def fit(self, plan: Plan) -> tuple[ProbedLibrary, list[str]]:
         probes: list[Probe] = []
@@ -143,7 +147,7 @@ class _Fitting:
         from sslsniff.machine_code.call_chains import UnfollowedError
 
         if self._style is not ReturnStyle.INSTRUCTIONS:
-            raise UnfitError("probes of inner functions need attach cookies")
+            raise UnfitError(_NO_COOKIES)
         try:
             links = self._chains.follow(dict(row.outer), dict(row.others))
             usual = [each for each in links if each.is_usual] or links
@@ -163,7 +167,7 @@ class _Fitting:
         from sslsniff.probing.handed_calls import handed_calls
 
         if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
-            raise UnfitError("probes of inner functions need attach cookies")
+            raise UnfitError(_NO_COOKIES)
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
             function = self._elf.function(outer)
@@ -180,6 +184,33 @@ class _Fitting:
             pair = FunctionBody(self._elf.code(inner), address).pair(signature)
             probed.add(address)
             yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
+
+    def _signed(
+        self, row: Row, _name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.machine_code.call_chains import Link
+        from sslsniff.machine_code.call_steps import FunctionBody
+        from sslsniff.probing.linked_functions import tails
+
+        if self._style is not ReturnStyle.INSTRUCTIONS or row.signature is None:
+            raise UnfitError(_NO_COOKIES)
+        after = tails(self._elf, function)
+        body = FunctionBody(self._elf.code(function), function.address)
+        pair = body.pair(row.signature, frozenset(after))
+        yield from inner_probes(self._elf, Link(function, row.signature, True, pair), row, after)
+        for address in chain.from_iterable(after.values()):
+            yield Probe(str(row.leave), self._elf.offset(address), False, Cost.STEPPED)
+
+    def _stored(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.probing.linked_functions import stored_functions
+
+        found = list(stored_functions(self._elf, function, row.registers[0]))
+        if not found:
+            raise UnfitError(f"{name} stores no addresses of functions")
+        for each in found:
+            yield from entry_probes(self._elf, f"what {name} stores", each, row, self._style)
 
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
@@ -209,9 +240,11 @@ class _Fitting:
         name = None if slot is None else self._elf.name_in(slot)
         return self._elf.function_at(address) if name is None else self._elf.function(name)
 
-    def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
+    def _find(self, wanted: str | tuple[Passing, ...] | Listed) -> tuple[str, Function]:
         if isinstance(wanted, str):
             return wanted, self._named(wanted)
+        if isinstance(wanted, Listed):
+            return wanted.name, self._listed(wanted)
         return self._passed(wanted)
 
     def _named(self, name: str) -> Function:
@@ -220,6 +253,15 @@ class _Fitting:
             raise _AbsentError(f"there is no {name}")
         if not function.size:
             raise UnfitError(f"the length of {name} is unknown")
+        return function
+
+    def _listed(self, wanted: Listed) -> Function:
+        if wanted.table not in self._tables:
+            from sslsniff.probing.pointer_tables import find_table
+
+            self._tables[wanted.table] = find_table(self._elf, wanted.table)
+        function = self._tables[wanted.table][wanted.number]
+        assert function is not None
         return function
 
     def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
@@ -251,6 +293,8 @@ _PLACES: dict[At, _Placing] = {
     At.CALLS: _Fitting._at_calls,
     At.INNER: _Fitting._inside,
     At.HANDED: _Fitting._handed,
+    At.SIGNED: _Fitting._signed,
+    At.STORED: _Fitting._stored,
 }
 
 

@@ -36,10 +36,6 @@ _NICE = 10
 
 def import_all() -> None:
     """Import the modules that a worker needs: it cannot open files later."""
-    import sslsniff.machine_code.call_chains
-    import sslsniff.machine_code.probe_pairs
-    import sslsniff.probing.handed_calls  # noqa: F401
-
     disassemble(b"\xc3", 0)  # imports capstone
     demangle("_R")  # imports pyderust
 
