@@ -6,9 +6,10 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import Argument, Number
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.returns import switches
 
 

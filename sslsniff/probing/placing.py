@@ -74,7 +74,7 @@ def cheap_probes(
     """
     # Imported only to make a plan: a start with cached plans does not need them.
     from sslsniff.machine_code.data_flow import Flow
-    from sslsniff.machine_code.operations import Code
+    from sslsniff.machine_code.function_code import Code
     from sslsniff.machine_code.probe_pairs import arguments_in_place, find_pair
 
     if programs.enter is None or programs.leave is None:

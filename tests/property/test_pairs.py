@@ -15,9 +15,10 @@ from unicorn import x86_const
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import Argument
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
 from tests.unit.machine_code import encodings, test_call_chains
