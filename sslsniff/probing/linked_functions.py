@@ -6,8 +6,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.callers import places_leading_to
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import Argument, Number
-from sslsniff.machine_code.operations import Code
 from sslsniff.machine_code.returns import return_sites, switches
 
 
