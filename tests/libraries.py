@@ -30,7 +30,7 @@ class _Package(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
-_NSS = ("libnspr4", "libsqlite3-0")
+_NSS = ("libnss3", "libnspr4", "libsqlite3-0")
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
@@ -44,10 +44,10 @@ _PACKAGES = {
     "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
     "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
     "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
-    "nss-3.61": _Package("bullseye", "libnss3", None, "libssl3.so", _NSS),
-    "nss-3.87": _Package("bookworm", "libnss3", None, "libssl3.so", _NSS),
-    "nss-3.110": _Package("trixie", "libnss3", "trixie", "libssl3.so", _NSS),
-    "nss-3.132": _Package("sid", "libnss3", "sid", "libssl3.so", _NSS),
+    "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
+    "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),
+    "nss-3.110": _Package("trixie", "libnss3-tools", "trixie", "libssl3.so", _NSS),
+    "nss-3.132": _Package("sid", "libnss3-tools", "sid", "libssl3.so", _NSS),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())

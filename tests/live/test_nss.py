@@ -14,7 +14,7 @@ import pytest
 from tests import libraries
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, seen
 from tests.workload.passed import Passed, new_nonce, sha256
-from tests.workload.processes import PROGRAMS, Process, held, next_line, run, say, started
+from tests.workload.processes import PROGRAMS, next_line, released, run, say, started
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
@@ -58,17 +58,6 @@ def peer(series: str, program: Path, folder: Path, *arguments: str | Path) -> li
     """Return the command for the program with this NSS, in a folder that it may write to."""
     loader = libraries.library(series).loader
     return [*map(str, ("env", "-C", folder, *loader, program, *arguments))]
-
-
-@contextlib.contextmanager
-def waiting(command: list[str]) -> Iterator[Process]:
-    """Start a process that becomes ``command`` when it is told to; it is gone at the end."""
-    process = held(command)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def body(size: int) -> bytes:
@@ -118,7 +107,7 @@ def test_a_client(
             to = ending.enter_context(proxy())
             ports = f"{to}:{server.port}"
         given = ("client", way, ports, str(size), *nonces)
-        client = ending.enter_context(waiting(peer(series, program, tmp_path, *given)))
+        client = ending.enter_context(released(peer(series, program, tmp_path, *given)))
         given_library = str(libraries.library(series).path)
         with sniff("--pid", str(client.pid), "--lib", given_library) as sniffer:
             say(client, "go")
