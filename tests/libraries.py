@@ -32,6 +32,9 @@ class _Package(NamedTuple):
 
 _NSS = ("libnss3", "libnspr4", "libsqlite3-0")
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
+_OF_GNUTLS = ("libgmp10", "libidn2-0", "libp11-kit0", "libffi8", "libtasn1-6", "libunistring5")
+_NEW_GNUTLS = ("libhogweed6t64", "libnettle8t64", *_OF_GNUTLS)
+_GNUTLS_FILE = "libgnutls.so.?*"
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
     "3.0": _Package("bookworm", "libssl3"),
@@ -43,7 +46,10 @@ _PACKAGES = {
     "wolfssl-static": _Package("bookworm", "libwolfssl-dev", None, "libwolfssl.a"),
     "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
     "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
-    "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
+    "gnutls-3.7.1": _Package("bullseye", "libgnutls30", None, _GNUTLS_FILE),
+    "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
+    "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
+    "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
     "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.110": _Package("trixie", "libnss3-tools", "trixie", "libssl3.so", _NSS),
@@ -54,6 +60,9 @@ OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
 """The series of OpenSSL, oldest first."""
 NSS = tuple(series for series in _PACKAGES if series.startswith("nss-"))
 """The series of NSS, oldest first."""
+
+GNUTLS = tuple(series for series in _PACKAGES if series.startswith("gnutls-"))
+"""Those of GnuTLS, oldest first."""
 
 
 _FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -124,8 +133,9 @@ def library(series: str, architecture: str = "amd64") -> Library:
             )
         done.write_text(version)
     version = done.read_text()
+    numbered = series in (*OPENSSL, *GNUTLS, *NSS)
     number = version.partition(":")[2] or version  # without the epoch
-    if series in (*OPENSSL, *NSS) and not number.startswith(series.removeprefix("nss-")):
+    if numbered and not number.startswith(series.rpartition("-")[2]):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
     return Library(series, version, folder, architecture)
 

@@ -240,6 +240,8 @@ def _meaning(instruction: capstone.CsInsn) -> tuple[OperationKind, Operand | Non
         return (OperationKind.JUMP if always else OperationKind.BRANCH), None, operands[0]
     if mnemonic == "leave":
         return OperationKind.LEAVE, None, None
+    if mnemonic == "cdqe":
+        return OperationKind.MOVE, Register("rax", 8), Register("rax", _INT_BYTES)
     if mnemonic in ("push", "pop") and len(operands) == 1:
         if mnemonic == "push":
             return OperationKind.PUSH, None, operands[0]

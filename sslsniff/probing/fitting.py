@@ -21,14 +21,17 @@ from sslsniff.machine_code.callers import (
 )
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
-from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
+from sslsniff.probing.gnutls_layout import read_gnutls_layout
+from sslsniff.probing.nss_layout import read_nss_layout
+from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Listed, Passing, Plan, PointerTable, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
-from sslsniff.probing.ssl_layout import read_layout
+from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
-    from sslsniff.probing.pointer_tables import Table
+    from sslsniff.probing.hidden_functions import Table
 
 _STUB_BYTES = 16
 _NO_COOKIES = "probes of inner functions need attach cookies"
@@ -72,7 +75,8 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
+        layout = _LAYOUTS[plan.library](self._elf)
+        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout)
         return library, left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
@@ -164,16 +168,13 @@ class _Fitting:
     ) -> Iterator[Probe]:
         from sslsniff.machine_code.call_chains import Link
         from sslsniff.machine_code.call_steps import FunctionBody
-        from sslsniff.probing.handed_calls import handed_calls
+        from sslsniff.probing.handed_calls import handed_calls, record_function
 
         if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
             raise UnfitError(_NO_COOKIES)
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
-            function = self._elf.function(outer)
-            if function is None:
-                continue
-            handed = dict(handed_calls(self._elf, function, given, row.kind))
+            handed = dict(handed_calls(self._elf, self._named(outer), given, row.kind))
             if not handed:
                 raise UnfitError(f"{outer} hands no calls on")
             found |= handed
@@ -181,6 +182,10 @@ class _Fitting:
             inner = self._elf.function_at(address)
             if inner is None:
                 raise UnfitError(f"what {name} calls is no function")
+            record = row.record and record_function(self._elf, inner, signature)
+            if record:
+                yield record_probe(self._elf, *record, row)
+                continue
             pair = FunctionBody(self._elf.code(inner), address).pair(signature)
             probed.add(address)
             yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
@@ -190,7 +195,7 @@ class _Fitting:
     ) -> Iterator[Probe]:
         from sslsniff.machine_code.call_chains import Link
         from sslsniff.machine_code.call_steps import FunctionBody
-        from sslsniff.probing.linked_functions import tails
+        from sslsniff.probing.hidden_functions import tails
 
         if self._style is not ReturnStyle.INSTRUCTIONS or row.signature is None:
             raise UnfitError(_NO_COOKIES)
@@ -204,7 +209,7 @@ class _Fitting:
     def _stored(
         self, row: Row, name: str, function: Function, _probed: set[int]
     ) -> Iterator[Probe]:
-        from sslsniff.probing.linked_functions import stored_functions
+        from sslsniff.probing.hidden_functions import stored_functions
 
         found = list(stored_functions(self._elf, function, row.registers[0]))
         if not found:
@@ -257,7 +262,7 @@ class _Fitting:
 
     def _listed(self, wanted: Listed) -> Function:
         if wanted.table not in self._tables:
-            from sslsniff.probing.pointer_tables import find_table
+            from sslsniff.probing.hidden_functions import find_table
 
             self._tables[wanted.table] = find_table(self._elf, wanted.table)
         function = self._tables[wanted.table][wanted.number]
@@ -286,6 +291,13 @@ class _Fitting:
             raise UnfitError(f"{name} is not one function")
         return name, functions[0]
 
+
+_LAYOUTS: dict[str, Callable[[Elf], ObjectLayout]] = {
+    "openssl": read_openssl_layout,
+    "boringssl": read_openssl_layout,
+    "gnutls": read_gnutls_layout,
+    "nss": read_nss_layout,
+}
 
 _PLACES: dict[At, _Placing] = {
     At.ENTRY: _Fitting._at_entry,

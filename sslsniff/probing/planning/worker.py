@@ -38,8 +38,7 @@ _IMPORTED_LATE = (
     "sslsniff.machine_code.call_chains",
     "sslsniff.machine_code.probe_pairs",
     "sslsniff.probing.handed_calls",
-    "sslsniff.probing.linked_functions",
-    "sslsniff.probing.pointer_tables",
+    "sslsniff.probing.hidden_functions",
 )
 """The modules that others import only to make a plan, and what these import."""
 

@@ -30,7 +30,8 @@ _OPERATIONS = PointerTable(
 """``sslSocketOps``: the same in all releases since 3.12."""
 
 _OBJECT = ("rdi",)
-_CONNECTS = Listed("ssl_SecureConnect", _OPERATIONS, _CONNECT)
+CONNECTS = Listed("ssl_SecureConnect", _OPERATIONS, _CONNECT)
+"""Stores ssl_BeginClientHandshake or ssl_BeginServerHandshake, with which the handshake begins."""
 
 _RECEIVED = Row(
     function=Listed("ssl_SecureRecv", _OPERATIONS, _RECEIVE),
@@ -55,9 +56,7 @@ NSS = Plan(
     file_names=("libssl3.so",),
     required=(((_RECEIVED,),), ((_SENT,),)),
     optional=(
-        # It stores ssl_BeginClientHandshake or ssl_BeginServerHandshake in the object, whose
-        # handshake then begins with that.
-        Row(_CONNECTS, "c_handshake_enter", registers=_OBJECT, at=At.STORED),
+        Row(CONNECTS, "c_handshake_enter", registers=_OBJECT, at=At.STORED),
         Row(Listed("ssl_SecureClose", _OPERATIONS, _CLOSE), "openssl_free_enter", None, _OBJECT),
     ),
     version=re.compile(rb"Version: NSS (\d[\d.]*)"),

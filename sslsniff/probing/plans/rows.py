@@ -80,6 +80,8 @@ class Row(NamedTuple):
     ``writes``: for INNER, HANDED and SIGNED, the direction.
     ``kind``: for HANDED, the constant.
     ``signature``: for SIGNED, where the function gets its arguments.
+    ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
+    the found function hands it its own object, buffer and kind. It is probed instead.
     """
 
     function: str | tuple[Passing, ...] | Listed
@@ -94,6 +96,7 @@ class Row(NamedTuple):
     writes: bool = False
     kind: int | None = None
     signature: Signature | None = None
+    record: str | None = None
 
 
 Alternative = tuple[Row, ...]
