@@ -130,7 +130,7 @@ def test_a_client(
     ]
     assert_passed(captured, passed, role="client", library="nss")
     assert_whole(captured)
-    assert connections(captured, joined=False) == 1
+    assert connections(captured, joined=False, role="client") == 1
     assert connections(captured, "closed") == 1
     assert len(captured.exchanges) == len(nonces)
     assert "/plain" not in sniffer.output.read_text()
@@ -190,7 +190,7 @@ def test_a_server(
         captured = sniffer.stop()
     assert_passed(captured, passed, role="server", library="nss")
     assert_whole(captured)
-    assert connections(captured, joined=False) == len(sizes)
+    assert connections(captured, joined=False, role="server") == len(sizes)
     assert connections(captured, "closed") == len(sizes)
     assert "/plain" not in sniffer.output.read_text()
 
