@@ -1,6 +1,7 @@
 """The plan for GnuTLS in each of Debian's versions, in damaged copies and in libraries like it."""
 
 import contextlib
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,30 @@ def test_reads_and_writes_are_cheap(series: str) -> None:
     assert function is not None
     inside = range(read.offset, read.offset + function.size)
     assert {each.cost for each in found.probes if each.offset in inside} == {Cost.EMULATED}
+
+
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_linked_into_a_program(tmp_path: Path, is_stripped: bool) -> None:
+    """With its symbols it is found; without them it cannot be."""
+    names = ("init", "handshake", "deinit", "protocol_get_version")
+    names += tuple(f"record_{each}" for each in ("send", "recv", "recv_seq", "recv_packet"))
+    names += tuple(f"record_{each}_early_data" for each in ("send", "recv"))
+    declared = "".join(f"void gnutls_{each}(void);\n" for each in names)
+    called = "".join(f"gnutls_{each}();" for each in names)
+    program = tmp_path / "program"
+    options = ["-Wl,--unresolved-symbols=ignore-all", *(["-s"] if is_stripped else [])]
+    subprocess.run(
+        ["gcc", "-x", "c", "-", "-x", "none", "-l:libgnutls.a", *options, "-o", program],
+        input=f"{declared}int main(void) {{ {called} return 0; }}".encode(),
+        check=True,
+    )
+    if is_stripped:
+        assert refusal(program).reason == "there is no TLS library in it that sslsniff knows"
+        return
+    found = attempt(program)
+    assert isinstance(found, Attachment), found
+    assert (found.left_out, only_part(found).library) == ((), "gnutls")
+    assert {each.program for each in found.probes} == ALL
 
 
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
