@@ -136,13 +136,17 @@ def test_a_client(
     assert "/plain" not in sniffer.output.read_text()
 
 
-def post(port: int, size: int, nonces: list[str]) -> list[Passed]:
-    """Send requests on one connection; return what passed."""
+def connection(port: int) -> contextlib.closing[http.client.HTTPSConnection]:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    client = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=60)
-    with contextlib.closing(client):
-        return [post_one(client, pattern(size), nonce) for nonce in nonces]
+    made = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=60)
+    return contextlib.closing(made)
+
+
+def post(port: int, size: int, nonce: str) -> Passed:
+    """Send a request on a connection of its own; return what passed."""
+    with connection(port) as client:
+        return post_one(client, pattern(size), nonce)
 
 
 def post_one(client: http.client.HTTPSConnection, data: bytes, nonce: str) -> Passed:
@@ -184,7 +188,7 @@ def test_a_server(
         sniff("--pid", str(served.pid)) as sniffer,
     ):
         sizes = (1, 16_384, 16_385, SIZES.get(way, USUAL if series == NEWEST else 300_000))
-        passed = [each for size in sizes for each in post(served.port, size, [new_nonce()])]
+        passed = [post(served.port, size, new_nonce()) for size in sizes]
         sniffer.until(len(sizes))
         sniffer.until(2 * len(sizes), "connection")
         captured = sniffer.stop()
@@ -193,6 +197,24 @@ def test_a_server(
     assert connections(captured, joined=False, role="server") == len(sizes)
     assert connections(captured, "closed") == len(sizes)
     assert "/plain" not in sniffer.output.read_text()
+
+
+def test_a_connection_that_is_joined(
+    program: Path, der: Certificate, sniff: Sniff, tmp_path: Path
+) -> None:
+    """The server polls, and so is in no call when the probes are placed."""
+    with (
+        serving("waiting", NEWEST, program, der, tmp_path) as served,
+        connection(served.port) as client,
+    ):
+        post_one(client, b"before", new_nonce())
+        with sniff("--pid", str(served.pid)) as sniffer:
+            passed = post_one(client, b"after", new_nonce())
+            sniffer.until(1)
+            captured = sniffer.stop()
+    assert_passed(captured, [passed], role="server", library="nss")
+    assert_whole(captured)
+    assert connections(captured, joined=True, role="server") == 1
 
 
 @pytest.mark.parametrize("series", libraries.NSS)
@@ -207,7 +229,7 @@ def test_early_data(
         serving("early", series, program, der, tmp_path) as served,
         sniff("--pid", str(served.pid)) as sniffer,
     ):
-        [first] = post(served.port, len(bodies[0]), nonces[:1])
+        first = post(served.port, len(bodies[0]), nonces[0])
         client = f"sleep 1 | openssl s_client -connect 127.0.0.1:{served.port}"
         run("sh", "-c", f"{client} -sess_out {session}")
         head = f"POST /echo HTTP/1.1\r\nx-nonce: {nonces[1]}\r\n"

@@ -21,8 +21,9 @@ LIBRARY = """
     { return size + __COUNTER__; }
 typedef int function(void *, void *, int);
 FUNCTION(connects) FUNCTION(binds) FUNCTION(listens) FUNCTION(shuts) FUNCTION(closes)
-FUNCTION(sends) FUNCTION(writes) FUNCTION(names) FUNCTION(peers) FUNCTION(receives) FUNCTION(connects2)
-FUNCTION(shuts2) FUNCTION(closes2) FUNCTION(sends2) FUNCTION(writes2) FUNCTION(receives2)
+FUNCTION(sends) FUNCTION(writes) FUNCTION(names) FUNCTION(peers) FUNCTION(receives)
+FUNCTION(connects2) FUNCTION(shuts2) FUNCTION(closes2) FUNCTION(sends2) FUNCTION(writes2)
+FUNCTION(receives2)
 int reads(void *socket, void *data, int size) { return receives(socket, data, size) + 1; }
 int reads2(void *socket, void *data, int size)
     { return (*(function **)socket)(socket, data, 1) + 1; }
