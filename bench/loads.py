@@ -42,8 +42,8 @@ class _Load:
         """Return how the program is run; here it is compiled into ``folder``."""
         binary = folder / self.source
         source = _SOURCES / f"{self.source}.c"
-        command = ["gcc", "-O2", "-pthread", "-o", binary, source, *self.libraries]
-        subprocess.run(command, check=True)
+        options = ("-O2", "-pthread", "-o")
+        subprocess.run(["gcc", *options, binary, source, *self.libraries], check=True)
         return [binary]
 
     def __enter__(self) -> Self:

@@ -109,9 +109,9 @@ def test_reads_and_writes_are_cheap(series: str) -> None:
 @pytest.mark.parametrize("is_stripped", [False, True])
 def test_linked_into_a_program(tmp_path: Path, is_stripped: bool) -> None:
     """With its symbols it is found; without them it cannot be."""
-    names = ("init", "handshake", "deinit", "protocol_get_version")
-    names += tuple(f"record_{each}" for each in ("send", "recv", "recv_seq", "recv_packet"))
-    names += tuple(f"record_{each}_early_data" for each in ("send", "recv"))
+    names = ["init", "handshake", "deinit", "protocol_get_version"]
+    names += [f"record_{each}" for each in ("send", "recv", "recv_seq", "recv_packet")]
+    names += [f"record_{each}_early_data" for each in ("send", "recv")]
     declared = "".join(f"void gnutls_{each}(void);\n" for each in names)
     called = "".join(f"gnutls_{each}();" for each in names)
     program = tmp_path / "program"
