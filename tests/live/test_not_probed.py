@@ -30,6 +30,7 @@ LOADS = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); input()"
 NO_PROBES = "sslsniff cannot probe it yet"
 NO_SYMBOLS = "it is linked in without symbols"
 NOT_FOUND = r"its ciphers have no symbols, and only those of .* are found without"
+PYTHON = Path(sys.executable).name
 JIT = "its TLS runs in JIT-compiled code"
 
 
@@ -153,12 +154,12 @@ def test_a_command(tmp_path: Path) -> None:
     captured = run_under(tmp_path, *brief()).captured
     assert (captured.code, captured.exchanges, captured.stderr) == (0, [], "")
     found = only(captured)
-    assert (found["library"], found["comm"], found["files"]) == ("jsse", "python", 1)
+    assert (found["library"], found["comm"], found["files"]) == ("jsse", PYTHON, 1)
 
     shown = sniff_once("--", *brief()).stderr.splitlines()
     told, zero, again = shown
     assert re.match(
-        r"sslsniff: not probed: Java \(JSSE\) \S+ in python\[\d+\] \(/.*libjvm\.so", told
+        rf"sslsniff: not probed: Java \(JSSE\) \S+ in {PYTHON}\[\d+\] \(/.*libjvm\.so", told
     )
     assert zero.startswith("0 exchanges")
     assert f"sslsniff: {again}" == told
@@ -167,7 +168,7 @@ def test_a_command(tmp_path: Path) -> None:
 def test_a_child_of_a_command(tmp_path: Path) -> None:
     captured = run_under(tmp_path, "sh", "-c", '"$@"; true', "sh", *brief()).captured
     assert captured.exchanges == []
-    assert (only(captured)["library"], only(captured)["comm"]) == ("jsse", "python")
+    assert (only(captured)["library"], only(captured)["comm"]) == ("jsse", PYTHON)
 
 
 def test_one_that_comes_later(sniff: Sniff) -> None:
@@ -233,8 +234,8 @@ def test_the_whole_host(tmp_path: Path) -> None:
 
 
 def test_only_processes_with_a_name(tmp_path: Path) -> None:
-    found = only(inside(tmp_path, "--comm", "python"))
-    assert (found["library"], found["comm"], found["processes"]) == ("jsse", "python", 3)
+    found = only(inside(tmp_path, "--comm", PYTHON))
+    assert (found["library"], found["comm"], found["processes"]) == ("jsse", PYTHON, 3)
 
 
 @pytest.mark.parametrize(("uid", "count"), [("0", 3), ("1", 0)])
