@@ -30,6 +30,7 @@ class _Package(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
+_NSS = ("libnss3", "libnspr4", "libsqlite3-0")
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _OF_GNUTLS = ("libgmp10", "libidn2-0", "libp11-kit0", "libffi8", "libtasn1-6", "libunistring5")
 _NEW_GNUTLS = ("libhogweed6t64", "libnettle8t64", *_OF_GNUTLS)
@@ -49,11 +50,16 @@ _PACKAGES = {
     "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
     "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
-    "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
+    "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
+    "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),
+    "nss-3.110": _Package("trixie", "libnss3-tools", "trixie", "libssl3.so", _NSS),
+    "nss-3.132": _Package("sid", "libnss3-tools", "sid", "libssl3.so", _NSS),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
 """The series of OpenSSL, oldest first."""
+NSS = tuple(series for series in _PACKAGES if series.startswith("nss-"))
+"""The series of NSS, oldest first."""
 
 GNUTLS = tuple(series for series in _PACKAGES if series.startswith("gnutls-"))
 """Those of GnuTLS, oldest first."""
@@ -97,6 +103,12 @@ class Library(NamedTuple):
         return done.stdout
 
 
+def java() -> Path:
+    """Return the virtual machine of a Java: a library that has no probes."""
+    found = next(Path("/usr/lib/jvm").glob("*/lib/server/libjvm.so"), None)
+    return found or pytest.fail("there is no Java: make test installs it")
+
+
 @cache
 def library(series: str, architecture: str = "amd64") -> Library:
     """Return the library called ``series``; the test that asks fails where it cannot be had.
@@ -121,8 +133,9 @@ def library(series: str, architecture: str = "amd64") -> Library:
             )
         done.write_text(version)
     version = done.read_text()
-    numbered = series in OPENSSL or series in GNUTLS
-    if numbered and not version.startswith(series.removeprefix("gnutls-")):
+    numbered = series in (*OPENSSL, *GNUTLS, *NSS)
+    number = version.partition(":")[2] or version  # without the epoch
+    if numbered and not number.startswith(series.rpartition("-")[2]):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
     return Library(series, version, folder, architecture)
 

@@ -31,6 +31,11 @@ class Pointers:
             addresses = array("Q", map(addresses.__getitem__, order))
         self._slots, self._addresses = slots, addresses
 
+    @property
+    def slots(self) -> Iterable[int]:
+        """The places of all pointers, in ascending order."""
+        return self._slots
+
     def at(self, slot: int) -> int | None:
         """Return what the pointer at ``slot`` points to; None: there is no pointer."""
         index = bisect_left(self._slots, slot)

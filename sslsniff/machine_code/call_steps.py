@@ -51,7 +51,7 @@ class FunctionBody:
     def __init__(self, code: bytes, address: int) -> None:
         self._bytes = code
         self._address = address
-        self._pairs: dict[Signature, Pair | None] = {}
+        self._pairs: dict[tuple[Signature, frozenset[int]], Pair | None] = {}
         self._steps: dict[Signature, tuple[list[Step], bool]] = {}
 
     @cached_property
@@ -66,13 +66,15 @@ class FunctionBody:
         """Free the flow of data, which takes much memory; results stay."""
         self.__dict__.pop("_flow", None)
 
-    def pair(self, signature: Signature) -> Pair | None:
-        """Return the cheap places for probes in the function; None: it has none."""
-        if signature not in self._pairs:
-            self._pairs[signature] = find_pair(
-                self._flow, Needs(_values(signature), Argument(signature.object))
-            )
-        return self._pairs[signature]
+    def pair(self, signature: Signature, tails: frozenset[int] = frozenset()) -> Pair | None:
+        """Return the cheap places for probes in the function; None: it has none.
+
+        ``tails``: as of ``Needs``.
+        """
+        if (signature, tails) not in self._pairs:
+            needs = Needs(_values(signature), Argument(signature.object), tails=tails)
+            self._pairs[signature, tails] = find_pair(self._flow, needs)
+        return self._pairs[signature, tails]
 
     def steps(self, signature: Signature) -> tuple[list[Step], bool]:
         """Return the calls that pass its own call on, and whether all successes come from these."""

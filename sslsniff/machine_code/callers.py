@@ -84,7 +84,7 @@ def direct_calls(
     ``around``: returns address and code of the function that contains an address.
     """
     calls = []
-    for place in dict.fromkeys(_leads_to(target, parts)):
+    for place in dict.fromkeys(places_leading_to(target, parts)):
         caller = around(place)
         if caller is None:
             return None
@@ -102,8 +102,11 @@ def direct_calls(
     return calls
 
 
-def _leads_to(target: int, parts: Iterable[tuple[int, bytes]]) -> Iterator[int]:
-    """Yield the places that look like calls of, or jumps to, the function at ``target``."""
+def places_leading_to(target: int, parts: Iterable[tuple[int, bytes]]) -> Iterator[int]:
+    """Yield the places that look like direct calls of, or jumps to, the function at ``target``.
+
+    ``parts``: as of ``direct_calls``. A place where two overlap may be yielded twice.
+    """
     for start, code in parts:
         middle = target - start
         near = max(middle - _NEAR_BYTES, 0), max(middle + _NEAR_BYTES, 0)

@@ -62,12 +62,15 @@ class Needs(NamedTuple):
     ``in_place``: arguments must be in their own registers.
     ``is_plain``: also the result must be in ``rax``, without a condition, and the stack pointer the
     same at all places.
+    ``tails``: the addresses of functions whose returns are seen in another way. A jump to one of
+    them is no way out.
     """
 
     values: Mapping[str, Value]
     object: Value | None = None
     in_place: bool = False
     is_plain: bool = False
+    tails: frozenset[int] = frozenset()
 
 
 def arguments_in_place(registers: Sequence[str], *, is_plain: bool) -> Needs:
@@ -112,7 +115,9 @@ class _PairSearch:
 
     def _is_exit(self, address: int) -> bool:
         operation = self._operations[address]
-        return operation.kind is OperationKind.RETURN or self._flow.code.leaves(operation)
+        if self._flow.code.leaves(operation):
+            return operation.leads_to not in self._needs.tails
+        return operation.kind is OperationKind.RETURN
 
     def enters(self) -> Iterator[Enter]:
         """Yield the places that may be a way in, near the entry first."""

@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -24,20 +24,24 @@ _CASE = struct.Struct("<i")
 
 
 def return_sites(
-    code: bytes, address: int, read: Callable[[int, int], bytes | None]
+    code: bytes,
+    address: int,
+    read: Callable[[int, int], bytes | None],
+    tails: Collection[int] = (),
 ) -> list[int] | None:
     """Return the addresses of all return instructions of a function.
 
     ``read`` returns memory as linked by address and size, for the tables of switches. The result is
     None if the function may end otherwise: a jump leaves it or has an unknown target, or not all
-    bytes are instructions.
+    bytes are instructions. Jumps to one of ``tails`` do not count.
     """
     instructions = disassemble(code, address)
     if sum(each.size for each in instructions) < len(code):
         return None
     starts = {each.address for each in instructions}
+    known = starts.union(tails)
     for at, each in enumerate(instructions):
-        if is_jump(each) and direct_target(each) not in starts:
+        if is_jump(each) and direct_target(each) not in known:
             target = next(_cases(_path_to(at, instructions), read), None)
             if target not in starts or target == address:
                 return None

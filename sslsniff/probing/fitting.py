@@ -6,6 +6,7 @@ the program that it watches.
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sslsniff.elf.elf_file import Elf
@@ -21,9 +22,10 @@ from sslsniff.machine_code.callers import (
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.gnutls_layout import read_gnutls_layout
+from sslsniff.probing.nss_layout import read_nss_layout
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
-from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
+from sslsniff.probing.plans import Alternative, At, Listed, Passing, Plan, PointerTable, Row
 from sslsniff.probing.probe_set import (
     Probe,
     ProbedLibrary,
@@ -35,8 +37,10 @@ from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
+    from sslsniff.probing.hidden_functions import Table
 
 _STUB_BYTES = 16
+_NO_COOKIES = "probes of inner functions need attach cookies"
 
 
 _Placing = Callable[["_Fitting", Row, str, Function, set[int]], Iterator[Probe]]
@@ -62,6 +66,7 @@ class _Fitting:
         self._style = style
         self._seen_inside: set[str] = set()
         """Public functions whose calls are seen in inner functions."""
+        self._tables: dict[PointerTable, Table] = {}
 
     def fit(self, plan: Plan) -> tuple[ProbedLibrary, list[str]]:
         probes: list[Probe] = []
@@ -154,7 +159,7 @@ class _Fitting:
         from sslsniff.machine_code.call_chains import UnfollowedError
 
         if self._style is not ReturnStyle.INSTRUCTIONS:
-            raise UnfitError("probes of inner functions need attach cookies")
+            raise UnfitError(_NO_COOKIES)
         try:
             links = self._chains.follow(dict(row.outer), dict(row.others))
             usual = [each for each in links if each.is_usual] or links
@@ -174,8 +179,7 @@ class _Fitting:
         from sslsniff.probing.handed_calls import handed_calls, record_function
 
         assert row.kind is not None
-        if self._style is not ReturnStyle.INSTRUCTIONS:
-            raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
+        self._require_instructions()
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
             handed = dict(handed_calls(self._elf, self._named(outer), given, row.kind))
@@ -193,6 +197,37 @@ class _Fitting:
             pair = FunctionBody(self._elf.code(inner), address).pair(signature)
             probed.add(address)
             yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
+
+    def _signed(
+        self, row: Row, _name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.machine_code.call_chains import Link
+        from sslsniff.machine_code.call_steps import FunctionBody
+        from sslsniff.probing.hidden_functions import tails
+
+        assert row.signature is not None
+        self._require_instructions()
+        after = tails(self._elf, function)
+        body = FunctionBody(self._elf.code(function), function.address)
+        pair = body.pair(row.signature, frozenset(after))
+        yield from inner_probes(self._elf, Link(function, row.signature, True, pair), row, after)
+        for address in chain.from_iterable(after.values()):
+            yield Probe(str(row.leave), self._elf.offset(address), False, Cost.STEPPED)
+
+    def _stored(
+        self, row: Row, name: str, function: Function, _probed: set[int]
+    ) -> Iterator[Probe]:
+        from sslsniff.probing.hidden_functions import stored_functions
+
+        found = list(stored_functions(self._elf, function, row.registers[0]))
+        if not found:
+            raise UnfitError(f"{name} stores no addresses of functions")
+        for each in found:
+            yield from entry_probes(self._elf, f"what {name} stores", each, row, self._style)
+
+    def _require_instructions(self) -> None:
+        if self._style is not ReturnStyle.INSTRUCTIONS:
+            raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
 
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
@@ -222,9 +257,11 @@ class _Fitting:
         name = None if slot is None else self._elf.name_in(slot)
         return self._elf.function_at(address) if name is None else self._elf.function(name)
 
-    def _find(self, wanted: str | tuple[Passing, ...]) -> tuple[str, Function]:
+    def _find(self, wanted: str | tuple[Passing, ...] | Listed) -> tuple[str, Function]:
         if isinstance(wanted, str):
             return wanted, self._named(wanted)
+        if isinstance(wanted, Listed):
+            return wanted.name, self._listed(wanted)
         return self._passed(wanted)
 
     def _named(self, name: str) -> Function:
@@ -233,6 +270,15 @@ class _Fitting:
             raise _AbsentError(f"there is no {name}")
         if not function.size:
             raise UnfitError(f"the length of {name} is unknown")
+        return function
+
+    def _listed(self, wanted: Listed) -> Function:
+        if wanted.table not in self._tables:
+            from sslsniff.probing.hidden_functions import find_table
+
+            self._tables[wanted.table] = find_table(self._elf, wanted.table)
+        function = self._tables[wanted.table][wanted.number]
+        assert function is not None
         return function
 
     def _passed(self, passings: tuple[Passing, ...]) -> tuple[str, Function]:
@@ -262,6 +308,7 @@ _LAYOUTS: dict[str, Callable[[Elf], ObjectLayout]] = {
     "openssl": read_openssl_layout,
     "boringssl": read_openssl_layout,
     "gnutls": read_gnutls_layout,
+    "nss": read_nss_layout,
 }
 
 _PLACES: dict[At, _Placing] = {
@@ -270,6 +317,8 @@ _PLACES: dict[At, _Placing] = {
     At.CALLS: _Fitting._at_calls,
     At.INNER: _Fitting._inside,
     At.HANDED: _Fitting._handed,
+    At.SIGNED: _Fitting._signed,
+    At.STORED: _Fitting._stored,
 }
 
 

@@ -1,6 +1,6 @@
 """Places the programs for the entry and the returns of a function as probes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from sslsniff.elf.elf_file import Elf
@@ -99,9 +99,12 @@ def _leave_probes(elf: Elf, leaves: "Iterable[Leave]", program: str) -> Iterator
         yield Probe(program, elf.offset(leave.address), False, Cost.EMULATED, convention)
 
 
-def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
+def inner_probes(
+    elf: Elf, link: "Link", row: "Row", tails: Collection[int] = ()
+) -> Iterator[Probe]:
     """Yield the probes of an inner function, in cheap places if it has them.
 
+    ``tails``: the functions that it jumps to when it is done. Their returns are not included.
     Raises ``UnfitError``, and ``ValueError`` if the function's frame is too large for a cookie.
     """
     assert row.enter is not None
@@ -116,7 +119,7 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
         return
     code = elf.code(link.function)
     site = best_site(code, address, _needed(signature), with_return=True)
-    returns = return_sites(code, address, elf.data)
+    returns = return_sites(code, address, elf.data, tails)
     if site is None or returns is None:
         raise UnfitError(f"the function at {address:#x} has no places for probes")
     convention = conventions.pack_enter(0, signature, writes=row.writes)

@@ -30,6 +30,7 @@ LOADS = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); input()"
 NO_PROBES = "sslsniff cannot probe it yet"
 NO_SYMBOLS = "it is linked in without symbols"
 NOT_FOUND = r"its ciphers have no symbols, and only those of .* are found without"
+PYTHON = Path(sys.executable).name
 JIT = "its TLS runs in JIT-compiled code"
 
 
@@ -56,8 +57,6 @@ def imports(module: str, file: str, library: str, shown: str, reason: str) -> Pr
 
 def program(kind: str, certificate: Certificate) -> Program:
     """Return the program to watch; here what takes long to get is got."""
-    if kind == "nss":
-        return loads("nss", "libssl3.so", r"NSS 3\.[\d.]+")
     if kind == "wolfssl":
         return loads("wolfssl", "libwolfssl.so", r"wolfSSL 5\.\d+\.\d+")
     if kind == "mbedtls":
@@ -105,7 +104,7 @@ def only(captured: Captured) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("nss", "wolfssl", "mbedtls", "s2n", "grpc", "bun", "java", "rustls"),
+        *("wolfssl", "mbedtls", "s2n", "grpc", "bun", "java", "rustls"),
     ],
 )
 def test_a_library_is_named(kind: str, certificate: Certificate, sniff: Sniff) -> None:
@@ -146,10 +145,8 @@ def test_two_in_one_process(sniff: Sniff) -> None:
 
 
 def brief() -> list[str]:
-    """Return a program that loads NSS, and ends."""
-    library = libraries.library("nss")
-    code = LOADS.replace("; input()", "")
-    return [*map(str, library.loader), sys.executable, "-c", code, str(library.path)]
+    """Return a program that loads Java's virtual machine, and ends."""
+    return [sys.executable, "-c", LOADS.replace("; input()", ""), str(libraries.java())]
 
 
 def test_a_command(tmp_path: Path) -> None:
@@ -157,11 +154,13 @@ def test_a_command(tmp_path: Path) -> None:
     captured = run_under(tmp_path, *brief()).captured
     assert (captured.code, captured.exchanges, captured.stderr) == (0, [], "")
     found = only(captured)
-    assert (found["library"], found["comm"], found["files"]) == ("nss", "python", 1)
+    assert (found["library"], found["comm"], found["files"]) == ("jsse", PYTHON, 1)
 
     shown = sniff_once("--", *brief()).stderr.splitlines()
     told, zero, again = shown
-    assert re.match(r"sslsniff: not probed: NSS \S+ in python\[\d+\] \(/.*libssl3\.so", told)
+    assert re.match(
+        rf"sslsniff: not probed: Java \(JSSE\) \S+ in {PYTHON}\[\d+\] \(/.*libjvm\.so", told
+    )
     assert zero.startswith("0 exchanges")
     assert f"sslsniff: {again}" == told
 
@@ -169,7 +168,7 @@ def test_a_command(tmp_path: Path) -> None:
 def test_a_child_of_a_command(tmp_path: Path) -> None:
     captured = run_under(tmp_path, "sh", "-c", '"$@"; true', "sh", *brief()).captured
     assert captured.exchanges == []
-    assert (only(captured)["library"], only(captured)["comm"]) == ("nss", "python")
+    assert (only(captured)["library"], only(captured)["comm"]) == ("jsse", PYTHON)
 
 
 def test_one_that_comes_later(sniff: Sniff) -> None:
@@ -183,28 +182,25 @@ def test_one_that_comes_later(sniff: Sniff) -> None:
             shell.stdin.write("go\n")
             shell.stdin.flush()
             assert shell.stdout.readline() == "done\n"
-            sniffer.until_told("not probed: NSS")
+            sniffer.until_told("not probed: Java")
             captured = sniffer.stop()
     assert only(captured)["processes"] == 2
 
 
 def test_a_library_that_was_asked_for() -> None:
-    path = libraries.library("nss").path
-    assert_told(sniff_once("--lib", path), rf"nothing to probe in {path}, NSS 3\S+: {NO_PROBES}")
+    path = libraries.java()
+    assert_told(sniff_once("--lib", path), rf"nothing to probe in {path}, Java \(JSSE\) \S+: {JIT}")
 
 
 def inside(folder: Path, *arguments: str) -> Captured:
-    """Watch a process with NSS from before and two from later, in namespaces of their own.
+    """Watch a process with Java's library from before, two from later, in their own namespaces.
 
     The later ones have ended before sslsniff gets a CPU to look at them.
     """
     output = folder / "captured.jsonl"
-    nss = libraries.library("nss")
     with enclosure(folder) as made, contextlib.ExitStack() as ending:
         code = LOADS.replace("input()", "print(flush=True); input()")
-        before = ending.enter_context(
-            made.started(*nss.loader, sys.executable, "-c", code, nss.path)
-        )
+        before = ending.enter_context(made.started(sys.executable, "-c", code, libraries.java()))
         assert before.stdout is not None
         before.stdout.readline()
         sniff_all = (str(SSLSNIFF), *arguments, "--json", "-o", str(output))
@@ -231,21 +227,21 @@ def test_the_whole_host(tmp_path: Path) -> None:
     """A line for a library, with how many use it; the same one in two files counts as one."""
     captured = inside(tmp_path, "--all")
     found = captured.summary["not_probed"]
-    nss = [each for each in found if each["library"] == "nss"]
-    assert sum(each["processes"] for each in nss) == 3
+    java = [each for each in found if each["library"] == "jsse"]
+    assert sum(each["processes"] for each in java) == 3
     assert len(captured.not_probed) == len(found)
-    assert [(each["files"], each["processes"]) for each in nss] == [(1, 3)]
+    assert [(each["files"], each["processes"]) for each in java] == [(1, 3)]
 
 
 def test_only_processes_with_a_name(tmp_path: Path) -> None:
-    found = only(inside(tmp_path, "--comm", "python"))
-    assert (found["library"], found["comm"], found["processes"]) == ("nss", "python", 3)
+    found = only(inside(tmp_path, "--comm", PYTHON))
+    assert (found["library"], found["comm"], found["processes"]) == ("jsse", PYTHON, 3)
 
 
 @pytest.mark.parametrize(("uid", "count"), [("0", 3), ("1", 0)])
 def test_only_processes_of_a_user(tmp_path: Path, uid: str, count: int) -> None:
     captured = inside(tmp_path, "--uid", uid)
-    found = [each for each in captured.summary["not_probed"] if each["library"] == "nss"]
+    found = [each for each in captured.summary["not_probed"] if each["library"] == "jsse"]
     assert sum(each["processes"] for each in found) == count
 
 

@@ -56,6 +56,17 @@ def held(command: list[str], **environment: str) -> Process:
     )
 
 
+@contextlib.contextmanager
+def released(command: list[str]) -> Iterator[Process]:
+    """Start a process as ``held`` does; it is gone at the end of the block."""
+    process = held(command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def say(process: Process, line: str) -> None:
     """Write a line to a program's standard input."""
     assert process.stdin is not None

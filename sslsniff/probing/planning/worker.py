@@ -8,6 +8,7 @@ why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``
 have taken over the worker, so sslsniff checks an answer like an entry of the cache.
 """
 
+import importlib
 import json
 import os
 import resource
@@ -33,13 +34,19 @@ _MOST_OPEN_FILES = 16
 _NICE_FROM_S = 2  # a worker with at least this limit of CPU runs after other processes
 _NICE = 10
 
+_IMPORTED_LATE = (
+    "sslsniff.machine_code.call_chains",
+    "sslsniff.machine_code.probe_pairs",
+    "sslsniff.probing.handed_calls",
+    "sslsniff.probing.hidden_functions",
+)
+"""The modules that others import only to make a plan, and what these import."""
+
 
 def import_all() -> None:
     """Import the modules that a worker needs: it cannot open files later."""
-    import sslsniff.machine_code.call_chains
-    import sslsniff.machine_code.probe_pairs
-    import sslsniff.probing.handed_calls  # noqa: F401
-
+    for module in _IMPORTED_LATE:
+        importlib.import_module(module)
     disassemble(b"\xc3", 0)  # imports capstone
     demangle("_R")  # imports pyderust
 

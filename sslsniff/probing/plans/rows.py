@@ -16,6 +16,8 @@ class At(Enum):
     probed already.
     INNER: in the functions to which this and other functions pass their calls on.
     HANDED: in the functions that get its object, its buffer and a constant.
+    SIGNED: in the function itself, which has the row's signature, and in those that it jumps to.
+    STORED: at the entries of the functions whose addresses it stores.
     """
 
     ENTRY = "entry"
@@ -23,6 +25,8 @@ class At(Enum):
     CALLS = "calls"
     INNER = "inner"
     HANDED = "handed"
+    SIGNED = "signed"
+    STORED = "stored"
 
 
 class Passing(NamedTuple):
@@ -36,10 +40,35 @@ class Passing(NamedTuple):
     registers: tuple[str, ...] = ()
 
 
+class PointerTable(NamedTuple):
+    """What is known of a table of pointers to functions in a library's data.
+
+    The library has two tables of this form. Functions are given by their indexes.
+
+    ``size``: how many pointers a table has.
+    ``empty``: those that are null.
+    ``common``: those that both tables have. All others differ.
+    ``passes``: in the table that is meant the first function calls the second one directly.
+    """
+
+    size: int
+    empty: frozenset[int]
+    common: frozenset[int]
+    passes: tuple[int, int]
+
+
+class Listed(NamedTuple):
+    """A function without a symbol, by its index in a table; ``name`` is for messages."""
+
+    name: str
+    table: PointerTable
+    number: int
+
+
 class Row(NamedTuple):
     """One function to probe.
 
-    ``function``: its symbol, or the calls by which a function without a symbol is found.
+    ``function``: its symbol, or how a function without a symbol is found: by calls, or in a table.
     ``enter``, ``leave``: the BPF programs for its entry and its returns.
     ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
     ``unless``: the row is only for files that do not define this function.
@@ -48,13 +77,14 @@ class Row(NamedTuple):
     ``at``: where the probes are placed.
     ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
     ``others``: for INNER, the public functions whose calls must not be seen.
-    ``writes``: for INNER and HANDED, the direction.
+    ``writes``: for INNER, HANDED and SIGNED, the direction.
     ``kind``: for HANDED, the constant.
+    ``signature``: for SIGNED, where the function gets its arguments.
     ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
     the found function hands it its own object, buffer and kind. It is probed instead.
     """
 
-    function: str | tuple[Passing, ...]
+    function: str | tuple[Passing, ...] | Listed
     enter: str | None = None
     leave: str | None = None
     registers: tuple[str, ...] = ()
@@ -65,6 +95,7 @@ class Row(NamedTuple):
     others: tuple[tuple[str, Signature], ...] = ()
     writes: bool = False
     kind: int | None = None
+    signature: Signature | None = None
     record: str | None = None
 
 

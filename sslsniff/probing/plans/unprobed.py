@@ -39,12 +39,6 @@ class UnprobedLibrary(NamedTuple):
 
 KINDS = (
     UnprobedLibrary(
-        library="nss",
-        name="NSS",
-        exports=("SSL_ImportFD", "SSL_SetURL"),
-        version=re.compile(rb"Version: NSS (\d[\d.]*)"),
-    ),
-    UnprobedLibrary(
         library="wolfssl",
         name="wolfSSL",
         exports=("wolfSSL_read", "wolfSSL_write"),
@@ -120,5 +114,8 @@ GO = UnprobedLibrary(
 )
 """Recognised by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
 
-NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)} | {"gnutls": "GnuTLS"}
+NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)} | {
+    "gnutls": "GnuTLS",
+    "nss": "NSS",
+}
 """A library's name for programs -> its name for people."""

@@ -221,7 +221,7 @@ def test_the_cache_does_not_grow_without_end(
 
 
 def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
-    path = str(libraries.library("nss").path)
+    path = str(libraries.java())
     found = plan_file(path)
     assert found.unprobed
     assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) == found

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.machine_code.instructions import ARGUMENTS
-from sslsniff.probing.plans import PLANS, Passing, Plan, Row
+from sslsniff.probing.plans import PLANS, At, Listed, Plan, Row
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS, METHODS, MethodPrograms, nearest
 from sslsniff.probing.rustls import Version
 from sslsniff.probing.rustls_fitting import make_library
@@ -32,9 +32,13 @@ def test_a_plan_names_what_exists(plan: Plan) -> None:
         assert row.enter or row.leave
         assert {row.enter, row.leave} - {None} <= PROGRAMS
         assert set(row.registers) <= set(ARGUMENTS)
-        passings = row.function if isinstance(row.function, tuple) else ()
+        if isinstance(row.function, Listed):
+            assert row.function.number in range(row.function.table.size)
+            assert row.function.number not in row.function.table.empty
+        if row.at is At.SIGNED:
+            assert row.signature
+        passings = () if isinstance(row.function, str | Listed) else row.function
         for passing in passings:
-            assert isinstance(passing, Passing)
             assert set(passing.registers) <= set(ARGUMENTS)
         if passings:
             assert set(row.registers) <= {

@@ -3,8 +3,9 @@
     python server.py CERTIFICATE KEY [HOST]
 
 Prints its port, then serves until it is ended. GET /bytes/N answers N bytes, POST
-/echo the request's body, anything else a greeting; each answer repeats the request's
-``x-nonce`` header. What is sent to /slow over HTTP/1 is read slowly.
+/echo the request's body, GET /script/NONCE/N a page whose script makes N requests with this nonce,
+anything else a greeting; each answer repeats the request's ``x-nonce`` header. What is sent to
+/slow over HTTP/1 is read slowly.
 """
 
 import contextlib
@@ -27,10 +28,23 @@ def pattern(size: int) -> bytes:
     return b"".join(blocks)[:size]
 
 
+SCRIPT = """<!doctype html><link rel=icon href=data:,><script>
+const [nonce, count] = location.pathname.split("/").slice(2)
+for (let number = 0; number < count; number++) {
+    const request = new XMLHttpRequest()
+    request.open("POST", "/echo", false)
+    request.setRequestHeader("x-nonce", nonce + "-" + number)
+    request.send("x".repeat(1 + 5000 * number))
+}
+</script>"""
+
+
 def answer(method: str, path: str, body: bytes) -> bytes:
     """Return the body of the answer to a request."""
     if path.startswith("/bytes/"):
         return pattern(int(path.rsplit("/", 1)[1]))
+    if path.startswith("/script/"):
+        return SCRIPT.encode()
     return body if method == "POST" else b"hello from " + path.encode() + b"\n"
 
 
