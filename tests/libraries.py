@@ -31,6 +31,8 @@ class _Package(NamedTuple):
 
 
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
+_MBEDTLS_2_16 = ("libmbedcrypto3", "libmbedx509-0")
+_MBEDTLS_3_6 = ("libmbedcrypto16", "libmbedx509-7")
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
     "3.0": _Package("bookworm", "libssl3"),
@@ -38,10 +40,17 @@ _PACKAGES = {
     "3.6": _Package("sid", "libssl3t64", base="sid"),
     "4.0": _Package("experimental", "libssl4", base="sid"),
     "boringssl": _Package("trixie", "android-libboringssl"),
-    "wolfssl": _Package("bookworm", "libwolfssl35"),
+    "wolfssl-4.6": _Package("bullseye", "libwolfssl24"),
+    "wolfssl-5.5": _Package("bookworm", "libwolfssl35"),
+    "wolfssl-5.7": _Package("trixie", "libwolfssl42t64", base="trixie"),
+    "wolfssl-5.9": _Package("sid", "libwolfssl45", base="sid"),
     "wolfssl-static": _Package("bookworm", "libwolfssl-dev", None, "libwolfssl.a"),
-    "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
-    "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-2.16": _Package("bullseye", "libmbedtls12", None, "libmbedtls.so.?*", _MBEDTLS_2_16),
+    "mbedtls-2.28": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
+    "mbedtls-3.6": _Package("trixie", "libmbedtls21", "trixie", "libmbedtls.so.?*", _MBEDTLS_3_6),
+    "mbedtls-2.16-static": _Package("bullseye", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-2.28-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-3.6-static": _Package("trixie", "libmbedtls-dev", None, "libmbedtls.a"),
     "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
     "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
 }

@@ -20,6 +20,7 @@ from sslsniff.machine_code.callers import (
 )
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
+from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
@@ -68,8 +69,8 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), read_layout(self._elf))
-        return library, left_out
+        layout = read_layout(self._elf) if plan.has_ssl_objects else ObjectLayout()
+        return ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout), left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
@@ -160,19 +161,22 @@ class _Fitting:
     ) -> Iterator[Probe]:
         from sslsniff.machine_code.call_chains import Link
         from sslsniff.machine_code.call_steps import FunctionBody
-        from sslsniff.probing.handed_calls import handed_calls
 
-        if self._style is not ReturnStyle.INSTRUCTIONS or row.kind is None:
+        if self._style is not ReturnStyle.INSTRUCTIONS:
             raise UnfitError("probes of inner functions need attach cookies")
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
             function = self._elf.function(outer)
             if function is None:
                 continue
-            handed = dict(handed_calls(self._elf, function, given, row.kind))
+            handed = self._handed_by(function, given, row.kind)
             if not handed:
                 raise UnfitError(f"{outer} hands no calls on")
             found |= handed
+        for other, given in row.others:
+            function = self._elf.function(other)
+            if function and self._handed_by(function, given, row.kind).keys() & found.keys():
+                raise UnfitError(f"{other} and {name} hand their calls to one function")
         for address, signature in found.items():
             inner = self._elf.function_at(address)
             if inner is None:
@@ -180,6 +184,25 @@ class _Fitting:
             pair = FunctionBody(self._elf.code(inner), address).pair(signature)
             probed.add(address)
             yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)
+
+    def _handed_by(
+        self, function: Function, given: Signature, kind: int | None
+    ) -> dict[int, Signature]:
+        """Return the functions that get a function's object and buffer -> how they get them.
+
+        Without a constant, only those that read both: others are called while these are still in
+        the registers.
+        """
+        from sslsniff.probing.handed_calls import handed_calls
+
+        found = dict(handed_calls(self._elf, function, given, kind))
+        if kind is not None:
+            return found
+        return {each: how for each, how in found.items() if {*how[:2]} <= self._reads(each)}
+
+    def _reads(self, address: int) -> frozenset[str]:
+        function = self._called_through_stub(address)
+        return arguments(self._elf.code(function), function.address) if function else frozenset()
 
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)

@@ -13,12 +13,12 @@ from sslsniff.machine_code.returns import switches
 
 
 def handed_calls(
-    elf: Elf, function: Function, given: Signature, kind: int
+    elf: Elf, function: Function, given: Signature, kind: int | None
 ) -> Iterator[tuple[int, Signature]]:
     """Yield what a function calls or jumps to with its own object and buffer, and a constant.
 
     Each with the signature that it has then. ``given`` is the function's own, ``kind`` the
-    constant.
+    constant; None: any arguments may be beside them.
     """
     code = elf.code(function)
     cases = switches(code, function.address, elf.data)
@@ -28,11 +28,12 @@ def handed_calls(
         is_call = operation.kind is OperationKind.CALL or flow.code.leaves(operation)
         if not is_call or operation.leads_to is None:
             continue
-        held = {each: state.one(each) for each in ARGUMENTS}
-        places = [
-            next((register for register, value in held.items() if value == wanted), None)
-            for wanted in (Argument(given.object), Argument(given.buffer), Number(kind))
-        ]
-        object_, buffer, constant = places
-        if object_ is not None and buffer is not None and constant is not None:
-            yield operation.leads_to, Signature(object_, buffer, None, (constant, kind))
+        places = {state.one(each): each for each in reversed(ARGUMENTS)}
+        object_, buffer = places.get(Argument(given.object)), places.get(Argument(given.buffer))
+        if object_ is None or buffer is None:
+            continue
+        if kind is None:
+            yield operation.leads_to, Signature(object_, buffer)
+        elif Number(kind) in places:
+            constant = (places[Number(kind)], kind)
+            yield operation.leads_to, Signature(object_, buffer, None, constant)

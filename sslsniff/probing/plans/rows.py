@@ -15,7 +15,7 @@ class At(Enum):
     CALLS: at all direct calls of the function and right after them, except in functions that are
     probed already.
     INNER: in the functions to which this and other functions pass their calls on.
-    HANDED: in the functions that get its object, its buffer and a constant.
+    HANDED: in the functions that get its object and its buffer, and perhaps a constant.
     """
 
     ENTRY = "entry"
@@ -47,9 +47,9 @@ class Row(NamedTuple):
     by these functions. A compiler may have inlined the called function.
     ``at``: where the probes are placed.
     ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
-    ``others``: for INNER, the public functions whose calls must not be seen.
+    ``others``: for INNER and HANDED, the public functions whose calls must not be seen.
     ``writes``: for INNER and HANDED, the direction.
-    ``kind``: for HANDED, the constant.
+    ``kind``: for HANDED, the constant, if there is one.
     """
 
     function: str | tuple[Passing, ...]
@@ -79,6 +79,7 @@ class Plan(NamedTuple):
     the first of equals. If none fits, the file is refused.
     ``optional``: rows that are left out if they do not fit.
     ``version``: finds the library's version in the file's read-only data.
+    ``has_ssl_objects``: its accessor functions are named as OpenSSL's (``ssl_layout``).
     """
 
     library: str
@@ -88,3 +89,4 @@ class Plan(NamedTuple):
     required: tuple[tuple[Alternative, ...], ...]
     optional: tuple[Row, ...]
     version: re.Pattern[bytes] | None = None
+    has_ssl_objects: bool = False
