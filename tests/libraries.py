@@ -33,6 +33,17 @@ class _Package(NamedTuple):
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _MBEDTLS_2_16 = ("libmbedcrypto3", "libmbedx509-0")
 _MBEDTLS_3_6 = ("libmbedcrypto16", "libmbedx509-7")
+_LIGHTTPD = (
+    "lighttpd-mod-mbedtls",
+    "lighttpd-mod-wolfssl",
+    "libcrypt1",
+    "libpcre2-8-0",
+    "libxxhash0",
+)
+_LIGHTTPD_1_4_69 = (*_LIGHTTPD, "libwolfssl35", "libmbedtls14", *_MBEDTLS, "libnettle8")
+_LIGHTTPD_1_4_79 = (*_LIGHTTPD, "libwolfssl42t64", "libmbedtls21", *_MBEDTLS_3_6, "libnettle8t64")
+
+
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
     "3.0": _Package("bookworm", "libssl3"),
@@ -51,6 +62,10 @@ _PACKAGES = {
     "mbedtls-2.16-static": _Package("bullseye", "libmbedtls-dev", None, "libmbedtls.a"),
     "mbedtls-2.28-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
     "mbedtls-3.6-static": _Package("trixie", "libmbedtls-dev", None, "libmbedtls.a"),
+    "lighttpd-1.4.69": _Package("bookworm", "lighttpd", None, "libwolfssl.so.?*", _LIGHTTPD_1_4_69),
+    "lighttpd-1.4.79": _Package(
+        "trixie", "lighttpd", "trixie", "libwolfssl.so.?*", _LIGHTTPD_1_4_79
+    ),
     "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
     "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
 }

@@ -18,7 +18,7 @@ _MBEDTLS = ("libmbedtls", "libmbedx509", "libmbedcrypto")
 
 RELEASES = {
     "wolfssl": ("4.6", "5.5", "5.7", "5.9"),
-    "mbedtls": ("2.16", "2.28", "3.6"),
+    "mbedtls": ("2.16", "2.28", "2.28-static", "3.6"),
     "s2n": tuple(s2n.CRATES),
 }
 _WAYS = {
@@ -64,10 +64,12 @@ def _wolfssl(release: str, program: Path) -> list[str | Path]:
 def _mbedtls(release: str, program: Path) -> list[str | Path]:
     program = program.with_name(f"mbedtls-{release}")
     library = libraries.library(f"mbedtls-{release}")
-    headers = libraries.library(f"mbedtls-{release}-static").folder / "usr/include"
-    linked = [min(library.path.parent.glob(f"{each}.so.?*")) for each in _MBEDTLS]
-    _compile("mbedtls", program, f"-I{headers}", *linked, "-Wl,--allow-shlib-undefined")
-    return [*library.loader, program]
+    static = libraries.library(f"mbedtls-{release.removesuffix('-static')}-static")
+    kind = "a" if library == static else "so.?*"
+    linked = [min(library.path.parent.glob(f"{each}.{kind}")) for each in _MBEDTLS]
+    headers = f"-I{static.folder}/usr/include"
+    _compile("mbedtls", program, headers, *linked, "-Wl,--allow-shlib-undefined")
+    return [program] if library == static else [*library.loader, program]
 
 
 def _s2n(release: str, program: Path) -> list[str | Path]:
@@ -94,6 +96,7 @@ EVERY = tuple(
     for way in _ways(library, release)
 )
 FEW = (
+    Case("mbedtls", "2.28-static", "plain"),
     Case("wolfssl", "5.5", "peek"),
     Case("wolfssl", "5.9", "list-again"),
     Case("mbedtls", "3.6", "plain-again"),
