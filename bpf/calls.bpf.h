@@ -8,6 +8,9 @@
 /* The direction of a call whose bytes do not count. */
 #define DIRECTION_NONE DIRECTIONS
 
+/* A read that returns a packet: the buffer is the address of a pointer to it. The lowest bit is DIRECTION_READ. */
+#define DIRECTION_PACKET (DIRECTIONS << 1)
+
 /* Open the call that has this stack pointer at its entry; 0: it is not watched, or there is no room. */
 static __always_inline struct call *begin_call(u64 stack)
 {
@@ -116,6 +119,29 @@ int c_write_plain_enter(struct pt_regs *ctx)
 	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_CALL_LIMIT);
 }
 
+/* gnutls_record_recv_packet(object, packet **), the result is the count */
+SEC("uprobe")
+int gnutls_packet_enter(struct pt_regs *ctx)
+{
+	return enter_call(ctx, DIRECTION_PACKET, 0, CUT_CALL_LIMIT);
+}
+
+/* The beginning of GnuTLS's struct mbuffer_st (lib/gnutls_int.h, 3.0 to 3.8). */
+struct gnutls_packet {
+	u64 next, previous;
+	u64 mark; /* bytes that were read before */
+	u64 data;
+	u32 size;
+};
+
+/* The plaintext of the packet that a call returned through `pointer`; 0: the packet does not have `size` bytes. */
+static __always_inline u64 packet_data(u64 pointer, u64 size)
+{
+	struct gnutls_packet packet = {};
+	bpf_probe_read_user(&packet, sizeof(packet), (const void *)read_pointer(pointer));
+	return packet.size - packet.mark == size ? packet.data + packet.mark : 0;
+}
+
 /* (object, fd, ...), the result is the count: the kernel moves a file's bytes, which the process never has */
 SEC("uprobe")
 int c_sendfile_enter(struct pt_regs *ctx)
@@ -177,6 +203,34 @@ int c_call_enter(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Arguments as the convention says, the count itself among them: a record is about to be encrypted. Its bytes count now, because
+ * the call that sends it may return later than the program keeps the bytes (GNUTLS_E_AGAIN). */
+SEC("uprobe")
+int c_record_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	u64 rest = convention(ctx);
+	entry_stack(ctx, &rest);
+	struct thread *thread = get_thread();
+	const struct config *config = get_config();
+	if (!thread || !config || config->stopped)
+		return 0;
+	struct call call = {.cut = CUT_CALL_LIMIT};
+	call.object = register_value(ctx, take_bits(&rest, 4));
+	call.buffer = register_value(ctx, take_bits(&rest, 4));
+	u64 size = register_value(ctx, take_bits(&rest, 5) & (GIVEN - 1));
+	u32 kind = take_bits(&rest, 5);
+	u8 value = take_bits(&rest, 8);
+	call.direction = take_bits(&rest, 1);
+	if (!size || (u8)register_value(ctx, kind & (GIVEN - 1)) != value)
+		return 0;
+	struct connection_key key = {.object = call.object, .pid = thread->pid};
+	struct connection *connection = get_connection(&key);
+	if (connection)
+		pass_data(ctx, thread, &key, connection, &call, size, config->call_limit_bytes, 0);
+	return 0;
+}
+
 /* (object): a handshake begins or goes on. A connection of which nothing is known yet is seen from its start. */
 SEC("uprobe")
 int c_handshake_enter(struct pt_regs *ctx)
@@ -232,6 +286,8 @@ static __always_inline int finish_call(struct pt_regs *ctx, int has_list)
 	u64 limit = call.cut == CUT_SENDFILE ? 0 : config->call_limit_bytes;
 	if (!size)
 		return 0;
+	if (call.direction == DIRECTION_PACKET)
+		call.buffer = packet_data(call.buffer, size);
 	if (!connection)
 		connection = get_connection(&key);
 	if (connection)

@@ -42,8 +42,9 @@ _LIGHTTPD = (
 )
 _LIGHTTPD_1_4_69 = (*_LIGHTTPD, "libwolfssl35", "libmbedtls14", *_MBEDTLS, "libnettle8")
 _LIGHTTPD_1_4_79 = (*_LIGHTTPD, "libwolfssl42t64", "libmbedtls21", *_MBEDTLS_3_6, "libnettle8t64")
-
-
+_OF_GNUTLS = ("libgmp10", "libidn2-0", "libp11-kit0", "libffi8", "libtasn1-6", "libunistring5")
+_NEW_GNUTLS = ("libhogweed6t64", "libnettle8t64", *_OF_GNUTLS)
+_GNUTLS_FILE = "libgnutls.so.?*"
 _PACKAGES = {
     "1.1.1": _Package("bullseye", "libssl1.1"),
     "3.0": _Package("bookworm", "libssl3"),
@@ -66,12 +67,18 @@ _PACKAGES = {
     "lighttpd-1.4.79": _Package(
         "trixie", "lighttpd", "trixie", "libwolfssl.so.?*", _LIGHTTPD_1_4_79
     ),
-    "gnutls": _Package("bookworm", "libgnutls30", None, "libgnutls.so.?*"),
+    "gnutls-3.7.1": _Package("bullseye", "libgnutls30", None, _GNUTLS_FILE),
+    "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
+    "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
+    "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
     "nss": _Package("bookworm", "libnss3", None, "libssl3.so", ("libnspr4",)),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())
 """The series of OpenSSL, oldest first."""
+
+GNUTLS = tuple(series for series in _PACKAGES if series.startswith("gnutls-"))
+"""Those of GnuTLS, oldest first."""
 
 
 _FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
@@ -136,7 +143,8 @@ def library(series: str, architecture: str = "amd64") -> Library:
             )
         done.write_text(version)
     version = done.read_text()
-    if series in OPENSSL and not version.startswith(series):
+    numbered = series in OPENSSL or series in GNUTLS
+    if numbered and not version.startswith(series.removeprefix("gnutls-")):
         pytest.fail(f"Debian {package.suite} has moved on to {version}: give it a row of its own")
     return Library(series, version, folder, architecture)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import (
     Argument,
@@ -23,7 +24,7 @@ from sslsniff.machine_code.known_values import (
     State,
     Value,
 )
-from sslsniff.machine_code.operations import Code, Operation, OperationKind
+from sslsniff.machine_code.operations import Operation, OperationKind
 from sslsniff.machine_code.probe_pairs import Needs, Pair, find_pair, is_failure
 
 _MOST_CACHED = 64

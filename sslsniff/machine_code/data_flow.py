@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 from heapq import heappop, heappush
 
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import (
     INT_BYTES,
     SYSTEM_V,
@@ -20,7 +21,7 @@ from sslsniff.machine_code.known_values import (
     Values,
     narrowed,
 )
-from sslsniff.machine_code.operations import Code, MemoryOperand, Operation, OperationKind, Register
+from sslsniff.machine_code.operations import MemoryOperand, Operation, OperationKind, Register
 
 # Conditions of jumps, as x86 numbers them; they are in pairs, each with its opposite.
 _EQUAL, _NEGATIVE, _NOT_POSITIVE = 4, 8, 14

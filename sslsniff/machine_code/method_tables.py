@@ -13,8 +13,9 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.relocations import Pointers, read_pointers
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import Number
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.operations import OperationKind
 
 _TABLES = {
     "TLS_method": True,

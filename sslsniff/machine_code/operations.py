@@ -4,17 +4,15 @@ An instruction that is none of the kinds below is an ``OTHER``: only the registe
 that it changes are known.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import capstone
 
 from sslsniff.machine_code.instructions import (
     disassemble,
-    instruction_lines,
     is_jump,
     is_return,
     register_name,
@@ -116,7 +114,6 @@ _INT_BYTES = 4
 _ALL_ONES = (-1, 0xFFFFFFFF)
 _CALL_CHANGES = frozenset({"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"})
 _ENDS = frozenset({"ud2", "hlt", "int3"})
-_INTO_THE_KERNEL = frozenset({"syscall", "sysenter", "int"})  # which may change any register
 _ONLY_READS = frozenset(
     {"cmp", "test", "bt", "push", "call", "jmp", "nop", "mul", "imul", "div", "idiv"}
     | {"prefetchnta", "prefetcht0", "prefetcht1", "prefetcht2"}
@@ -129,72 +126,11 @@ _WIDENED = frozenset({"movsxd", "movsx", "movzx"})
 _LONG_BRANCH = 0x0F
 _PROTECTOR_AT = 0x28
 _CHECKS = frozenset({"sub", "xor", "cmp"})
-_EQUAL, _NOT_EQUAL = 4, 5
 _ANYWHERE = 1 << 40
 """An address with room for jumps in both directions."""
 
 
-class Code:
-    """A function's operations by address; ``fatal``: some functions that never return.
-
-    ``switches``: the targets of indirect jumps, by address, as far as known (``returns.switches``).
-    """
-
-    def __init__(
-        self,
-        code: bytes,
-        address: int,
-        fatal: Iterable[int] = (),
-        switches: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
-    ) -> None:
-        self.address = address
-        self.operations: dict[int, Operation] = {}
-        self.is_whole = bool(code)
-        shapes = []
-        at = 0
-        for start, size, mnemonic, _ in instruction_lines(code, address):
-            shape = _shape(code[at : at + size])
-            at += size
-            shapes.append(shape)
-            self.operations[start] = shape.at(start)
-            self.is_whole &= mnemonic not in _INTO_THE_KERNEL
-        self.is_whole &= at == len(code)
-        self._switches = switches
-        self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
-
-    def ways_on(self, operation: Operation) -> Iterator[int]:
-        """Yield the addresses of the operations that may follow one in the function."""
-        jumps = operation.kind in (OperationKind.JUMP, OperationKind.BRANCH)
-        if jumps and operation.leads_to is not None and operation.leads_to in self.operations:
-            yield operation.leads_to
-        yield from self._switches.get(operation.address, ())
-        if operation.kind in (
-            OperationKind.JUMP,
-            OperationKind.RETURN,
-            OperationKind.END,
-        ) or self.is_fatal(operation):
-            return
-        if operation.following in self.operations:
-            yield operation.following
-
-    def is_fatal(self, operation: Operation) -> bool:
-        """Say whether an operation is a call of a function that never returns."""
-        return operation.kind is OperationKind.CALL and (
-            operation.leads_to in self._fatal or operation.following not in self.operations
-        )
-
-    def leaves(self, operation: Operation) -> bool:
-        """Say whether an operation may leave the function other than by a return or a call."""
-        if operation.kind in (OperationKind.JUMP, OperationKind.BRANCH):
-            is_switch = operation.address in self._switches
-            return not is_switch and operation.leads_to not in self.operations
-        return (
-            operation.kind not in (OperationKind.RETURN, OperationKind.END, OperationKind.CALL)
-            and operation.following not in self.operations
-        )
-
-
-class _InstructionShape(NamedTuple):
+class InstructionShape(NamedTuple):
     """The meaning of an instruction's bytes at any address: most occur at many addresses.
 
     ``operation``: as it would be at ``_ANYWHERE``.
@@ -225,10 +161,11 @@ class _InstructionShape(NamedTuple):
 
 
 @lru_cache(1 << 14)
-def _shape(encoded: bytes) -> _InstructionShape:
+def instruction_shape(encoded: bytes) -> InstructionShape:
+    """Return the meaning of one instruction, from its bytes."""
     [instruction] = disassemble(encoded, _ANYWHERE)
     operation = _operation(instruction)
-    return _InstructionShape(
+    return InstructionShape(
         operation,
         is_relative=operation.leads_to is not None or _is_relative_to_itself(instruction),
         reads_protector=_reads_protector(instruction),
@@ -249,24 +186,6 @@ def _is_relative_to_itself(instruction: capstone.CsInsn) -> bool:
         each.type == capstone.CS_OP_MEM and register_name(each.mem.base) == "rip"
         for each in instruction.operands
     )
-
-
-def _fatal_calls(
-    shapes: list[_InstructionShape], operations: dict[int, Operation]
-) -> Iterator[int]:
-    """Yield the functions that are called where a stack protector's check fails."""
-    branches = list(operations.values())[2:]
-    for load, check, branch in zip(shapes, shapes[1:], branches, strict=False):
-        if branch.condition not in (_EQUAL, _NOT_EQUAL) or not check.is_check:
-            continue
-        if not (load.reads_protector or check.reads_protector):
-            continue
-        failed = branch.leads_to if branch.condition == _NOT_EQUAL else branch.following
-        at = operations.get(failed or 0)
-        while at is not None and at.kind in (OperationKind.MOVE, OperationKind.OTHER):
-            at = operations.get(at.following)
-        if at is not None and at.kind is OperationKind.CALL and at.leads_to is not None:
-            yield at.leads_to
 
 
 def _reads_protector(instruction: capstone.CsInsn) -> bool:
@@ -321,6 +240,8 @@ def _meaning(instruction: capstone.CsInsn) -> tuple[OperationKind, Operand | Non
         return (OperationKind.JUMP if always else OperationKind.BRANCH), None, operands[0]
     if mnemonic == "leave":
         return OperationKind.LEAVE, None, None
+    if mnemonic == "cdqe":
+        return OperationKind.MOVE, Register("rax", 8), Register("rax", _INT_BYTES)
     if mnemonic in ("push", "pop") and len(operands) == 1:
         if mnemonic == "push":
             return OperationKind.PUSH, None, operands[0]

@@ -21,7 +21,7 @@ from sslsniff.machine_code.callers import (
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes
+from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
 from sslsniff.probing.ssl_layout import read_layout
@@ -161,15 +161,13 @@ class _Fitting:
     ) -> Iterator[Probe]:
         from sslsniff.machine_code.call_chains import Link
         from sslsniff.machine_code.call_steps import FunctionBody
+        from sslsniff.probing.handed_calls import record_function
 
         if self._style is not ReturnStyle.INSTRUCTIONS:
             raise UnfitError("probes of inner functions need attach cookies")
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
-            function = self._elf.function(outer)
-            if function is None:
-                continue
-            handed = self._handed_by(function, given, row.kind)
+            handed = self._handed_by(self._named(outer), given, row.kind)
             if not handed:
                 raise UnfitError(f"{outer} hands no calls on")
             found |= handed
@@ -181,6 +179,10 @@ class _Fitting:
             inner = self._elf.function_at(address)
             if inner is None:
                 raise UnfitError(f"what {name} calls is no function")
+            record = row.record and record_function(self._elf, inner, signature)
+            if record:
+                yield record_probe(self._elf, *record, row)
+                continue
             pair = FunctionBody(self._elf.code(inner), address).pair(signature)
             probed.add(address)
             yield from inner_probes(self._elf, Link(inner, signature, True, pair), row)

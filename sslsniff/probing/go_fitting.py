@@ -5,7 +5,8 @@ from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.function_code import Code
+from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import WORD_BYTES, Memory

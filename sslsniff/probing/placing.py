@@ -74,7 +74,7 @@ def cheap_probes(
     """
     # Imported only to make a plan: a start with cached plans does not need them.
     from sslsniff.machine_code.data_flow import Flow
-    from sslsniff.machine_code.operations import Code
+    from sslsniff.machine_code.function_code import Code
     from sslsniff.machine_code.probe_pairs import arguments_in_place, find_pair
 
     if programs.enter is None or programs.leave is None:
@@ -115,8 +115,7 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
         yield from _leave_probes(elf, leaves, row.leave)
         return
     code = elf.code(link.function)
-    needed = [each for each in (*signature[:3], *(signature.kind or ())[:1]) if each is not None]
-    site = best_site(code, address, needed, with_return=True)
+    site = best_site(code, address, _needed(signature), with_return=True)
     returns = return_sites(code, address, elf.data)
     if site is None or returns is None:
         raise UnfitError(f"the function at {address:#x} has no places for probes")
@@ -124,6 +123,25 @@ def inner_probes(elf: Elf, link: "Link", row: "Row") -> Iterator[Probe]:
     yield Probe(row.enter, elf.offset(site.address), False, site.cost, convention)
     for return_address in returns:
         yield Probe(row.leave, elf.offset(return_address), False, Cost.STEPPED)
+
+
+def record_probe(elf: Elf, function: Function, signature: Signature, row: "Row") -> Probe:
+    """Return the probe at the entry of a function that gets each record once.
+
+    Raises ``UnfitError``.
+    """
+    assert row.record is not None
+    site = best_site(elf.code(function), function.address, _needed(signature), with_return=False)
+    if site is None:
+        raise UnfitError(f"the function at {function.address:#x} has no place for a probe")
+    convention = conventions.pack_enter(0, signature, writes=row.writes)
+    return Probe(row.record, elf.offset(site.address), False, site.cost, convention)
+
+
+def _needed(signature: Signature) -> list[str]:
+    """Return the registers that a signature names."""
+    kind = () if signature.kind is None else signature.kind[:1]
+    return [each for each in (*signature[:3], *kind) if each is not None]
 
 
 def _located(signature: Signature, registers: Mapping[str, str]) -> Signature:

@@ -271,7 +271,7 @@ def _programs(library: str) -> set[str | None]:
         return {row.program for row in go_tls.ROWS}
     plan = {each.library: each for each in PLANS}[library]
     rows = [row for group in plan.required for each in group for row in each]
-    return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave)}
+    return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave, row.record)}
 
 
 def _parse_layout(fields: list[Any]) -> ObjectLayout:

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from unicorn import x86_const
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code.call_steps import FunctionBody
+from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import Argument
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
+from sslsniff.probing.handed_calls import handed_calls
+from tests import libraries
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
 from tests.unit.machine_code import encodings, test_call_chains
 from tests.unit.machine_code.encodings import AT
@@ -179,6 +185,7 @@ STORE_EAX, LOAD_EAX = b"\x89\x44\x24\x08", b"\x8b\x44\x24\x08"
 STORE_BEHIND_COUNT, STORE_IN_OBJECT = b"\x48\x89\x01", b"\x89\x47\x10"
 LEA_RSI_STACK, MOV_R12_RDI, MOV_RDI_R12 = b"\x48\x8d\x34\x24", b"\x49\x89\xfc", b"\x4c\x89\xe7"
 MOVUPS_STACK, MOVZX_EAX_AL = b"\x0f\x11\x44\x24\x08", b"\x0f\xb6\xc0"
+CDQE = b"\x48\x98"
 PIECES = [
     *(
         MOV_EBX_EAX,
@@ -192,10 +199,20 @@ PIECES = [
         TEST_EBX,
     ),
     *(STORE_EAX, LOAD_EAX, STORE_BEHIND_COUNT, STORE_IN_OBJECT, LEA_RSI_STACK),
-    *(MOVUPS_STACK, MOVZX_EAX_AL, b"\x48" + TEST_EAX),
+    *(MOVUPS_STACK, MOVZX_EAX_AL, CDQE, b"\x48" + TEST_EAX),
     *(MOV_R12_RDI, MOV_RDI_R12, encodings.MOV_RDI_RAX, encodings.TEST_RDI, encodings.NOP),
 ]
-TAIL = [MOV_EAX_EBX, MOV_EAX_1, OR_EAX_1, CMOVS, STORE_EAX, LOAD_EAX, STORE_BEHIND_COUNT, TEST_EAX]
+TAIL = [
+    MOV_EAX_EBX,
+    MOV_EAX_1,
+    CDQE,
+    OR_EAX_1,
+    CMOVS,
+    STORE_EAX,
+    LOAD_EAX,
+    STORE_BEHIND_COUNT,
+    TEST_EAX,
+]
 LEFT_BY = {
     encodings.PUSH_RBP: encodings.POP_RBP,
     encodings.PUSH_R12: encodings.POP_R12,
@@ -249,6 +266,34 @@ def test_made_up_functions(code: bytes, seed: int) -> None:
         function = Emulated(code, AT, pair, COUNTED)
         for number in range(8):
             assert_serves(function.call(random.Random(seed + number)), COUNTED)
+
+
+def _inner_of_gnutls(elf: Elf) -> tuple[Function, Signature]:
+    """Return the function from which ``gnutls_record_recv`` gets application data."""
+    outer = elf.function("gnutls_record_recv_seq")
+    assert outer is not None
+    [(address, signature)] = handed_calls(elf, outer, Signature("rdi", "rsi"), 23)
+    inner = elf.function_at(address)
+    assert inner is not None
+    return inner, signature
+
+
+@pytest.mark.parametrize("series", ["gnutls-3.7.1", "gnutls-3.7.9"])
+def test_reads_of_gnutls(series: str) -> None:
+    """As above; 3.8 has no cheap places."""
+    with Elf(str(libraries.library(series).path)) as elf:
+        inner, signature = _inner_of_gnutls(elf)
+        code = elf.code(inner)
+    pair = FunctionBody(code, inner.address).pair(signature)
+    assert pair is not None
+    assert signature.kind is not None
+    pointers = {"object": signature.object, "buffer": signature.buffer}
+    function = Emulated(code, inner.address, pair, pointers)
+    runs = [function.call(random.Random(seed)) for seed in range(5 * RUNS)]
+    for run in runs:
+        assert_serves(run, {**pointers, "kind": signature.kind[0]})
+    results = [run.result for run in runs if run.result is not None]
+    assert min(results) <= 0 < max(results)
 
 
 @pytest.mark.parametrize("series", test_call_chains.LIBRARIES)

@@ -1,9 +1,12 @@
-"""GnuTLS 3.6 to 3.8.
+"""GnuTLS 3.7 and 3.8.
 
-All that sends records, ``gnutls_record_uncork`` too, calls ``gnutls_record_send2``. It hands
-application data to ``_gnutls_send_tlen_int``, or with kTLS to a function of lib/system/ktls.c;
-``gnutls_record_recv`` and ``gnutls_record_recv_seq`` get it from ``_gnutls_recv_int`` or from there
-(lib/record.c). So what is corked counts when it is sent, and nothing counts twice.
+All that sends application data, ``gnutls_record_uncork`` too, ends in ``_gnutls_send_tlen_int``,
+which ``gnutls_record_send2`` calls. That hands each record to ``_gnutls_encrypt``, once: a call
+that returned ``GNUTLS_E_AGAIN`` goes on later, perhaps with ``(NULL, 0)``. So a byte counts when it
+is encrypted; what is corked counts when it is sent. ``gnutls_record_recv`` and
+``gnutls_record_recv_seq`` get data from ``_gnutls_recv_int``. With kTLS both directions pass
+functions of lib/system/ktls.c instead (lib/record.c, lib/range.c). Early data is sent by
+``gnutls_record_send``, too (lib/tls13/early_data.c).
 """
 
 import re
@@ -24,6 +27,7 @@ _SENT = Row(
     outer=(("gnutls_record_send2", _CALLED),),
     writes=True,
     kind=_APPLICATION_DATA,
+    record="c_record_enter",
 )
 _RECEIVED = Row(
     function="gnutls_record_recv",
@@ -42,7 +46,7 @@ GNUTLS = Plan(
     required=(((_RECEIVED,),), ((_SENT,),)),
     optional=(
         Row("gnutls_record_recv_early_data", "c_read_plain_enter", "c_return", ("rdi", "rsi")),
-        Row("gnutls_record_send_early_data", "c_write_plain_enter", "c_return", ("rdi", "rsi")),
+        Row("gnutls_record_recv_packet", "gnutls_packet_enter", "c_return", ("rdi", "rsi")),
         Row("gnutls_handshake", "c_handshake_enter", registers=("rdi",)),
         Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),

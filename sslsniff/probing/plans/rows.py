@@ -50,6 +50,8 @@ class Row(NamedTuple):
     ``others``: for INNER and HANDED, the public functions whose calls must not be seen.
     ``writes``: for INNER and HANDED, the direction.
     ``kind``: for HANDED, the constant, if there is one.
+    ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
+    the found function hands it its own object, buffer and kind. It is probed instead.
     """
 
     function: str | tuple[Passing, ...]
@@ -63,6 +65,7 @@ class Row(NamedTuple):
     others: tuple[tuple[str, Signature], ...] = ()
     writes: bool = False
     kind: int | None = None
+    record: str | None = None
 
 
 Alternative = tuple[Row, ...]

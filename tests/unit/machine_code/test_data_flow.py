@@ -3,6 +3,7 @@
 import pytest
 
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import (
     SYSTEM_V,
     Argument,
@@ -17,7 +18,7 @@ from sslsniff.machine_code.known_values import (
     State,
     Value,
 )
-from sslsniff.machine_code.operations import Code, OperationKind
+from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.result_origins import Origin, result_origins
 from sslsniff.probing.plans import go_tls
 from tests.unit.machine_code.encodings import (

@@ -5,8 +5,9 @@ import itertools
 import pytest
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import disassemble
-from sslsniff.machine_code.operations import Code, _operation
+from sslsniff.machine_code.operations import _operation
 from tests import libraries
 
 FUNCTIONS = 200

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code import instructions
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import Argument
-from sslsniff.machine_code.operations import Code
 from sslsniff.machine_code.probe_pairs import Leave, Needs, arguments_in_place, find_pair
 from tests import libraries
 from tests.unit.machine_code.encodings import (

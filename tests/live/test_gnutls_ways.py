@@ -1,0 +1,67 @@
+"""All ways by which bytes pass through GnuTLS, tests/workload/c/gnutls_ways.c: each counts once."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import libraries
+from tests.live.checks import connections, run_under
+from tests.live.test_ways import message, seen
+from tests.workload.processes import PROGRAMS, run
+from tests.workload.servers import Certificate
+
+SIZES = (1, 100, 5000, 16384, 40000, 3 << 20)
+LONGER = frozenset({"plain", "partial", "again"})
+"""Those with the last size, too: it fills sockets, and is hundreds of records."""
+
+EARLY_BYTES = 12000
+WAYS = (
+    *("plain", "tls12", "seq", "cork", "partial", "again", "same", "range"),
+    *("early", "update", "renew", "packet", "dtls"),
+)
+ONLY_IN = {"gnutls-3.7.1": ("beat",), "gnutls-3.7.9": ("file", "beat")}
+"""Debian's 3.8 has no heartbeats, and 3.7.1 does not send files."""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("ways") / "gnutls_ways"
+    options = ("-O1", "-Wall", "-Wextra", "-Werror", "-o", built)
+    run("gcc", *options, PROGRAMS / "c/gnutls_ways.c", "-ldl")
+    return built
+
+
+def written(way: str, end: str) -> str:
+    """Return what an end writes on a connection."""
+    sizes = SIZES if way in LONGER else SIZES[:-1]
+    return "".join(message(way, end, number, size) for number, size in enumerate(sizes))
+
+
+def passed(ways: tuple[str, ...]) -> Counter[tuple[str, str]]:
+    """Return what is written and read by each end of each connection."""
+    client = {way: written(way, "client") for way in ways}
+    server = {way: written(way, "server") for way in ways}
+    pairs = [(client[way], server[way]) for way in ways]
+    if "early" in ways:  # then a resumed connection begins with early data of the client
+        words = "early: early client 0 "
+        early = (words * (EARLY_BYTES // len(words) + 1))[:EARLY_BYTES]
+        pairs.append((early + client["early"], server["early"]))
+    return Counter(pair for own, other in pairs for pair in ((own, other), (other, own)))
+
+
+@pytest.mark.parametrize("series", libraries.GNUTLS)
+def test_each_byte_counts_once(
+    series: str, program: Path, certificate: Certificate, tmp_path: Path
+) -> None:
+    library = libraries.library(series)
+    ways = (*WAYS, *ONLY_IN.get(series, ("file",)))
+    ends = (library.path, certificate.certificate, certificate.key)
+    command = (*library.loader, program, *ends, *ways)
+    captured = run_under(tmp_path, *command, options=["--chunks", "--ring-size", "64M"]).captured
+    assert captured.not_probed == []
+    assert (captured.of("loss"), captured.summary["lost_bytes"]) == ([], 0)
+    expected = passed(ways)
+    assert connections(captured, library="gnutls", joined=False) == expected.total()
+    assert connections(captured, "closed", library="gnutls") == expected.total()
+    assert seen(captured) == expected
