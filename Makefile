@@ -66,7 +66,7 @@ help:
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make test-go       run live tests on Go programs of all releases, write their table (half an hour)"
-	@echo "make test-libraries  run live tests on all releases of other TLS libraries, write their table (10 minutes)"
+	@echo "make test-libraries  run live tests on all releases of other TLS libraries, write their table (15 minutes)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make format  bring the sources into form"
