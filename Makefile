@@ -9,8 +9,7 @@ CAPTURE_FILES := sslsniff/capture_files
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool cmake gcc git gnutls-bin groff-base libc6-dev libgnutls28-dev libssl-dev \
-	linux-headers-amd64 make nginx-light \
-	openjdk-17-jre-headless procps python3-pycurl sudo tshark wget
+	linux-headers-amd64 make nginx-light openjdk-17-jre-headless procps python3-pycurl sudo tshark wget
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900

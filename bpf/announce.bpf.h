@@ -33,17 +33,24 @@ static __always_inline int has_layout(const struct layout *layout, u64 object)
 	return layout->is_typed <= 0 || !read_u32(object);
 }
 
+static __always_inline int is_server(const struct layout *layout, u32 value)
+{
+	return layout->server_value >= 0 ? value == (u32)layout->server_value : value != 0;
+}
+
 /* Copy the connection's facts from the library's object, as far as its layout is known. */
 static __always_inline void describe(struct event_opened *event, u64 object, const struct layout *layout)
 {
 	if (!has_layout(layout, object))
 		return;
 	if (layout->server >= 0)
-		event->role = read_u32(object + layout->server) ? ROLE_SERVER : ROLE_CLIENT;
+		event->role = is_server(layout, read_u32(object + layout->server)) ? ROLE_SERVER : ROLE_CLIENT;
 	else if (layout->client >= 0)
 		event->role = (u8)read_u32(object + layout->client) ? ROLE_CLIENT : ROLE_SERVER;
-	if (layout->version >= 0)
-		event->tls_version = (u16)read_u32(object + layout->version);
+	if (layout->version >= 0 && (layout->settled < 0 || (u8)read_u32(object + layout->settled))) {
+		u64 base = layout->version_base >= 0 ? read_pointer(object + layout->version_base) : object;
+		event->tls_version = base ? (u16)read_u32(base + layout->version) : 0;
+	}
 	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
 		u64 base = layout->alpn_base >= 0 ? read_pointer(object + layout->alpn_base) : object;
 		u32 size = read_u32(base + layout->alpn_length);

@@ -42,12 +42,15 @@ struct layout {
 	s32 sni_base; /* a pointer to where `sni_inner` is; read where `sni` is null */
 	s32 sni_inner;
 	s32 shutdown;
-	s32 client;	 /* a byte that is not 0 where the traced process is the client; -1: `server` says so */
-	s32 sni_length;	 /* -1: it ends with a zero byte */
-	s32 handshakes;	 /* how many were completed, 64 bits */
-	s32 socket_type; /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
-	s32 is_typed;	 /* 1: the object begins with a type, and these offsets are for type 0 */
-	u32 tls_version; /* of all connections of this library; 0: its objects have it */
+	s32 client;	  /* a byte that is not 0 where the traced process is the client; -1: `server` says so */
+	s32 sni_length;	  /* -1: it ends with a zero byte */
+	s32 handshakes;	  /* how many were completed, 64 bits */
+	s32 socket_type;  /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
+	s32 is_typed;	  /* 1: the object begins with a type, and these offsets are for type 0 */
+	s32 server_value; /* what `server` is in a server; -1: anything but 0 */
+	s32 version_base; /* as `alpn_base`, for `version` */
+	s32 settled;	  /* a byte that is 0 until `version` is the negotiated one; -1: it always is */
+	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
 };
 
 /* Offsets in structs of rustls, and how often they were right; see sslsniff/probing/plans/rustls_ciphers.py. */

@@ -18,7 +18,7 @@ LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIQQQ")
-_LAYOUT = struct.Struct("<I18iI")
+_LAYOUT = struct.Struct("<I21iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBBI4x")

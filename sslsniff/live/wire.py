@@ -39,7 +39,15 @@ LEFT_OUT = HEADER
 _HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
 _CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE, LossCause.NOT_READ)
+# As on the wire, and as GnuTLS numbers them (gnutls_protocol_t in gnutls/gnutls.h).
 _TLS_VERSIONS = {
+    1: "SSL 3.0",
+    2: "TLS 1.0",
+    3: "TLS 1.1",
+    4: "TLS 1.2",
+    5: "TLS 1.3",
+    201: "DTLS 1.0",
+    202: "DTLS 1.2",
     0x0300: "SSL 3.0",
     0x0301: "TLS 1.0",
     0x0302: "TLS 1.1",

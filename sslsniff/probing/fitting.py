@@ -20,11 +20,12 @@ from sslsniff.machine_code.callers import (
 )
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
+from sslsniff.probing.gnutls_layout import read_gnutls_layout
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
-from sslsniff.probing.ssl_layout import read_layout
+from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
@@ -69,7 +70,8 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        layout = read_layout(self._elf) if plan.has_ssl_objects else ObjectLayout()
+        read = _LAYOUTS.get(plan.library)
+        layout = ObjectLayout() if read is None else read(self._elf)
         return ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout), left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
@@ -269,6 +271,13 @@ class _Fitting:
             raise UnfitError(f"{name} is not one function")
         return name, functions[0]
 
+
+_LAYOUTS: dict[str, Callable[[Elf], ObjectLayout]] = {
+    "openssl": read_openssl_layout,
+    "boringssl": read_openssl_layout,
+    "libressl": read_openssl_layout,
+    "gnutls": read_gnutls_layout,
+}
 
 _PLACES: dict[At, _Placing] = {
     At.ENTRY: _Fitting._at_entry,

@@ -8,6 +8,9 @@ class ObjectLayout(NamedTuple):
 
     ``alpn_base``: of a pointer to the structure with ``alpn`` and ``alpn_length``; None: these are
     in the object itself.
+    ``version_base``: as ``alpn_base``, for ``version``.
+    ``settled``: of a byte that is 0 until ``version`` is the negotiated one; None: it always is.
+    ``server_value``: no offset, but what ``server`` is in a server; None: anything but 0.
     ``sni``: of a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
     the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
     ``shutdown``: of the flags that ``SSL_get_shutdown`` returns.
@@ -39,3 +42,6 @@ class ObjectLayout(NamedTuple):
     handshakes: int | None = None
     socket_type: int | None = None
     is_typed: int | None = None
+    server_value: int | None = None
+    version_base: int | None = None
+    settled: int | None = None

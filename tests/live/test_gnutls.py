@@ -27,7 +27,6 @@ from tests.workload.processes import PATIENCE_S, PROGRAMS, run, say, started
 from tests.workload.python.server import answer, pattern
 from tests.workload.servers import Certificate, Server
 
-LIBRARY = {"library": "gnutls", "joined": False}
 MEGABYTE = 1_000_000
 WGET = ("wget", "-q", "--no-config", "--no-proxy")
 UNKNOWN = ("127.0.0.1", 0)
@@ -95,7 +94,7 @@ def test_wget_from_its_start(server: Server, certificate: Certificate, tmp_path:
     assert len({each.client for each in found(captured, "client")}) == len(all_requests)
     assert_whole(captured)
     assert (captured.stderr, captured.not_probed) == ("", [])
-    assert connections(captured, comm="wget", **LIBRARY) == len(all_requests)
+    assert connections(captured, comm="wget", library="gnutls", joined=False) == len(all_requests)
     assert connections(captured, "closed", comm="wget", role="client") == len(all_requests)
 
 
@@ -144,7 +143,7 @@ def test_wget_keeps_a_connection(server: Server, certificate: Certificate, tmp_p
     bodies = [sha256(answer("GET", each, b"")) for each in targets]
     assert [each.response_sha256 for each in passed] == bodies
     assert_whole(captured)
-    assert connections(captured, comm="wget", **LIBRARY) == 1
+    assert connections(captured, comm="wget", library="gnutls", joined=False) == 1
     assert connections(captured, "closed") == 1
 
 
@@ -168,7 +167,7 @@ def test_libcurl(version: str, server: Server, certificate: Certificate, tmp_pat
     assert_whole(ran.captured)
     count = len({each.client for each in passed})
     assert count == (1 if version == "2" else len(all_requests))
-    assert connections(ran.captured, **LIBRARY) == count
+    assert connections(ran.captured, library="gnutls", joined=False) == count
     assert connections(ran.captured, "closed", role="client") == count
 
 
@@ -212,7 +211,9 @@ def test_gnutls_serv(
     bodies = [(tmp_path / str(number)).read_bytes() for number in range(len(targets))]
     assert [content(each["response"]["body"]) for each in exchanges] == bodies
     assert all(bodies)
-    assert connections(captured, comm="gnutls-serv", **LIBRARY) == len(targets)
+    facts = {"comm": "gnutls-serv", "role": "server", "tls_version": f"TLS {tls_version}"}
+    assert connections(captured, "opened", **facts) == len(targets)
+    assert connections(captured, library="gnutls", joined=False) == len(targets)
 
 
 def streams(captured: Captured, comm: str) -> dict[str, str]:

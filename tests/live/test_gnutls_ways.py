@@ -15,6 +15,8 @@ SIZES = (1, 100, 5000, 16384, 40000, 3 << 20)
 LONGER = frozenset({"plain", "partial", "again"})
 """Those with the last size, too: it fills sockets, and is hundreds of records."""
 
+OLDER = frozenset({"tls12", "renew", "beat"})
+ENDS = ("client", "server")
 EARLY_BYTES = 12000
 WAYS = (
     *("plain", "tls12", "seq", "cork", "partial", "again", "same", "range"),
@@ -30,6 +32,18 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ("-O1", "-Wall", "-Wextra", "-Werror", "-o", built)
     run("gcc", *options, PROGRAMS / "c/gnutls_ways.c", "-ldl")
     return built
+
+
+def version(way: str) -> str:
+    """Return the protocol of a way's connection."""
+    return {"dtls": "DTLS 1.2"}.get(way, "TLS 1.2" if way in OLDER else "TLS 1.3")
+
+
+def known(ways: tuple[str, ...]) -> Counter[tuple[str, str | None]]:
+    """Return role and protocol of each end; early data is sent before the protocol is known."""
+    return Counter((end, version(way)) for way in ways for end in ENDS) + Counter(
+        {("client", None): 1, ("server", "TLS 1.3"): 1}
+    )
 
 
 def written(way: str, end: str) -> str:
@@ -64,4 +78,7 @@ def test_each_byte_counts_once(
     expected = passed(ways)
     assert connections(captured, library="gnutls", joined=False) == expected.total()
     assert connections(captured, "closed", library="gnutls") == expected.total()
+    opened = [each for each in captured.of("connection") if each["event"] == "opened"]
+    facts = Counter((each["role"], each["tls_version"]) for each in opened)
+    assert facts == known(ways)
     assert seen(captured) == expected

@@ -42,5 +42,4 @@ LIBRESSL = Plan(
         *LIFE,
     ),
     version=re.compile(rb"LibreSSL (\d+\.\d+\.\d+)\0"),
-    has_ssl_objects=True,
 )

@@ -118,7 +118,6 @@ OPENSSL = Plan(
         *LIFE,
         Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
     ),
-    has_ssl_objects=True,
 )
 # BoringSSL has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear
 # before a handshake.
@@ -133,5 +132,4 @@ BORINGSSL = Plan(
     file_names=OPENSSL.file_names,
     required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
     optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
-    has_ssl_objects=True,
 )

@@ -82,7 +82,6 @@ class Plan(NamedTuple):
     the first of equals. If none fits, the file is refused.
     ``optional``: rows that are left out if they do not fit.
     ``version``: finds the library's version in the file's read-only data.
-    ``has_ssl_objects``: its accessor functions are named as OpenSSL's (``ssl_layout``).
     """
 
     library: str
@@ -92,4 +91,3 @@ class Plan(NamedTuple):
     required: tuple[tuple[Alternative, ...], ...]
     optional: tuple[Row, ...]
     version: re.Pattern[bytes] | None = None
-    has_ssl_objects: bool = False

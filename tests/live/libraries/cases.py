@@ -85,6 +85,8 @@ _BUILDS = {"wolfssl": _wolfssl, "mbedtls": _mbedtls, "s2n": _s2n}
 
 
 def _ways(library: str, release: str) -> tuple[str, ...]:
+    if release == "4.6":  # its wolfSSL_peek waits on after a session ticket, watched or not
+        return tuple(each for each in _WAYS[library] if each != "peek")
     return (*_WAYS[library], "ex", "ex-again") if release == "5.9" else _WAYS[library]
 
 

@@ -38,7 +38,8 @@ def prepared(line: str, origin: str, certificate: str, version: str) -> pycurl.C
 
 def passed(handle: pycurl.Curl, version: str) -> dict[str, object]:
     """Return what passed with a handle."""
-    return handle.told | {
+    return {
+        **handle.told,
         "protocol": f"http/{version}",
         "status": handle.getinfo(pycurl.RESPONSE_CODE),
         "client": [handle.getinfo(pycurl.LOCAL_IP), handle.getinfo(pycurl.LOCAL_PORT)],
