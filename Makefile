@@ -8,8 +8,9 @@ CAPTURE_FILES := sslsniff/capture_files
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool firefox-esr gcc git gnutls-bin groff-base libc6-dev libcurl3-nss libgnutls28-dev \
-	libnss3-dev libssl-dev linux-headers-amd64 nginx-light openjdk-17-jre-headless procps python3-pycurl sudo tshark wget
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool cmake firefox-esr gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
+	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless procps python3-pycurl sudo \
+	tshark wget
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
@@ -54,7 +55,7 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo deb test test-kernels test-rust rust test-go go lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: help demo deb test test-kernels test-rust rust test-go go test-libraries s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -65,6 +66,7 @@ help:
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make test-go       run live tests on Go programs of all releases, write their table (half an hour)"
+	@echo "make test-libraries  run live tests on all releases of other TLS libraries, write their table (15 minutes)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make format  bring the sources into form"
@@ -108,7 +110,7 @@ unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/imp
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels .cache/bun go rust
+live: .cache/test-packages .cache/developer .cache/wheels .cache/bun go rust s2n
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer
@@ -132,6 +134,15 @@ test-go: .cache/test-packages .cache/developer .cache/go-compiler
 	$(PYTHON) -m tests.workload.go.fixtures all
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
 	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
+
+s2n: .cache/test-packages .cache/cargo
+	$(PYTHON) -m tests.workload.s2n
+
+test-libraries: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
+	$(PYTHON) -m tests.workload.s2n all
+	@mkdir -p .cache/libraries
+	$(SUDO) env SSLSNIFF_LIBRARIES=all $(BIN)/pytest --junitxml=.cache/libraries/results.xml tests/live/libraries; \
+	code=$$?; $(BIN)/python -m tests.live.libraries.table .cache/libraries/results.xml && exit $$code
 
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
@@ -170,7 +181,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 .cache/wheels: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
-	h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1
+	h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1 python-mbedtls==2.10.1
 	@touch $@
 
 # A program in Zig and C++ with BoringSSL linked in.

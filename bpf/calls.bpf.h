@@ -2,7 +2,7 @@
  *
  * Read and write calls of libraries with C's calling convention: arguments at the
  * entry, the result at the return, the plaintext in between. There is one program for each
- * place of the count, and one for all returns.
+ * place of the count, and one for all returns, except those of calls with a list of buffers.
  */
 
 /* The direction of a call whose bytes do not count. */
@@ -46,9 +46,11 @@ static __always_inline void end_call(struct thread *thread, const struct call *c
 		thread->open_calls--;
 }
 
-/* Emit the `size` bytes that a call moved: `limit` of them at most, and the reason why the rest is missing. */
+/* Emit the `size` bytes that a call moved: `limit` of them at most, and the reason why the rest is missing. `has_list`: the
+ * call's buffer is a list of buffers. */
 static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
-				      struct connection *connection, const struct call *call, u64 size, u64 limit)
+				      struct connection *connection, const struct call *call, u64 size, u64 limit,
+				      int has_list)
 {
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
@@ -69,10 +71,19 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
-	if (announce(ctx, thread, key, connection))
-		emit_piece(thread);
-	else
+	if (!announce(ctx, thread, key, connection)) {
 		lose(CUT_NONE, size);
+	} else if (has_list) {
+		thread->plaintext = (struct plaintext){
+		    .list = call->buffer,
+		    .count = call->buffers,
+		    .skipped = call->skipped,
+		    .left = size,
+		};
+		emit_plaintext(thread, limit);
+	} else {
+		emit_piece(thread);
+	}
 }
 
 /* (object, buffer, size, size_t *count) */
@@ -138,6 +149,37 @@ int c_sendfile_enter(struct pt_regs *ctx)
 	return enter_call(ctx, DIRECTION_WRITE, 0, CUT_SENDFILE);
 }
 
+/* Remember the arguments of a call with a list of buffers: (object, list, count). */
+static __always_inline int enter_list_call(struct pt_regs *ctx, u64 skipped)
+{
+	keep_thread_stack(ctx);
+	u64 rest = convention(ctx);
+	struct call *call = begin_call(entry_stack(ctx, &rest));
+	if (!call)
+		return 0;
+	call->object = PT_REGS_PARM1(ctx);
+	call->buffer = PT_REGS_PARM2(ctx);
+	call->buffers = (u32)PT_REGS_PARM3(ctx);
+	call->skipped = skipped;
+	call->direction = DIRECTION_WRITE;
+	call->cut = CUT_CALL_LIMIT;
+	return 0;
+}
+
+/* (object, struct iovec *list, count), the result is the count of bytes */
+SEC("uprobe")
+int c_write_list_enter(struct pt_regs *ctx)
+{
+	return enter_list_call(ctx, 0);
+}
+
+/* (object, struct iovec *list, count, offset): so many bytes of the list are not written */
+SEC("uprobe")
+int c_write_list_offset_enter(struct pt_regs *ctx)
+{
+	return enter_list_call(ctx, PT_REGS_PARM4(ctx));
+}
+
 /* Arguments as the convention says. Calls of the same function for another purpose have another value in the argument
  * `kind`. They are opened, too, because their returns are seen. */
 SEC("uprobe")
@@ -185,7 +227,7 @@ int c_record_enter(struct pt_regs *ctx)
 	struct connection_key key = {.object = call.object, .pid = thread->pid};
 	struct connection *connection = get_connection(&key);
 	if (connection)
-		pass_data(ctx, thread, &key, connection, &call, size, config->call_limit_bytes);
+		pass_data(ctx, thread, &key, connection, &call, size, config->call_limit_bytes, 0);
 	return 0;
 }
 
@@ -214,10 +256,8 @@ static __always_inline void count_unmatched(s32 result)
 		count(COUNTER_UNMATCHED_CALLS, 1);
 }
 
-/* The return of any of these calls. Only bytes of successful calls count: one that would block is called again
- * with the same bytes. */
-SEC("uprobe")
-int c_return(struct pt_regs *ctx)
+/* A call returns. Only bytes of successful calls count: one that would block is called again with the same bytes. */
+static __always_inline int finish_call(struct pt_regs *ctx, int has_list)
 {
 	keep_thread_stack(ctx);
 	struct call call;
@@ -243,7 +283,7 @@ int c_return(struct pt_regs *ctx)
 		check_ends(thread, call.object);
 	if (result <= 0 || config->stopped)
 		return 0;
-	u64 size = call.count ? read_pointer(call.count) : (u64)(u32)result;
+	u64 size = !has_list && call.count ? read_pointer(call.count) : (u64)(u32)result;
 	u64 limit = call.cut == CUT_SENDFILE ? 0 : config->call_limit_bytes;
 	if (!size)
 		return 0;
@@ -252,6 +292,19 @@ int c_return(struct pt_regs *ctx)
 	if (!connection)
 		connection = get_connection(&key);
 	if (connection)
-		pass_data(ctx, thread, &key, connection, &call, size, limit);
+		pass_data(ctx, thread, &key, connection, &call, size, limit, has_list);
 	return 0;
+}
+
+/* The return of any of these calls, except those with a list of buffers. */
+SEC("uprobe")
+int c_return(struct pt_regs *ctx)
+{
+	return finish_call(ctx, 0);
+}
+
+SEC("uprobe")
+int c_list_return(struct pt_regs *ctx)
+{
+	return finish_call(ctx, 1);
 }

@@ -113,8 +113,14 @@ struct call {
 	u64 stack; /* stack pointer at the entry; 0: the slot is free */
 	u64 object;
 	u64 buffer;
-	u64 count; /* where the call stores how many bytes it moved; 0: its return value says so */
-	u64 sequence;
+	union {
+		u64 count;   /* where the call stores how many bytes it moved; 0: its return value says so */
+		u64 buffers; /* if `buffer` is a list of buffers: how many they are */
+	};
+	union {
+		u64 sequence;
+		u64 skipped; /* if `buffer` is a list of buffers: how many bytes of them do not count */
+	};
 	u64 received; /* socket of the thread's last receive before the entry */
 	u64 socket;   /* of the last socket call inside */
 	u32 tid;      /* the thread that entered it, as the kernel numbers it */
@@ -148,8 +154,8 @@ struct piece {
 	u8 pad[6];
 };
 
-/* The rest of a record that is still to emit: `left` bytes of a list of slices after the first `skipped`, or of the
- * slice `only` if `list` is 0. */
+/* Plaintext that is still to emit: `left` bytes of a list of `count` slices after the first `skipped`, or of the slice
+ * `only` if `list` is 0. A slice is a struct iovec, or a slice of Rust. */
 struct slice {
 	u64 address;
 	u64 size;

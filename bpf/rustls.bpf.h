@@ -10,9 +10,6 @@
 /* RFC 8446 section 5.1 allows 2^14 bytes of plaintext in a record, and section 5.2 256 more around it. */
 #define MOST_RECORD_BYTES (16384 + 256)
 
-/* The most buffers that tokio-util and hyper write at once (poll_write_buf, MAX_BUFS). */
-#define MOST_SLICES 64
-
 /* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */
 #define MISFITS_ALLOWED 8
 
@@ -63,48 +60,6 @@ static __always_inline struct connection *take_record(const struct thread *threa
 	return connection;
 }
 
-/* Emit the next slice of the thread's plaintext. Returns 0 if there is no more plaintext or no more slice. */
-SUBPROGRAM int emit_slice(u32 index)
-{
-	u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = map_lookup(threads, &id);
-	if (!thread)
-		return 0;
-	struct plaintext *plaintext = &thread->plaintext;
-	struct slice slice = plaintext->only;
-	if (!plaintext->left || index >= plaintext->count)
-		return 0;
-	if (plaintext->list)
-		bpf_probe_read_user(&slice, sizeof(slice), (const void *)(plaintext->list + index * sizeof(slice)));
-	if (plaintext->skipped >= slice.size) {
-		plaintext->skipped -= slice.size;
-		return 1;
-	}
-	u64 span = slice.size - plaintext->skipped;
-	if (span > plaintext->left)
-		span = plaintext->left;
-	struct piece *piece = &thread->piece;
-	piece->buffer = slice.address + plaintext->skipped;
-	piece->span = span;
-	piece->size = span < plaintext->room ? span : plaintext->room;
-	piece->cut = piece->size < span ? CUT_CALL_LIMIT : CUT_NONE;
-	emit_rest(thread);
-	piece->position += span;
-	plaintext->room -= piece->size;
-	plaintext->left -= span;
-	plaintext->skipped = 0;
-	return 1;
-}
-
-/* Emit that bytes were not read. */
-static __always_inline void emit_gap(struct thread *thread, u64 span)
-{
-	if (!span)
-		return;
-	emit(thread, 0, 0, span, CUT_NOT_READ);
-	thread->piece.position += span;
-}
-
 /* Emit the thread's plaintext. */
 static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
 					   struct connection *connection)
@@ -128,11 +83,7 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 		return;
 	}
 	emit_gap(thread, missed);
-	plaintext->room = config->call_limit_bytes;
-	for (u32 i = 0; i < MOST_SLICES; i++)
-		if (!emit_slice(i))
-			break;
-	emit_gap(thread, plaintext->left);
+	emit_plaintext(thread, config->call_limit_bytes);
 }
 
 /* enum OutboundChunks (0.23; OutboundPlain in 0.24): its first word is 0 for a slice, which follows; else it is the

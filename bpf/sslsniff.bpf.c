@@ -25,6 +25,7 @@
 #include "announce.bpf.h"
 #include "connection.bpf.h"
 #include "data.bpf.h"
+#include "slices.bpf.h"
 #include "socket.bpf.h"
 #include "calls.bpf.h"
 #include "openssl.bpf.h"

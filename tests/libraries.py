@@ -32,6 +32,17 @@ class _Package(NamedTuple):
 
 _NSS = ("libnss3", "libnspr4", "libsqlite3-0")
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
+_MBEDTLS_2_16 = ("libmbedcrypto3", "libmbedx509-0")
+_MBEDTLS_3_6 = ("libmbedcrypto16", "libmbedx509-7")
+_LIGHTTPD = (
+    "lighttpd-mod-mbedtls",
+    "lighttpd-mod-wolfssl",
+    "libcrypt1",
+    "libpcre2-8-0",
+    "libxxhash0",
+)
+_LIGHTTPD_1_4_69 = (*_LIGHTTPD, "libwolfssl35", "libmbedtls14", *_MBEDTLS, "libnettle8")
+_LIGHTTPD_1_4_79 = (*_LIGHTTPD, "libwolfssl42t64", "libmbedtls21", *_MBEDTLS_3_6, "libnettle8t64")
 _OF_GNUTLS = ("libgmp10", "libidn2-0", "libp11-kit0", "libffi8", "libtasn1-6", "libunistring5")
 _NEW_GNUTLS = ("libhogweed6t64", "libnettle8t64", *_OF_GNUTLS)
 _GNUTLS_FILE = "libgnutls.so.?*"
@@ -42,10 +53,21 @@ _PACKAGES = {
     "3.6": _Package("sid", "libssl3t64", base="sid"),
     "4.0": _Package("experimental", "libssl4", base="sid"),
     "boringssl": _Package("trixie", "android-libboringssl"),
-    "wolfssl": _Package("bookworm", "libwolfssl35"),
+    "wolfssl-4.6": _Package("bullseye", "libwolfssl24"),
+    "wolfssl-5.5": _Package("bookworm", "libwolfssl35"),
+    "wolfssl-5.7": _Package("trixie", "libwolfssl42t64", base="trixie"),
+    "wolfssl-5.9": _Package("sid", "libwolfssl45", base="sid"),
     "wolfssl-static": _Package("bookworm", "libwolfssl-dev", None, "libwolfssl.a"),
-    "mbedtls": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
-    "mbedtls-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-2.16": _Package("bullseye", "libmbedtls12", None, "libmbedtls.so.?*", _MBEDTLS_2_16),
+    "mbedtls-2.28": _Package("bookworm", "libmbedtls14", None, "libmbedtls.so.?*", _MBEDTLS),
+    "mbedtls-3.6": _Package("trixie", "libmbedtls21", "trixie", "libmbedtls.so.?*", _MBEDTLS_3_6),
+    "mbedtls-2.16-static": _Package("bullseye", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-2.28-static": _Package("bookworm", "libmbedtls-dev", None, "libmbedtls.a"),
+    "mbedtls-3.6-static": _Package("trixie", "libmbedtls-dev", None, "libmbedtls.a"),
+    "lighttpd-1.4.69": _Package("bookworm", "lighttpd", None, "libwolfssl.so.?*", _LIGHTTPD_1_4_69),
+    "lighttpd-1.4.79": _Package(
+        "trixie", "lighttpd", "trixie", "libwolfssl.so.?*", _LIGHTTPD_1_4_79
+    ),
     "gnutls-3.7.1": _Package("bullseye", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),

@@ -64,20 +64,21 @@ class Refusal(NamedTuple):
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     """Find a file's TLS libraries and the places of probes; raises ``ElfError`` if damaged."""
     if elf.machine != _MACHINE:
-        return _foreign(elf, _plan(elf))
+        return _foreign(elf, _plans(elf))
     texts = first_texts(elf)
     parts, left_out, unprobed = fit_rustls(elf) if MENTION in texts else ([], [], [])
-    plan = _plan(elf)
-    if plan is None and (found := debug_files.find(elf)) is not None:
+    plans = _plans(elf)
+    if not plans and (found := debug_files.find(elf)) is not None:
         elf.add_symbols(found.symbols, found.path)
-        plan = _plan(elf)
-    if plan is not None:
+        plans = _plans(elf)
+    for plan in plans:
         try:
             library, unfit_optional = fitting.fit(plan, elf, style)
         except ReturnStyleError as unfit:
             unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=_OTHER_STYLE))
         except UnfitError as unfit:
-            unprobed.append(_unfit(elf, plan, f"no place for its probes: {unfit}"))
+            row = _unfit(elf, plan, f"no place for its probes: {unfit}")
+            unprobed.append(row._replace(remedy=_remedy(plan, elf)))
         else:
             parts.append(library._replace(version=find_version(elf, plan.version)))
             left_out += unfit_optional
@@ -88,19 +89,19 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     rows = (
         *(each._replace(remedy=each.remedy or remedy) for each in unprobed),
         *go_unprobed,
-        *recognise(elf, texts, has_family=plan is not None),
+        *recognise(elf, texts, {each.library for each in plans}),
     )
     if not parts:
         return _refusal(rows, elf.debug_file)
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
 
 
-def _foreign(elf: Elf, plan: Plan | None) -> Refusal:
+def _foreign(elf: Elf, plans: list[Plan]) -> Refusal:
     reason = f"it is for {elf.machine}"
     remedy = f"only {_MACHINE} programs can be watched"
-    if plan is None:
+    if not plans:
         return Refusal(reason, remedy=remedy)
-    return _refusal((_unfit(elf, plan, reason)._replace(remedy=remedy),))
+    return _refusal(tuple(_unfit(elf, each, reason)._replace(remedy=remedy) for each in plans))
 
 
 def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refusal:
@@ -116,8 +117,21 @@ def _unfit(elf: Elf, plan: Plan, reason: str) -> Unprobed:
     return Unprobed(plan.library, NAMES[plan.library], version, reason)
 
 
-def _plan(elf: Elf) -> Plan | None:
-    return next((each for each in PLANS if _is_in(each, elf)), None)
+def _remedy(plan: Plan, elf: Elf) -> str:
+    """Return how a library that has no place for its probes can be seen all the same."""
+    try:
+        fitting.fit(plan, elf, ReturnStyle.TRAMPOLINE)
+    except UnfitError:
+        return ""
+    return "capture it with --returns trampoline, unless it switches coroutines inside of calls"
+
+
+def _plans(elf: Elf) -> list[Plan]:
+    found: dict[tuple[str, ...], Plan] = {}
+    for each in PLANS:
+        if each.symbols not in found and _is_in(each, elf):
+            found[each.symbols] = each
+    return list(found.values())
 
 
 def _is_in(plan: Plan, elf: Elf) -> bool:

@@ -81,9 +81,9 @@ class _Fitting:
                 continue
             except UnfitError as unfit:
                 left_out.append(str(unfit))
-        layout = _LAYOUTS[plan.library](self._elf)
-        library = ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout)
-        return library, left_out
+        read = _LAYOUTS.get(plan.library)
+        layout = ObjectLayout() if read is None else read(self._elf)
+        return ProbedLibrary(plan.library, tuple(dict.fromkeys(probes)), layout), left_out
 
     def _cheapest(self, group: tuple[Alternative, ...], probed: set[int]) -> list[Probe]:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
@@ -176,16 +176,19 @@ class _Fitting:
     ) -> Iterator[Probe]:
         from sslsniff.machine_code.call_chains import Link
         from sslsniff.machine_code.call_steps import FunctionBody
-        from sslsniff.probing.handed_calls import handed_calls, record_function
+        from sslsniff.probing.handed_calls import record_function
 
-        assert row.kind is not None
         self._require_instructions()
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
-            handed = dict(handed_calls(self._elf, self._named(outer), given, row.kind))
+            handed = self._handed_by(self._named(outer), given, row.kind)
             if not handed:
                 raise UnfitError(f"{outer} hands no calls on")
             found |= handed
+        for other, given in row.others:
+            function = self._elf.function(other)
+            if function and self._handed_by(function, given, row.kind).keys() & found.keys():
+                raise UnfitError(f"{other} and {name} hand their calls to one function")
         for address, signature in found.items():
             inner = self._elf.function_at(address)
             if inner is None:
@@ -228,6 +231,25 @@ class _Fitting:
     def _require_instructions(self) -> None:
         if self._style is not ReturnStyle.INSTRUCTIONS:
             raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
+
+    def _handed_by(
+        self, function: Function, given: Signature, kind: int | None
+    ) -> dict[int, Signature]:
+        """Return the functions that get a function's object and buffer -> how they get them.
+
+        Without a constant, only those that read both: others are called while these are still in
+        the registers.
+        """
+        from sslsniff.probing.handed_calls import handed_calls
+
+        found = dict(handed_calls(self._elf, function, given, kind))
+        if kind is not None:
+            return found
+        return {each: how for each, how in found.items() if {*how[:2]} <= self._reads(each)}
+
+    def _reads(self, address: int) -> frozenset[str]:
+        function = self._called_through_stub(address)
+        return arguments(self._elf.code(function), function.address) if function else frozenset()
 
     def _code_around(self, address: int) -> tuple[int, bytes] | None:
         function = self._elf.function_around(address)
@@ -307,6 +329,7 @@ class _Fitting:
 _LAYOUTS: dict[str, Callable[[Elf], ObjectLayout]] = {
     "openssl": read_openssl_layout,
     "boringssl": read_openssl_layout,
+    "libressl": read_openssl_layout,
     "gnutls": read_gnutls_layout,
     "nss": read_nss_layout,
 }

@@ -16,14 +16,14 @@ from sslsniff.probing.probe_set import UnfitError
 
 
 def handed_calls(
-    elf: Elf, function: Function, given: Signature, kind: int
+    elf: Elf, function: Function, given: Signature, kind: int | None
 ) -> Iterator[tuple[int, Signature]]:
     """Yield what a function calls or jumps to with its own object and buffer, and with a kind.
 
     Each with the signature that it has then. ``given`` is the function's own. The kind is the
-    function's own argument if ``given`` has one, else the constant ``kind``.
+    function's own argument if ``given`` has one, else the constant ``kind``; None: there is none.
     """
-    own = Number(kind) if given.kind is None else Argument(given.kind[0])
+    own = Number(kind or 0) if given.kind is None else Argument(given.kind[0])
     code = elf.code(function)
     cases = switches(code, function.address, elf.data)
     flow = Flow(Code(code, function.address, switches=cases))
@@ -35,8 +35,11 @@ def handed_calls(
         held = {each: state.one(each) for each in ARGUMENTS}
         object_ = _holder(held, Argument(given.object))
         buffer = _holder(held, Argument(given.buffer))
-        constant = _holder(held, own) or _holder(held, Low(own))
-        if object_ is not None and buffer is not None and constant is not None:
+        if object_ is None or buffer is None:
+            continue
+        if kind is None:
+            yield operation.leads_to, Signature(object_, buffer)
+        elif constant := _holder(held, own) or _holder(held, Low(own)):
             yield operation.leads_to, Signature(object_, buffer, None, (constant, kind))
 
 

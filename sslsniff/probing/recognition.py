@@ -33,14 +33,17 @@ def first_texts(elf: Elf) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def recognise(elf: Elf, texts: Collection[bytes], *, has_family: bool) -> list[Unprobed]:
+def recognise(elf: Elf, texts: Collection[bytes], planned: set[str]) -> list[Unprobed]:
     """Return the TLS libraries in a file that have no probes; raises ``ElfError`` if damaged.
 
     ``texts``: its ``first_texts``.
-    ``has_family``: the file has a plan for OpenSSL or BoringSSL, so these are not searched.
+    ``planned``: the libraries for which the file has a plan: they are not searched.
     """
     strings = elf.section_region(".rodata")
-    kinds = KINDS if has_family else (*KINDS, *FAMILY)
+    has_family = not planned.isdisjoint({each.library for each in FAMILY})
+    kinds = [
+        each for each in (KINDS if has_family else (*KINDS, *FAMILY)) if each.library not in planned
+    ]
     return [
         _row(kind, find_version(elf, kind.version))
         for kind in kinds

@@ -15,12 +15,13 @@ import pytest
 
 from tests import libraries
 from tests.live.checks import Sniff, run_under
+from tests.live.libraries.cases import Case
 from tests.live.refusals import as_nobody, assert_told
 from tests.live.refusals import sniff as sniff_once
 from tests.live.sniffer import READY, SSLSNIFF, Captured
 from tests.workload.debian import CACHE
 from tests.workload.enclosure import enclosure, outer_pid
-from tests.workload.processes import PATIENCE_S, started
+from tests.workload.processes import PATIENCE_S, run, started
 from tests.workload.rust.fixtures import REFUSED, fixtures
 from tests.workload.servers import Certificate
 
@@ -55,14 +56,14 @@ def imports(module: str, file: str, library: str, shown: str, reason: str) -> Pr
     return Program((WHEELS, "-c", f"import {module}; input()"), file, library, shown, reason)
 
 
-def program(kind: str, certificate: Certificate) -> Program:
+def program(kind: str, certificate: Certificate, folder: Path) -> Program:
     """Return the program to watch; here what takes long to get is got."""
-    if kind == "wolfssl":
-        return loads("wolfssl", "libwolfssl.so", r"wolfSSL 5\.\d+\.\d+")
     if kind == "mbedtls":
-        return loads("mbedtls", "libmbedtls.so", "Mbed TLS")
-    if kind == "s2n":
-        return imports("_awscrt", "_awscrt", "s2n", "s2n-tls", NO_PROBES)
+        case = Case("mbedtls", "2.28-static", "plain")
+        [built] = case.build(folder)
+        run("strip", built)
+        command = (built, *case.arguments("server"), certificate.certificate, certificate.key)
+        return Program(command, "/mbedtls-2.28", "mbedtls", r"Mbed TLS( 2\.\d+\.\d+)?", NO_SYMBOLS)
     if kind == "grpc":
         return imports("grpc", "cygrpc", "boringssl", "BoringSSL", NO_SYMBOLS)
     if kind == "bun":
@@ -104,12 +105,14 @@ def only(captured: Captured) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("wolfssl", "mbedtls", "s2n", "grpc", "bun", "java", "rustls"),
+        *("mbedtls", "grpc", "bun", "java", "rustls"),
     ],
 )
-def test_a_library_is_named(kind: str, certificate: Certificate, sniff: Sniff) -> None:
+def test_a_library_is_named(
+    kind: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
     """At the start, in the summary and in the list, with its file, the process and the reason."""
-    watched = program(kind, certificate)
+    watched = program(kind, certificate, tmp_path)
     with waiting(*watched.command, file=watched.file) as pid:
         with sniff("--pid", str(pid)) as sniffer:
             captured = sniffer.stop()

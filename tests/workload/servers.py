@@ -74,14 +74,14 @@ def python_server(certificate: Certificate, host: str = "127.0.0.1") -> Iterator
 
 
 @contextlib.contextmanager
-def built_server(program: Path, certificate: Certificate, **environment: str) -> Iterator[Server]:
-    """Run a server of tests/workload that was built.
+def running_server(*command: str | Path, **environment: str) -> Iterator[Server]:
+    """Run a server that prints its port.
 
     At the end of the block it must still be there, and end as it is told to.
     """
     with TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [program, certificate.certificate, certificate.key],
+            command,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -97,3 +97,10 @@ def built_server(program: Path, certificate: Certificate, **environment: str) ->
         finally:
             process.kill()
             process.communicate()
+
+
+def built_server(
+    program: Path, certificate: Certificate, **environment: str
+) -> contextlib.AbstractContextManager[Server]:
+    """Run a server of tests/workload that was built, as ``running_server`` does."""
+    return running_server(program, certificate.certificate, certificate.key, **environment)

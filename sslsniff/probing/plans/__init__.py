@@ -1,11 +1,15 @@
 """What to probe in each TLS library: data only. A library is one module here and one line below."""
 
 from sslsniff.probing.plans.gnutls import GNUTLS
+from sslsniff.probing.plans.libressl import LIBRESSL
+from sslsniff.probing.plans.mbedtls import MBEDTLS
 from sslsniff.probing.plans.nss import NSS
 from sslsniff.probing.plans.openssl import BORINGSSL, OPENSSL
 from sslsniff.probing.plans.rows import Alternative, At, Listed, Passing, Plan, PointerTable, Row
+from sslsniff.probing.plans.s2n import S2N
+from sslsniff.probing.plans.wolfssl import WOLFSSL
 
-PLANS: tuple[Plan, ...] = (BORINGSSL, OPENSSL, GNUTLS, NSS)
-"""The plan of a file is the first one whose ``symbols`` the file defines."""
+PLANS: tuple[Plan, ...] = (BORINGSSL, LIBRESSL, OPENSSL, GNUTLS, NSS, WOLFSSL, MBEDTLS, S2N)
+"""A file has those whose ``symbols`` it defines; of those with the same symbols the first."""
 
 __all__ = ["PLANS", "Alternative", "At", "Listed", "Passing", "Plan", "PointerTable", "Row"]

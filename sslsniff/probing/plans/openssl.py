@@ -13,8 +13,8 @@ inline the internal function into its callers (Node.js). The alternatives, in th
 - Each public function is probed.
 
 ``SSL_write_ex`` calls ``SSL_write_ex2``, ``SSL_read_early_data`` and ``SSL_write_early_data`` call
-``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler inlined these. (In LibreSSL
-``SSL_read_ex`` calls ``SSL_read``.) ``SSL_peek`` is not probed: a read gets its bytes again.
+``SSL_read_ex`` and ``SSL_write_ex``, unless the compiler inlined these. ``SSL_peek`` is not probed:
+a read gets its bytes again.
 """
 
 from sslsniff.machine_code.conventions import Signature
@@ -88,11 +88,12 @@ _EARLY_DATA = (
     _READ_EX._replace(function="SSL_read_early_data", through=("SSL_read_ex",)),
     _WRITE_EX._replace(function="SSL_write_early_data", through=("SSL_write_ex", "SSL_write_ex2")),
 )
-_LIFE = (
+LIFE = (
     Row("SSL_free", "openssl_free_enter", registers=_OBJECT),
     Row("SSL_clear", "openssl_clear_enter", registers=_OBJECT),
     Row("SSL_shutdown", "openssl_shutdown_enter", registers=_OBJECT),
 )
+"""How connections begin and end, for all with OpenSSL's interface."""
 
 OPENSSL = Plan(
     library="openssl",
@@ -114,7 +115,7 @@ OPENSSL = Plan(
     ),
     optional=(
         *_EARLY_DATA,
-        *_LIFE,
+        *LIFE,
         Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
     ),
 )
@@ -130,5 +131,5 @@ BORINGSSL = Plan(
     ),
     file_names=OPENSSL.file_names,
     required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
-    optional=(Row("SSL_new", leave="openssl_new_return"), *_LIFE),
+    optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
 )

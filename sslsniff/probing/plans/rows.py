@@ -15,7 +15,7 @@ class At(Enum):
     CALLS: at all direct calls of the function and right after them, except in functions that are
     probed already.
     INNER: in the functions to which this and other functions pass their calls on.
-    HANDED: in the functions that get its object, its buffer and a constant.
+    HANDED: in the functions that get its object and its buffer, and perhaps a constant.
     SIGNED: in the function itself, which has the row's signature, and in those that it jumps to.
     STORED: at the entries of the functions whose addresses it stores.
     """
@@ -76,9 +76,9 @@ class Row(NamedTuple):
     by these functions. A compiler may have inlined the called function.
     ``at``: where the probes are placed.
     ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
-    ``others``: for INNER, the public functions whose calls must not be seen.
+    ``others``: for INNER and HANDED, the public functions whose calls must not be seen.
     ``writes``: for INNER, HANDED and SIGNED, the direction.
-    ``kind``: for HANDED, the constant.
+    ``kind``: for HANDED, the constant, if there is one.
     ``signature``: for SIGNED, where the function gets its arguments.
     ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
     the found function hands it its own object, buffer and kind. It is probed instead.

@@ -9,6 +9,8 @@ library, or that have another part of it, do not have the text: ``libcrypto`` do
 import re
 from typing import NamedTuple
 
+from sslsniff.probing.plans import libressl, mbedtls, wolfssl
+
 WITH_SYMBOLS = "build it with symbols, or install its debug file"
 
 _NO_PROBES = "sslsniff cannot probe it yet"
@@ -41,27 +43,31 @@ KINDS = (
     UnprobedLibrary(
         library="wolfssl",
         name="wolfSSL",
-        exports=("wolfSSL_read", "wolfSSL_write"),
         texts=(
             b"Finished received from peer before Change Cipher Error\0",
             b"weird handshake type\0",
         ),
-        version=re.compile(rb"wolfSSL (\d+\.\d+\.\d+)\0"),
+        version=wolfssl.WOLFSSL.version,
+        reason=_NO_SYMBOLS,
+        remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
         library="mbedtls",
         name="Mbed TLS",
-        exports=("mbedtls_ssl_read", "mbedtls_ssl_write"),
         texts=(
             b"ssl_check_pending: application data record is being processed\0",
             b"mbedtls_ssl_fetch_input\0",
         ),
+        version=mbedtls.MBEDTLS.version,
+        reason=_NO_SYMBOLS,
+        remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
         library="s2n",
         name="s2n-tls",
-        exports=("s2n_send", "s2n_connection_new"),
         texts=(b"Retried s2n_send() size is invalid\0", b"/s2n_connection.c:"),
+        reason=_NO_SYMBOLS,
+        remedy=WITH_SYMBOLS,
     ),
     # The classes of JSSE are in a file of their own, which no process maps as code.
     UnprobedLibrary(
@@ -72,7 +78,7 @@ KINDS = (
         reason="its TLS runs in JIT-compiled code",
     ),
 )
-"""The libraries that are never probed."""
+"""Libraries that are never probed, and those that are probed by symbols, in files without."""
 
 # Errors of OpenSSL and its forks contain the name of a source file. All begin with the same text,
 # which is searched once.
@@ -93,6 +99,14 @@ FAMILY = (
         name="BoringSSL",
         texts=_BORING,
         unless=b"AWS-LC",
+        reason=_NO_SYMBOLS,
+        remedy=WITH_SYMBOLS,
+    ),
+    UnprobedLibrary(
+        library="libressl",
+        name="LibreSSL",
+        texts=(_SOURCE, b"LibreSSL "),
+        version=libressl.LIBRESSL.version,
         reason=_NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),

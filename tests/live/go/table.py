@@ -6,14 +6,12 @@ RESULTS is a file that ``pytest --junitxml`` wrote.
 """
 
 import sys
-from xml.etree import ElementTree
 
-from tests import pages
+from tests import junit, pages
 from tests.workload.go.fixtures import EVERY, MODES, RELEASES, SOURCES, Fixture
 
 PAGE = SOURCES.parents[2] / "docs" / "go.md"
 BEGIN, END = "<!-- table: written by make test-go -->", "<!-- end of table -->"
-WORKS, FAILED, NOT_RUN, NONE = "works", "fails", "not run", "-"
 
 _TLS = ("-1.2", "-1.3")
 _TESTS = {
@@ -24,15 +22,6 @@ _TESTS = {
 """A program -> its test, and what ends the names of its runs."""
 
 
-def read(path: str) -> dict[str, str]:
-    """Return the state of each test in a file of JUnit's form."""
-    states = {}
-    for case in ElementTree.parse(path).iter("testcase"):
-        failed = case.find("failure") is not None or case.find("error") is not None
-        states[case.attrib["name"]] = FAILED if failed else WORKS
-    return states
-
-
 def cell(states: dict[str, str], release: str, mode: str) -> str:
     """Return what all tests of a release and mode came to."""
     names = [
@@ -41,8 +30,7 @@ def cell(states: dict[str, str], release: str, mode: str) -> str:
         if Fixture(program, release, mode) in EVERY
         for variant in variants
     ]
-    found = {states.get(each, NOT_RUN) for each in names}
-    return next((each for each in (FAILED, NOT_RUN, WORKS) if each in found), NONE)
+    return junit.worst(states, names)
 
 
 def lines(states: dict[str, str]) -> list[str]:
@@ -52,4 +40,4 @@ def lines(states: dict[str, str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    pages.put(PAGE, BEGIN, END, lines(read(sys.argv[1])))
+    pages.put(PAGE, BEGIN, END, lines(junit.read(sys.argv[1])))

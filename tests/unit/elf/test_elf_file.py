@@ -20,7 +20,7 @@ from sslsniff.errors import ElfError
 from sslsniff.machine_code.callers import stub_slot
 from tests import libraries
 
-NAMES = [*libraries.OPENSSL, "boringssl", "wolfssl"]
+NAMES = [*libraries.OPENSSL, "boringssl", "wolfssl-5.5"]
 CLASS_AT, MACHINE_AT, SECTIONS_AT = 4, 18, 40
 
 

@@ -1,4 +1,4 @@
-"""TLS libraries that have no probes are recognised, and nothing else is taken for one."""
+"""TLS libraries are recognised, by symbols or by texts, and nothing else is taken for one."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
 from sslsniff.probing.probe_set import ReturnStyle, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from tests import libraries
@@ -49,7 +49,12 @@ int main(void) {
 
 def recognised(path: Path | str) -> list[Unprobed]:
     with Elf(str(path)) as elf:
-        return recognise(elf, first_texts(elf), has_family=False)
+        return recognise(elf, first_texts(elf), set())
+
+
+def found_in(path: Path | str) -> Attachment | Refusal:
+    with Elf(str(path)) as elf:
+        return make_attachment(elf, ReturnStyle.INSTRUCTIONS)
 
 
 def cached(pattern: str) -> Path:
@@ -57,30 +62,41 @@ def cached(pattern: str) -> Path:
     return min(CACHE.glob(pattern))
 
 
+def test_a_shared_library_is_known_by_what_it_exports() -> None:
+    [row] = recognised(libraries.library("nss").path)
+    assert re.fullmatch(r"NSS 3\.\d+(\.\d+)?", str(row))
+    assert row.library == "nss"
+    assert row.reason == NO_PROBES
+    assert row.remedy
+
+
 @pytest.mark.parametrize(
     ("series", "shown"),
     [
-        ("wolfssl", r"wolfSSL 5\.\d+\.\d+"),
-        ("mbedtls", "Mbed TLS"),
+        ("wolfssl-4.6", r"wolfssl 4\.6\.\d+"),
+        ("wolfssl-5.9", r"wolfssl 5\.9\.\d+"),
+        ("mbedtls-2.16", "mbedtls"),
+        ("mbedtls-3.6", "mbedtls"),
     ],
 )
-def test_a_shared_library_is_known_by_what_it_exports(series: str, shown: str) -> None:
-    [row] = recognised(libraries.library(series).path)
-    assert re.fullmatch(shown, str(row))
-    assert row.library == series
-    assert row.reason == NO_PROBES
-    assert row.remedy
+def test_a_shared_library_is_probed(series: str, shown: str) -> None:
+    """And nothing of it is named as not probed."""
+    found = found_in(libraries.library(series).path)
+    assert isinstance(found, Attachment)
+    [part] = found.parts
+    assert re.fullmatch(shown, str(part))
+    assert (found.unprobed, found.left_out) == ((), ())
 
 
 @pytest.mark.parametrize("is_stripped", [False, True], ids=["whole", "stripped"])
 @pytest.mark.parametrize(
     ("library", "source", "shown", "others"),
     [
-        ("mbedtls", MBEDTLS, "Mbed TLS", ("libmbedx509.a", "libmbedcrypto.a")),
+        ("mbedtls", MBEDTLS, r"Mbed TLS( 2\.\d+\.\d+)?", ("libmbedx509.a", "libmbedcrypto.a")),
         ("wolfssl", WOLFSSL, r"wolfSSL 5\.\d+\.\d+", ("-lm",)),
     ],
 )
-def test_one_that_is_linked_in_is_known_by_its_texts(
+def test_one_that_is_linked_in_is_probed_by_symbols_and_else_named(
     library: str,
     source: str,
     shown: str,
@@ -88,7 +104,7 @@ def test_one_that_is_linked_in_is_known_by_its_texts(
     is_stripped: bool,
     tmp_path: Path,
 ) -> None:
-    package = libraries.library(f"{library}-static")
+    package = libraries.library("mbedtls-2.28-static" if library == "mbedtls" else "wolfssl-static")
     linked = [
         package.path,
         *(package.path.with_name(each) if each[0] != "-" else each for each in others),
@@ -97,9 +113,15 @@ def test_one_that_is_linked_in_is_known_by_its_texts(
     include = f"-I{package.folder}/usr/include"
     options = ["-w", include, *(["-s"] if is_stripped else [])]
     compile_program(source, program, *options, linked=linked)
-    [row] = recognised(program)
-    assert re.fullmatch(shown, str(row))
-    assert row.library == library
+    found = found_in(program)
+    if is_stripped:
+        [row] = found.unprobed
+        assert re.fullmatch(shown, str(row))
+        assert (row.library, row.reason) == (library, NO_SYMBOLS)
+    else:
+        assert isinstance(found, Attachment)
+        assert [each.library for each in found.parts] == [library]
+        assert found.unprobed == ()
 
 
 def compile_program(source: str, program: Path, *options: str, linked: list[Path | str]) -> None:
@@ -110,8 +132,7 @@ def compile_program(source: str, program: Path, *options: str, linked: list[Path
 def test_openssl_that_is_linked_in_and_stripped_is_known_by_its_texts(tmp_path: Path) -> None:
     program = tmp_path / "program"
     compile_program(OPENSSL, program, "-static", "-s", "-w", linked=["-lssl", "-lcrypto"])
-    with Elf(str(program)) as elf:
-        found = make_attachment(elf, ReturnStyle.INSTRUCTIONS)
+    found = found_in(program)
     assert isinstance(found, Refusal)
     [row] = found.unprobed
     assert (row.library, row.name, row.reason) == ("openssl", "OpenSSL", NO_SYMBOLS)
@@ -121,7 +142,6 @@ def test_openssl_that_is_linked_in_and_stripped_is_known_by_its_texts(tmp_path: 
     ("file", "shown", "reason"),
     [
         (f"{WHEELS}/grpc/_cython/cygrpc.*.so", "BoringSSL", NO_SYMBOLS),
-        (f"{WHEELS}/_awscrt.abi3.so", "s2n-tls", NO_PROBES),
         ("wheels/bin/uv", None, ""),
     ],
 )
