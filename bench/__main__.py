@@ -15,6 +15,7 @@ from rich.table import Table
 from bench import (
     cpu,
     decoders,
+    gnutls,
     go,
     loss,
     memory,
@@ -34,6 +35,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loss": loss.measure,
     "peers": peers.measure,
     "returns": returns.measure,
+    "gnutls": gnutls.measure,
     "go": go.measure,
     "nginx": nginx.measure,
     "rates": rates.measure,

@@ -26,6 +26,7 @@ class _Load:
     """A program in ``programs/``, running: it answers each line with one."""
 
     source = ""
+    libraries: tuple[str, ...] = ("-lssl", "-lcrypto")
 
     def __init__(self, folder: Path, certificate: Certificate) -> None:
         self._process = subprocess.Popen(
@@ -41,8 +42,8 @@ class _Load:
         """Return how the program is run; here it is compiled into ``folder``."""
         binary = folder / self.source
         source = _SOURCES / f"{self.source}.c"
-        libraries = ("-lssl", "-lcrypto")
-        subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, source, *libraries], check=True)
+        options = ("-O2", "-pthread", "-o")
+        subprocess.run(["gcc", *options, binary, source, *self.libraries], check=True)
         return [binary]
 
     def __enter__(self) -> Self:
@@ -88,6 +89,13 @@ class Messages(MessageLoad):
     """By a program in C, with SSL_read and SSL_write."""
 
     source = "messages"
+
+
+class GnutlsMessages(MessageLoad):
+    """By a program in C, with gnutls_record_send and gnutls_record_recv."""
+
+    source = "messages_gnutls"
+    libraries = ("-lgnutls",)
 
 
 class PythonMessages(MessageLoad):

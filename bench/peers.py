@@ -86,6 +86,7 @@ class Bcc(_Peer):
 
     name = "bcc's sslsniff"
     ready = "FUNC"
+    others: tuple[str, ...] = ("--no-gnutls", "--no-nss")
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -97,7 +98,7 @@ class Bcc(_Peer):
 
     def command(self, program: MessageLoad) -> tuple[list[str], dict[str, str]]:
         """See ``_Peer``."""
-        command = ["/usr/bin/python3", "-u", str(self._tool), "--no-gnutls", "--no-nss"]
+        command = ["/usr/bin/python3", "-u", str(self._tool), *self.others]
         return [*command, "-p", str(program.pid)], {"BCC_KERNEL_SOURCE": str(self._headers)}
 
 

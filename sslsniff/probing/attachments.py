@@ -8,12 +8,20 @@ from sslsniff.probing import fitting
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.probe_set import (
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    ReturnStyleError,
+    UnfitError,
+    Unprobed,
+)
 from sslsniff.probing.recognition import find_version, first_texts, recognise
 from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
 _MACHINE = "x86-64"
+_OTHER_STYLE = "use a newer kernel, or leave --returns out"
 
 
 class Attachment(NamedTuple):
@@ -66,9 +74,12 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     for plan in plans:
         try:
             library, unfit_optional = fitting.fit(plan, elf, style)
+        except ReturnStyleError as unfit:
+            other = _trampoline(plan, elf) or _OTHER_STYLE
+            unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=other))
         except UnfitError as unfit:
-            row = _unfit(plan, f"no place for its probes: {unfit}")
-            unprobed.append(row._replace(remedy=_remedy(plan, elf)))
+            row = _unfit(elf, plan, f"no place for its probes: {unfit}")
+            unprobed.append(row._replace(remedy=_trampoline(plan, elf)))
         else:
             parts.append(library._replace(version=find_version(elf, plan.version)))
             left_out += unfit_optional
@@ -91,7 +102,7 @@ def _foreign(elf: Elf, plans: list[Plan]) -> Refusal:
     remedy = f"only {_MACHINE} programs can be watched"
     if not plans:
         return Refusal(reason, remedy=remedy)
-    return _refusal(tuple(_unfit(each, reason)._replace(remedy=remedy) for each in plans))
+    return _refusal(tuple(_unfit(elf, each, reason)._replace(remedy=remedy) for each in plans))
 
 
 def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refusal:
@@ -102,12 +113,13 @@ def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refus
     return Refusal(reason, True, rows[0].remedy, rows, debug_file)
 
 
-def _unfit(plan: Plan, reason: str) -> Unprobed:
-    return Unprobed(plan.library, NAMES[plan.library], None, reason)
+def _unfit(elf: Elf, plan: Plan, reason: str) -> Unprobed:
+    version = find_version(elf, plan.version)
+    return Unprobed(plan.library, NAMES[plan.library], version, reason)
 
 
-def _remedy(plan: Plan, elf: Elf) -> str:
-    """Return how a library that has no place for its probes can be seen all the same."""
+def _trampoline(plan: Plan, elf: Elf) -> str:
+    """Return the remedy of a library that fits the kernel's return probes; "" if it does not."""
     try:
         fitting.fit(plan, elf, ReturnStyle.TRAMPOLINE)
     except UnfitError:

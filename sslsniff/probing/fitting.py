@@ -24,7 +24,13 @@ from sslsniff.probing.gnutls_layout import read_gnutls_layout
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.placing import cheap_probes, entry_probes, inner_probes, record_probe
 from sslsniff.probing.plans import Alternative, At, Passing, Plan, Row
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError
+from sslsniff.probing.probe_set import (
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    ReturnStyleError,
+    UnfitError,
+)
 from sslsniff.probing.ssl_layout import read_openssl_layout
 
 if TYPE_CHECKING:
@@ -78,10 +84,14 @@ class _Fitting:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
         found: list[tuple[float, list[Probe], set[int]]] = []
         reasons: list[str] = []
+        other_style: ReturnStyleError | None = None
         for alternative in group:
             functions = probed.copy()
             try:
                 rows = [self._place(row, functions) for row in alternative]
+            except ReturnStyleError as error:
+                other_style = error
+                continue
             except UnfitError as unfit:
                 # No reason for a refusal: public functions can be probed instead of inner ones.
                 reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
@@ -90,6 +100,8 @@ class _Fitting:
             found.append((cost, [probe for row in rows for probe in row], functions))
             if not cost:
                 break
+        if other_style is not None and not found:
+            raise other_style
         if not found:
             raise UnfitError("; ".join(dict.fromkeys(reasons)))
         _, probes, functions = min(found, key=lambda each: each[0])
@@ -166,7 +178,7 @@ class _Fitting:
         from sslsniff.probing.handed_calls import record_function
 
         if self._style is not ReturnStyle.INSTRUCTIONS:
-            raise UnfitError("probes of inner functions need attach cookies")
+            raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
         found: dict[int, Signature] = {}
         for outer, given in row.outer:
             handed = self._handed_by(self._named(outer), given, row.kind)

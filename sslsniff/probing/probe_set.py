@@ -84,3 +84,7 @@ class Unprobed(NamedTuple):
 
 class UnfitError(Exception):
     """A probe does not fit a file; the text says why."""
+
+
+class ReturnStyleError(UnfitError):
+    """The probes would fit if returns were seen in another way; the text says which."""

@@ -1,6 +1,7 @@
 """The plan for GnuTLS in each of Debian's versions, in damaged copies and in libraries like it."""
 
 import contextlib
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -105,16 +106,41 @@ def test_reads_and_writes_are_cheap(series: str) -> None:
     assert {each.cost for each in found.probes if each.offset in inside} == {Cost.EMULATED}
 
 
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_linked_into_a_program(tmp_path: Path, is_stripped: bool) -> None:
+    """With its symbols it is found; without them it cannot be."""
+    names = ["init", "handshake", "deinit", "protocol_get_version"]
+    names += [f"record_{each}" for each in ("send", "recv", "recv_seq", "recv_packet")]
+    names += [f"record_{each}_early_data" for each in ("send", "recv")]
+    declared = "".join(f"void gnutls_{each}(void);\n" for each in names)
+    called = "".join(f"gnutls_{each}();" for each in names)
+    program = tmp_path / "program"
+    options = ["-Wl,--unresolved-symbols=ignore-all", *(["-s"] if is_stripped else [])]
+    subprocess.run(
+        ["gcc", "-x", "c", "-", "-x", "none", "-l:libgnutls.a", *options, "-o", program],
+        input=f"{declared}int main(void) {{ {called} return 0; }}".encode(),
+        check=True,
+    )
+    if is_stripped:
+        assert refusal(program).reason == "there is no TLS library in it that sslsniff knows"
+        return
+    found = attempt(program)
+    assert isinstance(found, Attachment), found
+    assert (found.left_out, only_part(found).library) == ((), "gnutls")
+    assert {each.program for each in found.probes} == ALL
+
+
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
 def test_without_cookies_it_is_refused(style: ReturnStyle) -> None:
     found = refusal(libraries.library("gnutls-3.7.9").path, style)
-    assert "probes of inner functions need attach cookies" in found.reason
+    assert found.reason == "GnuTLS 3.7.9: its probes need Linux 5.15 and --returns instructions"
+    assert found.remedy == "use a newer kernel, or leave --returns out"
     assert [each.library for each in found.unprobed] == ["gnutls"]
 
 
 def test_another_architecture_is_refused() -> None:
     found = refusal(libraries.library("gnutls-3.7.9", "arm64").path)
-    assert found.reason == "GnuTLS: it is for aarch64"
+    assert found.reason == "GnuTLS 3.7.9: it is for aarch64"
     assert found.remedy == "only x86-64 programs can be watched"
 
 
@@ -135,13 +161,13 @@ def test_an_unknown_version_is_probed_all_the_same(tmp_path: Path) -> None:
 )
 def test_other_code_is_refused(tmp_path: Path, name: str, reason: str) -> None:
     found = refusal(without_code(tmp_path, name))
-    assert found.reason == f"GnuTLS: no place for its probes: {reason}"
+    assert found.reason == f"GnuTLS 3.7.9: no place for its probes: {reason}"
     assert found.is_tls
 
 
 def test_a_missing_function_is_refused(tmp_path: Path) -> None:
     found = refusal(copy(tmp_path, {b"\0gnutls_record_send2\0": b"\0gnutls_record_sendX"}))
-    assert found.reason == "GnuTLS: no place for its probes: there is no gnutls_record_send2"
+    assert found.reason == "GnuTLS 3.7.9: no place for its probes: there is no gnutls_record_send2"
 
 
 def test_a_library_that_is_only_named_like_it(tmp_path: Path) -> None:
