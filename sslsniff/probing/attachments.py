@@ -75,10 +75,11 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         try:
             library, unfit_optional = fitting.fit(plan, elf, style)
         except ReturnStyleError as unfit:
-            unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=_OTHER_STYLE))
+            other = _trampoline(plan, elf) or _OTHER_STYLE
+            unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=other))
         except UnfitError as unfit:
             row = _unfit(elf, plan, f"no place for its probes: {unfit}")
-            unprobed.append(row._replace(remedy=_remedy(plan, elf)))
+            unprobed.append(row._replace(remedy=_trampoline(plan, elf)))
         else:
             parts.append(library._replace(version=find_version(elf, plan.version)))
             left_out += unfit_optional
@@ -117,8 +118,8 @@ def _unfit(elf: Elf, plan: Plan, reason: str) -> Unprobed:
     return Unprobed(plan.library, NAMES[plan.library], version, reason)
 
 
-def _remedy(plan: Plan, elf: Elf) -> str:
-    """Return how a library that has no place for its probes can be seen all the same."""
+def _trampoline(plan: Plan, elf: Elf) -> str:
+    """Return the remedy of a library that fits the kernel's return probes; "" if it does not."""
     try:
         fitting.fit(plan, elf, ReturnStyle.TRAMPOLINE)
     except UnfitError:

@@ -89,12 +89,14 @@ class _Fitting:
         """Return the probes of the cheapest alternative; add its functions to ``probed``."""
         found: list[tuple[float, list[Probe], set[int]]] = []
         reasons: list[str] = []
+        other_style: ReturnStyleError | None = None
         for alternative in group:
             functions = probed.copy()
             try:
                 rows = [self._place(row, functions) for row in alternative]
-            except ReturnStyleError:
-                raise
+            except ReturnStyleError as error:
+                other_style = error
+                continue
             except UnfitError as unfit:
                 # No reason for a refusal: public functions can be probed instead of inner ones.
                 reasons += [str(unfit)] if alternative[0].at is not At.INNER else []
@@ -103,6 +105,8 @@ class _Fitting:
             found.append((cost, [probe for row in rows for probe in row], functions))
             if not cost:
                 break
+        if other_style is not None and not found:
+            raise other_style
         if not found:
             raise UnfitError("; ".join(dict.fromkeys(reasons)))
         _, probes, functions = min(found, key=lambda each: each[0])
