@@ -75,7 +75,7 @@ _PACKAGES = {
     "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.110": _Package("trixie", "libnss3-tools", "trixie", "libssl3.so", _NSS),
-    "nss-3.132": _Package("sid", "libnss3-tools", "sid", "libssl3.so", _NSS),
+    "nss-3": _Package("sid", "libnss3-tools", "sid", "libssl3.so", _NSS),
 }
 _BASE = ("libc6", "zlib1g", "libzstd1")
 OPENSSL = tuple(series for series in _PACKAGES if series[0].isdigit())

@@ -62,14 +62,6 @@ def cached(pattern: str) -> Path:
     return min(CACHE.glob(pattern))
 
 
-def test_a_shared_library_is_known_by_what_it_exports() -> None:
-    [row] = recognised(libraries.library("nss").path)
-    assert re.fullmatch(r"NSS 3\.\d+(\.\d+)?", str(row))
-    assert row.library == "nss"
-    assert row.reason == NO_PROBES
-    assert row.remedy
-
-
 @pytest.mark.parametrize(
     ("series", "shown"),
     [
