@@ -7,7 +7,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import fitting
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
-from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
+from sslsniff.probing.plans.names import NAMES
+from sslsniff.probing.plans.unprobed import WITH_SYMBOLS
 from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from sslsniff.probing.rustls.versions import MENTION

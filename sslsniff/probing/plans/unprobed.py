@@ -127,6 +127,3 @@ GO = UnprobedLibrary(
     remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",
 )
 """Recognised by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
-
-NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)}
-"""A library's name for programs -> its name for people."""
