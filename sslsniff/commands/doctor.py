@@ -105,7 +105,7 @@ def _loaders() -> Iterator[Finding]:
 def _trial() -> Iterator[Finding]:
     """Load the programs and attach those that need no target; nothing is watched."""
     try:
-        loader = LibbpfLoader(SMALLEST_RING_BYTES, can_hold=True)
+        loader = LibbpfLoader(SMALLEST_RING_BYTES, can_hold=True, loads_all=True)
     except SslsniffError as error:
         yield Finding("programs", False, error.fact, error.remedy)
         return

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable
 
-from sslsniff.errors import KernelError
+from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader
 from sslsniff.kernel.regular_files import descriptor_path
@@ -76,7 +76,7 @@ class Probes:
                     cookies=[index | each.convention << LAYOUT_BITS for each in probes],
                 )
                 attached.append(detach)
-        except KernelError as error:
+        except SslsniffError as error:
             self._note(f"{planned.path}: {error}")
             _detach_all(attached)
             return False

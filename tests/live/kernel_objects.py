@@ -48,6 +48,12 @@ def entries(pid: int, *names: str) -> dict[str, int]:
     return {name: len(_bpftool("map", "dump", "id", str(maps[name]))) for name in names}
 
 
+def names(pid: int, kind: str) -> list[str]:
+    """Return the names of the programs ("prog") or maps ("map") that a process holds."""
+    shown = (_show(*each) for each in objects(pid) if each[0] == kind)
+    return sorted(each["name"] for each in shown if each is not None)
+
+
 def _show(kind: str, number: int) -> dict[str, Any] | None:
     shown = _bpftool(kind, "show", "id", str(number))
     return None if "error" in shown else shown

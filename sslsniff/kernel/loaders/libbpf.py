@@ -5,7 +5,7 @@ import ctypes
 import errno
 import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ _MOST_KEY_BYTES = 64
 _UPROBE_SECTION = b"uprobe"
 _SOCKET_KPROBES = ("tcp_sent", "tcp_received")
 _HOLDING = ("hold_file", "hold_mapping", "hold_program")
+_LATER = ("go_",)
+"""How names of programs begin that are loaded when a file needs them: the verifier takes 50 ms."""
 
 _PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
 _FUNC_GET_ATTACH_COOKIE = 174
@@ -52,6 +54,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "bpf_map__fd": (c_int, [c_void_p]),
     "bpf_map__map_flags": (ctypes.c_uint32, [c_void_p]),
     "bpf_map__set_map_flags": (c_int, [c_void_p, ctypes.c_uint32]),
+    "bpf_map__name": (c_char_p, [c_void_p]),
+    "bpf_map__reuse_fd": (c_int, [c_void_p, c_int]),
     "bpf_map__set_initial_value": (c_int, [c_void_p, c_char_p, c_size_t]),
     "bpf_map__set_max_entries": (c_int, [c_void_p, ctypes.c_uint32]),
     "bpf_map_lookup_elem": (c_int, [c_int, c_char_p, c_char_p]),
@@ -59,6 +63,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "bpf_map_delete_elem": (c_int, [c_int, c_char_p]),
     "bpf_map_get_next_key": (c_int, [c_int, c_char_p, c_char_p]),
     "bpf_program__fd": (c_int, [c_void_p]),
+    "bpf_program__name": (c_char_p, [c_void_p]),
     "bpf_program__section_name": (c_char_p, [c_void_p]),
     "bpf_program__set_autoload": (c_int, [c_void_p, c_bool]),
     "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
@@ -86,91 +91,141 @@ def open_library() -> ctypes.CDLL:
     return library
 
 
+class _Object:
+    """The object file, opened: its maps, and those of its programs that are loaded from here."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._lib = library
+        if not OBJECT.exists():
+            raise LoaderError(
+                f"the BPF object {OBJECT} is missing", "build it (make) or use --loader bcc"
+            )
+        self._handle: int | None = library.bpf_object__open_file(os.fsencode(OBJECT), None)
+        if not self._handle:
+            raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
+
+    def map(self, name: str) -> int:
+        """Return a map's handle."""
+        return self._found("map", name)
+
+    def program(self, name: str) -> int:
+        """Return a program's handle."""
+        return self._found("program", name)
+
+    def _found(self, kind: str, name: str) -> int:
+        find = getattr(self._lib, f"bpf_object__find_{kind}_by_name")
+        handle: int | None = find(self._handle, name.encode())
+        if not handle:
+            raise LoaderError(f"the BPF object has no {kind} {name}", "build it again (make)")
+        return handle
+
+    def maps(self) -> Iterator[tuple[int, str]]:
+        """Yield the handle and the name of each map."""
+        table = None
+        while table := self._lib.bpf_object__next_map(self._handle, table):
+            yield table, self._lib.bpf_map__name(table).decode()
+
+    def load(self, wanted: Callable[[str], bool], attach_type: int | None) -> None:
+        """Load the maps, and the programs with names that are ``wanted``.
+
+        ``attach_type``: of the programs for uprobes; None: the kernel's default.
+        """
+        program = None
+        while program := self._lib.bpf_object__next_program(self._handle, program):
+            if not wanted(self._lib.bpf_program__name(program).decode()):
+                self._lib.bpf_program__set_autoload(program, False)
+            elif (
+                attach_type is not None
+                and self._lib.bpf_program__section_name(program) == _UPROBE_SECTION
+            ):
+                self._lib.bpf_program__set_expected_attach_type(program, attach_type)
+        if self._lib.bpf_object__load(self._handle) != 0:
+            raise _load_error(ctypes.get_errno())
+
+    def close(self) -> None:
+        """Give everything back to the kernel that nothing else uses."""
+        self._lib.bpf_object__close(self._handle)
+
+
 class LibbpfLoader:
     """The object loaded through libbpf.
 
     ``ring_bytes``: a power of two, at least a page.
     ``can_hold``: load the programs that hold threads, too.
+    ``loads_all``: load also the programs that few files need; else when the first file does.
     ``has_cookies``: the kernel (since 5.15) gives a program the cookie of its probe. Without, every
     library has layout 0.
     """
 
     name = "co-re"
 
-    def __init__(self, ring_bytes: int, *, can_hold: bool = False) -> None:
+    def __init__(self, ring_bytes: int, *, can_hold: bool = False, loads_all: bool = False) -> None:
         self.can_hold = can_hold
         self._lib = open_library()
         # Python cannot read vfprintf's va_list: the reason of an error is only in errno.
         self._lib.libbpf_set_print(None)
-        if not OBJECT.exists():
-            raise LoaderError(
-                f"the BPF object {OBJECT} is missing", "build it (make) or use --loader bcc"
-            )
-        self._object = self._lib.bpf_object__open_file(os.fsencode(OBJECT), None)
-        if not self._object:
-            raise LoaderError(f"libbpf cannot read {OBJECT}", "build it again (make)")
         self._map_fds: dict[str, int] = {}
         self._links_multi = uprobe_multi.is_supported()
+        self._attach_type = uprobe_multi.BPF_TRACE_UPROBE_MULTI if self._links_multi else None
         self.opens_perf_events = not self._links_multi
         self.has_cookies = self._links_multi or self._has_helper(_FUNC_GET_ATTACH_COOKIE)
+        self._object = _Object(self._lib)
+        self._later: dict[str, _Object] = {}
+        """How the names of programs that were loaded later begin -> the object that has them."""
+        unused = (
+            *(_SOCKET_KPROBES if release.has_socket_tracepoints() else ()),
+            *(() if can_hold else _HOLDING),
+        )
         try:
-            if self._links_multi:
-                self._expect_multi_links()
-            if release.has_socket_tracepoints():
-                self._do_not_load(_SOCKET_KPROBES)
-            if not can_hold:
-                self._do_not_load(_HOLDING)
             self._set_hash_map_flags()
             self._set_constants()
-            self._lib.bpf_map__set_max_entries(self._map("events"), ring_bytes)
-            if self._lib.bpf_object__load(self._object) != 0:
-                raise _load_error(ctypes.get_errno())
+            self._lib.bpf_map__set_max_entries(self._object.map("events"), ring_bytes)
+            # The verifier need not check what will not be attached.
+            self._object.load(
+                lambda name: name not in unused and not name.startswith(_LATER), self._attach_type
+            )
+            for beginning in _LATER if loads_all else ():
+                self._object_with(beginning)
         except BaseException:
-            self._lib.bpf_object__close(self._object)
+            self.close()
             raise
 
     def _has_helper(self, helper: int) -> bool:
         return bool(self._lib.libbpf_probe_bpf_helper(_PROG_TYPE_KPROBE, helper, None) == 1)
 
-    def _do_not_load(self, programs: Iterable[str]) -> None:
-        """Leave programs out that will not be attached: the verifier need not check them."""
-        for name in programs:
-            self._lib.bpf_program__set_autoload(self._program(name), False)
-
-    def _expect_multi_links(self) -> None:
-        program = None
-        while program := self._lib.bpf_object__next_program(self._object, program):
-            if self._lib.bpf_program__section_name(program) == _UPROBE_SECTION:
-                self._lib.bpf_program__set_expected_attach_type(
-                    program, uprobe_multi.BPF_TRACE_UPROBE_MULTI
-                )
-
     def _set_hash_map_flags(self) -> None:
-        table = None
-        while table := self._lib.bpf_object__next_map(self._object, table):
+        for table, _ in self._object.maps():
             if self._lib.bpf_map__map_flags(table) == release.BPF_F_NO_PREALLOC:
                 self._lib.bpf_map__set_map_flags(table, release.hash_map_flags())
 
     def _set_constants(self) -> None:
         value = int(procfs.pid_namespace() is not None).to_bytes(4, "little")
-        self._lib.bpf_map__set_initial_value(self._map(".rodata"), value, len(value))
+        self._lib.bpf_map__set_initial_value(self._object.map(".rodata"), value, len(value))
 
-    def _map(self, name: str) -> int:
-        handle: int | None = self._lib.bpf_object__find_map_by_name(self._object, name.encode())
-        if not handle:
-            raise LoaderError(f"the BPF object has no map {name}", "build it again (make)")
-        return handle
+    def _object_with(self, program: str) -> _Object:
+        """Return the object with a program; load it if it is one for later. All share the maps."""
+        beginning = next((each for each in _LATER if program.startswith(each)), None)
+        if beginning is None:
+            return self._object
+        if beginning not in self._later:
+            later = _Object(self._lib)
+            try:
+                for table, name in later.maps():
+                    self._lib.bpf_map__reuse_fd(table, self.map_fd(name))
+                later.load(lambda name: name.startswith(beginning), self._attach_type)
+            except BaseException:
+                later.close()
+                raise
+            self._later[beginning] = later
+        return self._later[beginning]
 
     def _program(self, name: str) -> int:
-        handle: int | None = self._lib.bpf_object__find_program_by_name(self._object, name.encode())
-        if not handle:
-            raise LoaderError(f"the BPF object has no program {name}", "build it again (make)")
-        return handle
+        return self._object_with(name).program(name)
 
     def map_fd(self, name: str) -> int:
         """See ``Loader``."""
         if name not in self._map_fds:
-            self._map_fds[name] = self._lib.bpf_map__fd(self._map(name))
+            self._map_fds[name] = self._lib.bpf_map__fd(self._object.map(name))
         return self._map_fds[name]
 
     def lookup(self, name: str, key: bytes, value_bytes: int) -> bytes | None:
@@ -257,7 +312,8 @@ class LibbpfLoader:
 
     def close(self) -> None:
         """See ``Loader``."""
-        self._lib.bpf_object__close(self._object)
+        for each in (*self._later.values(), self._object):
+            each.close()
 
 
 def _load_error(number: int) -> SslsniffError:

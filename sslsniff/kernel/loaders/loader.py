@@ -76,7 +76,7 @@ class Loader(Protocol):
 
         ``cookies``: for each offset, the number that the program gets there: the index of the
         library's layout, and above that the convention (``machine_code.conventions``). Raises
-        ``KernelError``, which does not name the file.
+        ``SslsniffError``, which does not name the file: no place is probed then.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

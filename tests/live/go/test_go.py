@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Sniff, connections, run_under
+from tests.live.kernel_objects import names
 from tests.live.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
 from tests.workload.go.fixtures import Fixture, fixtures
 from tests.workload.passed import told
@@ -23,7 +24,8 @@ def test_server(
 ) -> None:
     with (
         built_server(fixture.path, certificate, TLS_VERSION=tls_version) as server,
-        sniff("--pid", str(server.pid)) as sniffer,
+        # The client may keep both CPUs busy for some time.
+        sniff("--pid", str(server.pid), "--ring-size", "64M") as sniffer,
     ):
         passed = ask(server, certificate, tmp_path)
         sniffer.until(50)
@@ -67,3 +69,19 @@ def test_without_probes(
         ask(server, certificate, tmp_path)
         captured = sniffer.stop()
     assert captured.exchanges == []
+
+
+def test_programs_are_loaded_when_needed(
+    server: Server, certificate: Certificate, sniff: Sniff
+) -> None:
+    """Where nothing is in Go, the verifier has none of its programs to check; maps are shared."""
+    with built_server(fixtures("server")[0].path, certificate) as in_go:
+        held = []
+        for pid in (server.pid, in_go.pid):
+            with sniff("--pid", str(pid)) as sniffer:
+                held.append([names(sniffer.process.pid, kind) for kind in ("prog", "map")])
+                sniffer.stop()
+    (programs, maps), (with_go, same_maps) = held
+    assert not [each for each in programs if each.startswith("go_")]
+    assert sorted({*with_go} - {*programs}) == ["go_close", "go_handshake", "go_read", "go_write"]
+    assert same_maps == maps
