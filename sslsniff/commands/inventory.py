@@ -1,5 +1,6 @@
-"""``sslsniff list``: which processes use which TLS library, and which probes fit."""
+"""``sslsniff list``: which processes use which TLS library, and how each is probed."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sslsniff.commands.printing import print_table
@@ -7,11 +8,26 @@ from sslsniff.escaping import escape
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment
+from sslsniff.probing.plans.names import FOUND_BY, NAMES
+from sslsniff.probing.probe_set import ProbedLibrary
 from sslsniff.sinks.text.pieces import counted
+
+_HEADINGS = (
+    "pid",
+    "process",
+    "library",
+    "version",
+    "plan",
+    "sites",
+    "cost of a hit",
+    "problem",
+    "file",
+)
+_NOTHING = "-"
 
 
 def print_inventory(pids: Collection[int] = ()) -> int:
-    """Print a line for each process and library; return 0 if at least one can be probed.
+    """Print a line for each process and TLS library; return 0 if at least one can be probed.
 
     Raises ``TargetError`` if one of ``pids`` does not exist.
     """
@@ -20,11 +36,11 @@ def print_inventory(pids: Collection[int] = ()) -> int:
 
     usages = list(find_usages(pids))
     table = Table(box=None, pad_edge=False)
-    for heading in ("pid", "process", "library", "probes", "cost of a hit", "file"):
+    for heading in _HEADINGS:
         table.add_column(heading, overflow="fold")
     for usage in usages:
         for row in _rows(usage):
-            table.add_row(*(Text(escape(cell)) for cell in row))
+            table.add_row(*(Text(escape(cell or _NOTHING)) for cell in row))
     if table.row_count:
         print_table(table)
     hidden = sum(usage.hidden for usage in usages)
@@ -37,34 +53,37 @@ def print_inventory(pids: Collection[int] = ()) -> int:
     return 0 if any(isinstance(plan, Attachment) for plan in plans) else 1
 
 
-def _rows(usage: Usage) -> Iterator[tuple[str, ...]]:
+def _rows(usage: Usage) -> Iterator[tuple[str | None, ...]]:
     """Yield the rows of a process; none for a hidden one, which is only counted."""
     process = str(usage.process.pid), usage.process.comm
     for path, plan in usage.files.items():
         if isinstance(plan, Attachment):
-            yield (*process, *_columns(plan), path)
+            left_out = ", ".join(plan.left_out) and f"without {', '.join(plan.left_out)}"
+            for library in plan.parts:
+                yield (*process, *_probed(library, plan.debug_file), left_out, path)
         elif not plan.unprobed:
-            yield (*process, "?", _no_probes(plan.reason, plan.remedy), "-", path)
-        for row in plan.unprobed:
-            yield (*process, str(row), _no_probes(row.reason, row.remedy), "-", path)
+            yield (*process, "?", *(None,) * 4, _problem(plan.reason, plan.remedy), path)
+        for each in plan.unprobed:
+            problem = _problem(each.reason, each.remedy)
+            yield (*process, each.name, each.version, *(None,) * 3, problem, path)
     if not usage.files and not usage.hidden:
-        yield (*process, "-", "no TLS library that sslsniff knows")
+        yield (*process, *(None,) * 5, "no TLS library that sslsniff knows", None)
 
 
-def _no_probes(reason: str, remedy: str) -> str:
-    return f"none: {reason}" + (f" ({remedy})" if remedy else "")
+def _problem(reason: str, remedy: str) -> str:
+    return f"not probed: {reason}" + (f" ({remedy})" if remedy else "")
 
 
-def _columns(plan: Attachment) -> tuple[str, str, str]:
-    """Return a plan's library, probes and cost."""
-    costs = {
-        cost: sum(probe.cost is cost for probe in plan.probes if not probe.is_return)
-        for cost in Cost
-    }
-    shown = ", ".join(f"{count} {cost.value}" for cost, count in costs.items() if count)
-    probes = f"{len(plan.probes)}"
-    if plan.left_out:
-        probes += f" (without {', '.join(plan.left_out)})"
-    if plan.debug_file:
-        probes += f" (symbols: {plan.debug_file})"
-    return ", ".join(dict.fromkeys(map(str, plan.parts))), probes, shown
+def _probed(library: ProbedLibrary, debug_file: str | None) -> tuple[str | None, ...]:
+    """Return what a row says of a library that is probed: from its name to the cost of a hit."""
+    plan = f"symbols of {debug_file}" if debug_file else FOUND_BY[library.library]
+    if library.read_as:
+        plan += f", as {library.read_as}"
+    costs = Counter(probe.cost for probe in library.probes if not probe.is_return)
+    return (
+        NAMES[library.library],
+        library.version,
+        plan,
+        str(len({probe.offset for probe in library.probes})),
+        ", ".join(f"{costs[cost]} {cost.value}" for cost in Cost if costs[cost]),
+    )

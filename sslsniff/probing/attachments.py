@@ -7,7 +7,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import fitting
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
-from sslsniff.probing.plans.unprobed import NAMES, WITH_SYMBOLS
+from sslsniff.probing.plans.names import NAMES
+from sslsniff.probing.plans.unprobed import WITH_SYMBOLS
 from sslsniff.probing.probe_set import (
     Probe,
     ProbedLibrary,
@@ -16,7 +17,7 @@ from sslsniff.probing.probe_set import (
     UnfitError,
     Unprobed,
 )
-from sslsniff.probing.recognition import find_version, first_texts, recognise
+from sslsniff.probing.recognition import first_texts, plan_version, recognise
 from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
@@ -81,7 +82,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
             row = _unfit(elf, plan, f"no place for its probes: {unfit}")
             unprobed.append(row._replace(remedy=_trampoline(plan, elf)))
         else:
-            parts.append(library._replace(version=find_version(elf, plan.version)))
+            parts.append(library._replace(version=plan_version(elf, plan)))
             left_out += unfit_optional
     go_parts, go_unprobed = fit_go(elf, style)
     parts += go_parts
@@ -114,7 +115,7 @@ def _refusal(rows: tuple[Unprobed, ...], debug_file: str | None = None) -> Refus
 
 
 def _unfit(elf: Elf, plan: Plan, reason: str) -> Unprobed:
-    version = find_version(elf, plan.version)
+    version = plan_version(elf, plan)
     return Unprobed(plan.library, NAMES[plan.library], version, reason)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
+from sslsniff.probing.plans.rows import Plan
 from sslsniff.probing.plans.unprobed import FAMILY, KINDS, UnprobedLibrary
 from sslsniff.probing.probe_set import Unprobed
 from sslsniff.probing.rustls.versions import MENTION
@@ -70,6 +71,20 @@ def find_version(elf: Elf, pattern: re.Pattern[bytes] | None) -> str | None:
     pieces: Iterable[bytes] = (piece for _, piece in strings.pieces(_LONGEST_VERSION_BYTES))
     found = next(filter(None, map(pattern.search, pieces)), None)
     return found[1].decode() if found else None
+
+
+def plan_version(elf: Elf, plan: Plan) -> str | None:
+    """Return the version of a plan's library in a file; None: none was found."""
+    version = find_version(elf, plan.version)
+    if version is not None or plan.symbol_version is None:
+        return version
+    names = elf.section_region(".dynstr")
+    found = {
+        match[1].decode()
+        for _, piece in names.pieces(_LONGEST_VERSION_BYTES)
+        for match in plan.symbol_version.finditer(piece)
+    }
+    return max(found, key=lambda each: [*map(int, each.split("."))], default=None)
 
 
 def _row(kind: UnprobedLibrary, version: str | None) -> Unprobed:

@@ -46,4 +46,4 @@ def test_list_tells_where_symbols_are(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         shown = run(SSLSNIFF, "list", "--pid", str(process.pid))
-    assert f"(symbols: {debug})" in shown
+    assert f" symbols of {debug} " in shown

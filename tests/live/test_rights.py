@@ -42,7 +42,7 @@ def test_list_without_root(server: Server) -> None:
     assert (asked.returncode, asked.stderr) == (1, "")
     as_root = run(SSLSNIFF, "list", "--pid", str(server.pid))
     assert "could not be" not in as_root
-    assert re.search(rf"^{server.pid} .* openssl ", as_root, re.MULTILINE)
+    assert re.search(rf"^{server.pid} .* OpenSSL ", as_root, re.MULTILINE)
 
 
 @pytest.mark.parametrize("columns", [None, 80, 40])

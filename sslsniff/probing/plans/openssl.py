@@ -17,6 +17,8 @@ inline the internal function into its callers (Node.js). The alternatives, in th
 a read gets its bytes again.
 """
 
+import re
+
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.probing.plans.rows import At, Passing, Plan, Row
 
@@ -118,6 +120,9 @@ OPENSSL = Plan(
         *LIFE,
         Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
     ),
+    version=re.compile(rb"OpenSSL (\d+\.\d+\.\d+[a-z]*) +\d+ [A-Z][a-z]{2} \d{4}\0"),
+    # libssl itself has no text with its version since 3.0, but each minor release has new symbols.
+    symbol_version=re.compile(rb"\0OPENSSL_(\d+\.\d+)\.\d+(?=\0)"),
 )
 # BoringSSL has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear
 # before a handshake.

@@ -113,6 +113,8 @@ class Plan(NamedTuple):
     the first of equals. If none fits, the file is refused.
     ``optional``: rows that are left out if they do not fit.
     ``version``: finds the library's version in the file's read-only data.
+    ``symbol_version``: finds releases in the names of symbol versions. The newest is the library's,
+    if ``version`` finds none.
     """
 
     library: str
@@ -122,3 +124,4 @@ class Plan(NamedTuple):
     required: tuple[tuple[Alternative, ...], ...]
     optional: tuple[Row, ...]
     version: re.Pattern[bytes] | None = None
+    symbol_version: re.Pattern[bytes] | None = None

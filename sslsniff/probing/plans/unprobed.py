@@ -9,7 +9,7 @@ library, or that have another part of it, do not have the text: ``libcrypto`` do
 import re
 from typing import NamedTuple
 
-from sslsniff.probing.plans import libressl, mbedtls, wolfssl
+from sslsniff.probing.plans import libressl, mbedtls, openssl, wolfssl
 
 WITH_SYMBOLS = "build it with symbols, or install its debug file"
 
@@ -114,7 +114,7 @@ FAMILY = (
         library="openssl",
         name="OpenSSL",
         texts=(_SOURCE, b"ssl/ssl_lib.c\0", b"ssl/ssl_cert.c\0"),
-        version=re.compile(rb"OpenSSL (\d+\.\d+\.\d+[a-z]*) +\d+ [A-Z][a-z]{2} \d{4}\0"),
+        version=openssl.OPENSSL.version,
         reason=_NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
@@ -127,9 +127,3 @@ GO = UnprobedLibrary(
     remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",
 )
 """Recognised by what Go's linker adds to a program: ``sslsniff.probing.go.programs``."""
-
-NAMES = {each.library: each.name for each in (*KINDS, *FAMILY, GO)} | {
-    "gnutls": "GnuTLS",
-    "nss": "NSS",
-}
-"""A library's name for programs -> its name for people."""
