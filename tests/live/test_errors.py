@@ -36,7 +36,7 @@ RING_BYTES = 4 << 20
         (["--lib", "{folder}"], "is not a file"),
         (["--lib", "{folder}/text.so"], "text.so is not an ELF file"),
         (["--lib", "{folder}/empty.so"], "empty.so is not an ELF file"),
-        (["--lib", "{folder}/other.so"], "other.so, OpenSSL: it is for aarch64"),
+        (["--lib", "{folder}/other.so"], "other.so, OpenSSL 3.0: it is for aarch64"),
         (["--lib", "{folder}/cut.so"], "cut.so is cut off or damaged"),
         (["--lib", "{folder}/pipe"], "is not a file"),
         (["--lib", "/dev/zero"], "is not a file"),

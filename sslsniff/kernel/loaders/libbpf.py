@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ _MOST_KEY_BYTES = 64
 _UPROBE_SECTION = b"uprobe"
 _SOCKET_KPROBES = ("tcp_sent", "tcp_received")
 _HOLDING = ("hold_file", "hold_mapping", "hold_program")
-_LATER = ("go_",)
-"""How names of programs begin that are loaded when a file needs them: the verifier takes 50 ms."""
+_LATER = (("go_",), ("gnutls_", "c_record_"), ("c_list_", "c_write_list_"))
+"""How names of programs begin that are loaded together, when a file needs one of them: the verifier
+takes 110 ms for all, and most processes need none."""
 
 _PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
 _FUNC_GET_ATTACH_COOKIE = 174
@@ -170,9 +172,10 @@ class LibbpfLoader:
         self.opens_perf_events = not self._links_multi
         self.has_cookies = self._links_multi or self._has_helper(_FUNC_GET_ATTACH_COOKIE)
         self._object = _Object(self._lib)
-        self._later: dict[str, _Object] = {}
+        self._later: dict[tuple[str, ...], _Object] = {}
         """How the names of programs that were loaded later begin -> the object that has them."""
         unused = (
+            *chain.from_iterable(_LATER),
             *(_SOCKET_KPROBES if release.has_socket_tracepoints() else ()),
             *(() if can_hold else _HOLDING),
         )
@@ -181,11 +184,9 @@ class LibbpfLoader:
             self._set_constants()
             self._lib.bpf_map__set_max_entries(self._object.map("events"), ring_bytes)
             # The verifier need not check what will not be attached.
-            self._object.load(
-                lambda name: name not in unused and not name.startswith(_LATER), self._attach_type
-            )
-            for beginning in _LATER if loads_all else ():
-                self._object_with(beginning)
+            self._object.load(lambda name: not name.startswith(unused), self._attach_type)
+            for beginnings in _LATER if loads_all else ():
+                self._object_with(beginnings[0])
         except BaseException:
             self.close()
             raise
@@ -204,20 +205,20 @@ class LibbpfLoader:
 
     def _object_with(self, program: str) -> _Object:
         """Return the object with a program; load it if it is one for later. All share the maps."""
-        beginning = next((each for each in _LATER if program.startswith(each)), None)
-        if beginning is None:
+        beginnings = next((each for each in _LATER if program.startswith(each)), None)
+        if beginnings is None:
             return self._object
-        if beginning not in self._later:
+        if beginnings not in self._later:
             later = _Object(self._lib)
             try:
                 for table, name in later.maps():
                     self._lib.bpf_map__reuse_fd(table, self.map_fd(name))
-                later.load(lambda name: name.startswith(beginning), self._attach_type)
+                later.load(lambda name: name.startswith(beginnings), self._attach_type)
             except BaseException:
                 later.close()
                 raise
-            self._later[beginning] = later
-        return self._later[beginning]
+            self._later[beginnings] = later
+        return self._later[beginnings]
 
     def _program(self, name: str) -> int:
         return self._object_with(name).program(name)
