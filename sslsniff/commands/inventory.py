@@ -9,7 +9,7 @@ from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.names import FOUND_BY, NAMES
-from sslsniff.probing.probe_set import ProbedLibrary
+from sslsniff.probing.probe_set import Probe
 from sslsniff.sinks.text.pieces import counted
 
 _HEADINGS = (
@@ -59,8 +59,8 @@ def _rows(usage: Usage) -> Iterator[tuple[str | None, ...]]:
     for path, plan in usage.files.items():
         if isinstance(plan, Attachment):
             left_out = ", ".join(plan.left_out) and f"without {', '.join(plan.left_out)}"
-            for library in plan.parts:
-                yield (*process, *_probed(library, plan.debug_file), left_out, path)
+            for cells in _probed(plan):
+                yield (*process, *cells, left_out, path)
         elif not plan.unprobed:
             yield (*process, "?", *(None,) * 4, _problem(plan.reason, plan.remedy), path)
         for each in plan.unprobed:
@@ -74,16 +74,19 @@ def _problem(reason: str, remedy: str) -> str:
     return f"not probed: {reason}" + (f" ({remedy})" if remedy else "")
 
 
-def _probed(library: ProbedLibrary, debug_file: str | None) -> tuple[str | None, ...]:
-    """Return what a row says of a library that is probed: from its name to the cost of a hit."""
-    plan = f"symbols of {debug_file}" if debug_file else FOUND_BY[library.library]
-    if library.read_as:
-        plan += f", as {library.read_as}"
-    costs = Counter(probe.cost for probe in library.probes if not probe.is_return)
-    return (
-        NAMES[library.library],
-        library.version,
-        plan,
-        str(len({probe.offset for probe in library.probes})),
-        ", ".join(f"{costs[cost]} {cost.value}" for cost in Cost if costs[cost]),
-    )
+def _probed(plan: Attachment) -> Iterator[tuple[str | None, ...]]:
+    """Yield what the row of each library that is probed says: from its name to the cost of a hit.
+
+    A program may have one release of rustls with the objects of two versions of TLS: one row.
+    """
+    libraries: dict[tuple[str, str | None, str], list[Probe]] = {}
+    for part in plan.parts:
+        found_by = f"symbols of {plan.debug_file}" if plan.debug_file else FOUND_BY[part.library]
+        read_as = f", read as {part.read_as}" if part.read_as else ""
+        cells = NAMES[part.library], part.version, found_by + read_as
+        libraries.setdefault(cells, []).extend(part.probes)
+    for cells, probes in libraries.items():
+        sites = {probe.offset for probe in probes}
+        costs = Counter(probe.cost for probe in probes if not probe.is_return)
+        shown = ", ".join(f"{costs[cost]} {cost.value}" for cost in Cost if costs[cost])
+        yield (*cells, str(len(sites)), shown)

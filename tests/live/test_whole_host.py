@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ from tests.workload.mounts import apart
 from tests.workload.passed import Passed
 from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, run, started
 from tests.workload.servers import Certificate, Server
+
+IDLE, TRIES, MOST_S = 300, 3, 1.0
+"""Processes that wait; how often it is tried, as a busy machine is slow; how long it may take."""
 
 
 def test_everything(
@@ -138,6 +142,29 @@ def test_list(inside: Enclosure, server_inside: Server) -> None:
     asked = inside.run(SSLSNIFF, "list", "--pid", "1")
     assert (asked.returncode, asked.stderr) == (1, "")
     assert "no TLS library" in asked.stdout
+
+
+def test_many_idle_processes(inside: Enclosure, tmp_path: Path) -> None:
+    """They delay neither the list nor the beginning of a capture."""
+    program = tmp_path / "idle"
+    run("gcc", "-o", program, PROGRAMS / "c/idle.c", "-lssl")
+    listed_s, ready_s = [], []
+    with inside.started(program, str(IDLE)) as processes:
+        assert processes.stdout is not None
+        assert processes.stdout.readline() == "ready\n"
+        for _ in range(TRIES):
+            began = time.monotonic()
+            rows = inside.run(SSLSNIFF, "list").stdout.splitlines()
+            listed_s.append(time.monotonic() - began)
+            assert len([row for row in rows if " idle " in row]) == IDLE
+
+            began = time.monotonic()
+            with inside.started(SSLSNIFF, "--json", "--all") as sniffer:
+                assert sniffer.stderr is not None
+                assert READY in sniffer.stderr.readline()
+                ready_s.append(time.monotonic() - began)
+    assert min(listed_s) < MOST_S
+    assert min(ready_s) < MOST_S
 
 
 def test_doctor(inside: Enclosure) -> None:
