@@ -22,7 +22,6 @@ from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
 _MACHINE = "x86-64"
-_OTHER_STYLE = "use a newer kernel, or leave --returns out"
 
 
 class Attachment(NamedTuple):
@@ -76,7 +75,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         try:
             library, unfit_optional = fitting.fit(plan, elf, style)
         except ReturnStyleError as unfit:
-            other = _trampoline(plan, elf) or _OTHER_STYLE
+            other = _trampoline(plan, elf) or unfit.remedy
             unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=other))
         except UnfitError as unfit:
             row = _unfit(elf, plan, f"no place for its probes: {unfit}")

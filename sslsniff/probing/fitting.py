@@ -234,7 +234,7 @@ class _Fitting:
 
     def _require_instructions(self) -> None:
         if self._style is not ReturnStyle.INSTRUCTIONS:
-            raise ReturnStyleError("its probes need Linux 5.15 and --returns instructions")
+            raise ReturnStyleError
 
     def _handed_by(
         self, function: Function, given: Signature, kind: int | None

@@ -17,7 +17,14 @@ from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans import go_tls
 from sslsniff.probing.plans.go_tls import GoRow
 from sslsniff.probing.plans.unprobed import GO
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
+from sslsniff.probing.probe_set import (
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    ReturnStyleError,
+    UnfitError,
+    Unprobed,
+)
 
 
 def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unprobed]]:
@@ -29,11 +36,13 @@ def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unpr
         return [], []
     version = release(elf)
     try:
-        if style is ReturnStyle.PLAIN_INSTRUCTIONS:
-            raise UnfitError("its probes need attach cookies, which kernels have since 5.15")
+        if style is not ReturnStyle.INSTRUCTIONS:
+            raise ReturnStyleError
         fitting = _GoFitting(elf)
         probes = [each for row in go_tls.ROWS for each in fitting.place(row)]
         layout = fitting.layout()
+    except ReturnStyleError as unfit:
+        return [], [Unprobed(GO.library, GO.name, version, str(unfit), unfit.remedy)]
     except (UnfitError, ElfError) as error:
         return [], [Unprobed(GO.library, GO.name, version, str(error), GO.remedy)]
     return [ProbedLibrary(go_tls.LIBRARY, tuple(probes), layout, version)], []

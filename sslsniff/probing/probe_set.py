@@ -87,4 +87,9 @@ class UnfitError(Exception):
 
 
 class ReturnStyleError(UnfitError):
-    """The probes would fit if returns were seen in another way; the text says which."""
+    """The probes need ``ReturnStyle.INSTRUCTIONS``: attach cookies say where their values are."""
+
+    remedy = "use a newer kernel, or leave --returns out"
+
+    def __init__(self) -> None:
+        super().__init__("its probes need Linux 5.15 and --returns instructions")

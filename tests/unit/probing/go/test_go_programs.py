@@ -148,14 +148,15 @@ def test_a_program_without_tls() -> None:
         assert fit_go(elf, ReturnStyle.INSTRUCTIONS) == ([], [])
 
 
-def test_kernels_without_cookies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
+def test_kernels_without_cookies(style: ReturnStyle) -> None:
     """Programs there cannot know where values are: so there are no probes, and a reason."""
     with Elf(str(FEW[0].path)) as elf:
-        found = make_attachment(elf, ReturnStyle.PLAIN_INSTRUCTIONS)
+        found = make_attachment(elf, style)
     assert isinstance(found, Refusal)
     [row] = found.unprobed
     assert (row.library, row.name) == ("go", "Go (crypto/tls)")
-    assert row.reason == "its probes need attach cookies, which kernels have since 5.15"
+    assert row.reason == "its probes need Linux 5.15 and --returns instructions"
 
 
 def test_damaged_copies(tmp_path: Path) -> None:
