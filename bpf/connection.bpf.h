@@ -13,7 +13,11 @@ static __always_inline struct connection *make_connection(const struct connectio
 	struct connection fresh = {.id = new_connection_id(), .from_start = from_start, .half = half};
 	if (!half)
 		fresh.left_out = choose(fresh.id);
-	map_update(connections, key, &fresh);
+	/* One that was there may be another thread's, which was faster, unless a new one begins. */
+	if (from_start)
+		map_update(connections, key, &fresh);
+	else
+		map_insert(connections, key, &fresh);
 	struct connection *connection = map_lookup(connections, key);
 	if (!connection)
 		count(COUNTER_UNTRACKED_CALLS, 1);

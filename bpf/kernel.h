@@ -289,6 +289,7 @@ static __always_inline void read_user_stack(u16 *segment, u64 *stack)
 /* Plain calls, so that the bcc loader can turn them into bcc's method form by text. */
 #define map_lookup(map, key) bpf_map_lookup_elem(&map, key)
 #define map_update(map, key, value) bpf_map_update_elem(&map, key, value, 0)
+#define map_insert(map, key, value) bpf_map_update_elem(&map, key, value, 1) /* BPF_NOEXIST */
 #define map_delete(map, key) bpf_map_delete_elem(&map, key)
 #define ring_reserve(ring, size) bpf_ringbuf_reserve(&ring, size, 0)
 #define ring_submit(ring, record) bpf_ringbuf_submit(record, 0)

@@ -91,6 +91,8 @@ class Flows:
         return connection
 
     def _opened(self, event: events.Opened) -> None:
+        if event.connection in self._connections:
+            return  # two threads, one that reads and one that writes, announced it at once
         process = Process(event.pid, event.comm, event.uid, event.container, event.container_pid)
         if self._processes.get(event.pid) == process:  # exec and setuid change it
             process = self._processes[event.pid]

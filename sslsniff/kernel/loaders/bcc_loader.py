@@ -23,7 +23,7 @@ _SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
 
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 _METHODS = (
-    (re.compile(r"\bmap_(lookup|update|delete)\((\w+), "), r"\2.\1("),
+    (re.compile(r"\bmap_(lookup|update|insert|delete)\((\w+), "), r"\2.\1("),
     (re.compile(r"\bring_reserve\((\w+), "), r"\1.ringbuf_reserve("),
     (re.compile(r"\bring_submit\((\w+), (\w+)\)"), r"\1.ringbuf_submit(\2, 0)"),
     (re.compile(r"\btail_call\((\w+), (\w+)\)"), r"\2.call(\1, 0)"),

@@ -202,5 +202,5 @@ def test_its_libraries_are_known_but_not_probed() -> None:
     with Elf(str(libraries.library("3.0", "arm64").path)) as elf:
         found = make_attachment(elf, ReturnStyle.TRAMPOLINE)
     remedy = "only x86-64 programs can be watched"
-    row = Unprobed("openssl", "OpenSSL", None, "it is for aarch64", remedy)
-    assert found == Refusal("OpenSSL: it is for aarch64", True, remedy, (row,))
+    row = Unprobed("openssl", "OpenSSL", "3.0", "it is for aarch64", remedy)
+    assert found == Refusal("OpenSSL 3.0: it is for aarch64", True, remedy, (row,))

@@ -68,6 +68,17 @@ def test_directions_are_counted_apart() -> None:
     assert (connection.bytes_read, connection.bytes_written, connection.missing) == (4, 2, {})
 
 
+def test_announced_twice() -> None:
+    """Two threads may use a connection for the first time at once."""
+    recorder = run(opened(), data(0, b"abc"), opened(), data(3, b"d"), events.Closed(9, 1, 4, 0))
+    assert recorder.seen == [
+        "opened",
+        (Direction.READ, 0, b"abc"),
+        (Direction.READ, 3, b"d"),
+        "closed",
+    ]
+
+
 def test_a_lost_event_is_a_gap() -> None:
     recorder = run(opened(), data(0, b"abc"), data(10, b"k"))
     assert recorder.seen[2:] == [
