@@ -167,6 +167,6 @@ def test_list_tells_of_them(own_library: Path) -> None:
                 env={**os.environ, "COLUMNS": "300"},
             )
         assert (done.returncode, done.stderr) == (1, "")
-        assert "none: planning it takes more than 512 MB of memory" in done.stdout
+        assert "not probed: planning it takes more than 512 MB of memory" in done.stdout
     finally:
         path.unlink()
