@@ -135,20 +135,23 @@ def _wait_ready(sniffer: Sniffing) -> None:
 
 
 @pytest.fixture
-def docker_files(inside: Enclosure, tmp_path: Path) -> Iterator[Path]:
-    """Return a folder where rootless Docker keeps its files, in the enclosure."""
-    home = tmp_path / "home"
-    containers = home / "user/.local/share/docker/containers"
+def name_files(inside: Enclosure, tmp_path: Path) -> Iterator[Path]:
+    """Return a folder where containerd keeps files of nerdctl's containers, in the enclosure.
+
+    It is in a /run of its own: the folders of other runtimes may be above this checkout.
+    """
+    run = tmp_path / "run"
+    containers = run / "containerd/io.containerd.runtime.v2.task/default"
     containers.mkdir(parents=True)
-    assert inside.run("mount", "--bind", home, "/home").returncode == 0
+    assert inside.run("mount", "--bind", run, "/run").returncode == 0
     yield containers
-    assert inside.run("umount", "/home").returncode == 0
+    assert inside.run("umount", "/run").returncode == 0
 
 
-def give_name(docker_files: Path, container: str, name: str) -> None:
-    (docker_files / container).mkdir()
-    values = {"ID": container, "Name": f"/{name}", "Config": {"Labels": {}}}
-    (docker_files / container / "config.v2.json").write_text(json.dumps(values))
+def give_name(name_files: Path, container: str, name: str) -> None:
+    (name_files / container).mkdir()
+    values = {"annotations": {"nerdctl/name": name}}
+    (name_files / container / "config.json").write_text(json.dumps(values))
 
 
 def container_of(captured: Captured) -> list[dict[str, str | None]]:
@@ -158,21 +161,21 @@ def container_of(captured: Captured) -> list[dict[str, str | None]]:
 
 
 def shown(container: str, name: str | None = None) -> dict[str, str | None]:
-    """Return a Docker container as JSON shows it."""
+    """Return a container of nerdctl as JSON shows it."""
     rest = dict.fromkeys(("namespace", "pod", "pod_uid", "unit"))
-    return {"runtime": "docker", "id": container, "name": name, **rest}
+    return {"runtime": "nerdctl", "id": container, "name": name, **rest}
 
 
 @pytest.mark.parametrize("option", ["id", "name", "cgroup", "folder", "unit"])
 def test_one_container_in_and_one_out(
-    option: str, top: Cgroup, client: Client, inside: Enclosure, docker_files: Path, tmp_path: Path
+    option: str, top: Cgroup, client: Client, inside: Enclosure, name_files: Path, tmp_path: Path
 ) -> None:
     """The cgroup that is chosen has others below it. Outside are the server and a client."""
-    give_name(docker_files, ID, "web")
-    give_name(docker_files, OTHER, "web-2")
+    give_name(name_files, ID, "web")
+    give_name(name_files, OTHER, "web-2")
     unit = top.below("web.service")
-    within = unit.below(f"docker-{ID}.scope").below("inner")
-    outside = top.below("web2.service").below(f"docker-{OTHER}.scope")
+    within = unit.below(f"nerdctl-{ID}.scope").below("inner")
+    outside = top.below("web2.service").below(f"nerdctl-{OTHER}.scope")
     options = {
         "id": ("--container", ID[:6]),
         "name": ("--container", "web"),
@@ -194,7 +197,7 @@ def test_one_container_in_and_one_out(
 
 
 def test_a_container_that_starts_later_and_again(
-    top: Cgroup, client: Client, inside: Enclosure, docker_files: Path, tmp_path: Path
+    top: Cgroup, client: Client, inside: Enclosure, name_files: Path, tmp_path: Path
 ) -> None:
     """By its name; each start has another id, and the container is gone before it is looked at."""
     with sniffing(inside, tmp_path, "--container", "web") as sniffer:
@@ -202,8 +205,8 @@ def test_a_container_that_starts_later_and_again(
         passed: list[Passed] = []
         ids = [secrets.token_hex(32) for _ in range(10)]
         for number, container in enumerate(ids):
-            give_name(docker_files, container, "other" if number % 2 else "web")
-            cgroup = top.below(f"docker-{container}.scope")
+            give_name(name_files, container, "other" if number % 2 else "web")
+            cgroup = top.below(f"nerdctl-{container}.scope")
             answered = client.ask(cgroup)
             passed += [] if number % 2 else answered
             cgroup.remove()
@@ -240,7 +243,7 @@ def test_many_short_processes_and_containers(
     top: Cgroup, client: Client, inside: Enclosure, tmp_path: Path
 ) -> None:
     """Of each the container is known, though neither is there any more when it is looked up."""
-    stays = top.below(f"docker-{ID}.scope")
+    stays = top.below(f"nerdctl-{ID}.scope")
     with sniffing(inside, tmp_path, "--all") as sniffer:
         passed = [each for _ in range(50) for each in client.ask(stays)]
         ids = [secrets.token_hex(32) for _ in range(10)]
@@ -263,7 +266,7 @@ def test_both_process_ids(
     top: Cgroup, client: Client, inside: Enclosure, server_inside: Server, tmp_path: Path
 ) -> None:
     """A container has a PID namespace of its own; sslsniff is in one, too, as the server is."""
-    container = top.below(f"docker-{ID}.scope")
+    container = top.below(f"nerdctl-{ID}.scope")
     namespaces = ("unshare", "--pid", "--fork", "--mount-proc", "--cgroup", "--uts", "--ipc")
     with sniffing(inside, tmp_path, "--all") as sniffer:
         client.ask(container, 1, *namespaces)
@@ -277,21 +280,21 @@ def test_both_process_ids(
 
 
 def test_sslsniff_in_a_cgroup_namespace(
-    top: Cgroup, client: Client, inside: Enclosure, docker_files: Path, tmp_path: Path
+    top: Cgroup, client: Client, inside: Enclosure, name_files: Path, tmp_path: Path
 ) -> None:
     """It sees no folder of the cgroups outside, as in a container with the host's processes."""
-    give_name(docker_files, ID, "web")
+    give_name(name_files, ID, "web")
     mount = mount_of_v2()
     assert mount is not None
     script = 'umount "$0" && mount -t cgroup2 cgroup2 "$0" && exec "$@"'
     apart = ("unshare", "--cgroup", "--mount", "sh", "-c", script, str(mount))
-    within, outside = top.below(f"docker-{ID}.scope"), top.below(f"docker-{OTHER}.scope")
+    within, outside = top.below(f"nerdctl-{ID}.scope"), top.below(f"nerdctl-{OTHER}.scope")
     by = top.below("own").command(*apart)
     with sniffing(inside, tmp_path, "--container", "web", by=by) as sniffer:
         assert sniffer.told() == "sslsniff: container web is not running yet; waiting for it\n"
         for cgroup in (outside, within):  # they are known by what runs in them, for 2 s
             client.download(cgroup, 2_000_000, "--limit-rate", "1M")
-        later = top.below("later").below(f"docker-{ID}.scope")
+        later = top.below("later").below(f"nerdctl-{ID}.scope")
         client.ask(later)
         client.ask(within)
         captured = sniffer.stop()
@@ -300,12 +303,12 @@ def test_sslsniff_in_a_cgroup_namespace(
 
 
 def test_a_container_in_cgroup_v1(client: Client, inside: Enclosure, tmp_path: Path) -> None:
-    """Beside v2, where the process is in the root, as with Docker on older hosts."""
+    """Beside v2, where the process is in the root, as with runtimes on older hosts."""
     mount = Path("/sys/fs/cgroup/pids")
     if not mount.is_dir():
         pytest.skip("this host has no cgroup v1")
     with own_cgroup(mount) as top:
-        container = top.below("docker").below(ID)
+        container = top.below("default").below(ID)
         with sniffing(inside, tmp_path, "--all") as sniffer:
             client.download(container, 2_000_000, "--limit-rate", "1M")  # 2 s of /proc/PID
             captured = sniffer.stop()

@@ -63,8 +63,9 @@ class Enclosure:
         try:
             yield process
         finally:
-            if process.poll() is None:
-                os.kill(outer_pid(process.pid), signal.SIGKILL)
+            with contextlib.suppress(IndexError, ProcessLookupError):  # it ends just now
+                if process.poll() is None:
+                    os.kill(outer_pid(process.pid), signal.SIGKILL)
             process.communicate()
 
 
