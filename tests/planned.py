@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from sslsniff.live import survey
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 
 
 def plan_file(

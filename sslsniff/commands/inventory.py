@@ -7,9 +7,8 @@ from sslsniff.commands.printing import print_table
 from sslsniff.escaping import escape
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.names import FOUND_BY, NAMES
-from sslsniff.probing.probe_set import Probe
+from sslsniff.probing.probe_set import Attachment, Probe
 from sslsniff.sinks.text.pieces import counted
 
 _HEADINGS = (

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from sslsniff.errors import TargetError
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.kernel.regular_files import NotRegularError, descriptor_path, open_regular
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Unprobed
+from sslsniff.probing.probe_set import Attachment, Refusal, Unprobed
 
 _UNSEEN = -1
 

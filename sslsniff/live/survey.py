@@ -9,9 +9,9 @@ from sslsniff.elf.elf_file import open_file
 from sslsniff.errors import ElfError, TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live.scope import Scope, is_library
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.plans import PLANS
+from sslsniff.probing.probe_set import Attachment, Refusal
 
 _WAIT_S = 1.0
 _GONE = Refusal("the process is gone")

@@ -5,12 +5,11 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from sslsniff.machine_code.function_code import Code
+from sslsniff.machine_code.instructions import SYSTEM_V, CallingConvention
 from sslsniff.machine_code.known_values import (
     INT_BYTES,
-    SYSTEM_V,
     WORD_BYTES,
     Argument,
-    CallingConvention,
     Failure,
     Low,
     Number,

@@ -2,13 +2,34 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import capstone
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """The registers of integer arguments in order (System V ABI, x86-64)."""
+
+
+class CallingConvention(NamedTuple):
+    """Where a function finds its arguments, and where its caller finds the result.
+
+    Both are a register, or an offset from the stack pointer of the entry.
+    """
+
+    arguments: tuple[str | int, ...]
+    result: str | int
+    kept: frozenset[str]
+    """Registers that a call does not change."""
+    has_own_arguments: bool = False
+    """An address of a local variable never leads to an argument on the stack: Go has no pointer
+    arithmetic."""
+
+
+SYSTEM_V = CallingConvention(
+    ARGUMENTS, "rax", frozenset({"rbx", "rsp", "rbp", "r12", "r13", "r14", "r15"})
+)
+"""That of C (System V ABI, AMD64 supplement, section 3.2.1)."""
 
 _HAS_NO_NEXT = frozenset({"jmp", "notrack jmp", "ud2", "hlt"})
 

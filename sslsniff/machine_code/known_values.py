@@ -4,9 +4,7 @@ A value that is not proved is unknown.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.operations import Comparison, MemoryOperand, Operand, Register
 
 WORD_BYTES = 8
@@ -14,27 +12,6 @@ INT_BYTES = 4  # results are compared as int
 FRAME_POINTERS = frozenset({"rsp", "rbp"})
 MOST_ALTERNATIVES = 16
 _EVERYTHING = -(1 << 31)  # lower than any offset in a function's own stack
-
-
-class CallingConvention(NamedTuple):
-    """Where a function finds its arguments, and where its caller finds the result.
-
-    Both are a register, or an offset from the stack pointer of the entry.
-    """
-
-    arguments: tuple[str | int, ...]
-    result: str | int
-    kept: frozenset[str]
-    """Registers that a call does not change."""
-    has_own_arguments: bool = False
-    """An address of a local variable never leads to an argument on the stack: Go has no pointer
-    arithmetic."""
-
-
-SYSTEM_V = CallingConvention(
-    ARGUMENTS, "rax", frozenset({"rbx", "rsp", "rbp", "r12", "r13", "r14", "r15"})
-)
-"""That of C (System V ABI, AMD64 supplement, section 3.2.1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.instructions import CallingConvention
 from sslsniff.machine_code.known_values import (
     FRAME_POINTERS,
     INT_BYTES,
     WORD_BYTES,
-    CallingConvention,
     Number,
     Stack,
     State,

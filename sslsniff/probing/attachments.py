@@ -1,6 +1,7 @@
-"""Which probes a file gets by the plans, or why it gets none."""
+"""Finds which probes a file gets by the plans, or why it gets none.
 
-from typing import NamedTuple
+Only who makes plans imports this: it needs the disassembler and all rules, 10 MB.
+"""
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
@@ -10,8 +11,8 @@ from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.names import NAMES
 from sslsniff.probing.plans.unprobed import WITH_SYMBOLS
 from sslsniff.probing.probe_set import (
-    Probe,
-    ProbedLibrary,
+    Attachment,
+    Refusal,
     ReturnStyle,
     ReturnStyleError,
     UnfitError,
@@ -22,43 +23,6 @@ from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
 _MACHINE = "x86-64"
-
-
-class Attachment(NamedTuple):
-    """The probes of a file.
-
-    ``parts``: the TLS libraries in the file that are probed.
-    ``left_out``: a line for each optional probe that does not fit, with the reason.
-    ``debug_file``: the path of the debug file with the symbols, if the file has none itself.
-    ``unprobed``: the other TLS libraries in the file.
-    """
-
-    path: str
-    build_id: str | None
-    parts: tuple[ProbedLibrary, ...]
-    left_out: tuple[str, ...] = ()
-    debug_file: str | None = None
-    unprobed: tuple[Unprobed, ...] = ()
-
-    @property
-    def probes(self) -> tuple[Probe, ...]:
-        """The probes of all libraries."""
-        return tuple(probe for library in self.parts for probe in library.probes)
-
-
-class Refusal(NamedTuple):
-    """Why a file gets no probes, and perhaps a remedy.
-
-    ``is_tls``: the file has, or may have, a TLS library: then users see the reason.
-    ``unprobed``: the TLS libraries in the file.
-    ``debug_file``: as of ``Attachment``.
-    """
-
-    reason: str
-    is_tls: bool = False
-    remedy: str = ""
-    unprobed: tuple[Unprobed, ...] = ()
-    debug_file: str | None = None
 
 
 def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:

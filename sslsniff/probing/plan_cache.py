@@ -21,11 +21,17 @@ from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import rustls_fitting
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans import PLANS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle, Unprobed
+from sslsniff.probing.probe_set import (
+    Attachment,
+    Probe,
+    ProbedLibrary,
+    Refusal,
+    ReturnStyle,
+    Unprobed,
+)
 
 _PACKAGE = Path(__file__).parents[1]
 _ROOT_FOLDER = Path("/var/cache/sslsniff")

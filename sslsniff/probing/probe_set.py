@@ -93,3 +93,40 @@ class ReturnStyleError(UnfitError):
 
     def __init__(self) -> None:
         super().__init__("its probes need Linux 5.15 and --returns instructions")
+
+
+class Attachment(NamedTuple):
+    """The probes of a file.
+
+    ``parts``: the TLS libraries in the file that are probed.
+    ``left_out``: a line for each optional probe that does not fit, with the reason.
+    ``debug_file``: the path of the debug file with the symbols, if the file has none itself.
+    ``unprobed``: the other TLS libraries in the file.
+    """
+
+    path: str
+    build_id: str | None
+    parts: tuple[ProbedLibrary, ...]
+    left_out: tuple[str, ...] = ()
+    debug_file: str | None = None
+    unprobed: tuple[Unprobed, ...] = ()
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes of all libraries."""
+        return tuple(probe for library in self.parts for probe in library.probes)
+
+
+class Refusal(NamedTuple):
+    """Why a file gets no probes, and perhaps a remedy.
+
+    ``is_tls``: the file has, or may have, a TLS library: then users see the reason.
+    ``unprobed``: the TLS libraries in the file.
+    ``debug_file``: as of ``Attachment``.
+    """
+
+    reason: str
+    is_tls: bool = False
+    remedy: str = ""
+    unprobed: tuple[Unprobed, ...] = ()
+    debug_file: str | None = None

@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 
 from sslsniff.kernel.loaders import loading
-from sslsniff.probing.attachments import Attachment
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Attachment, ReturnStyle
 from tests.live.sniffer import LOADER
 from tests.planned import plan_file
 from tests.workload.processes import PATIENCE_S

@@ -100,8 +100,7 @@ import os, sys
 from pathlib import Path
 from sslsniff.kernel import privileges
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Refusal
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import (Refusal, ReturnStyle)
 
 def remember(path, reason):
     plan_cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, Self
 from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.elf.file_format import code_spans
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.process import PlanningProcess
 from sslsniff.probing.planning.queue import Job, Queue
 from sslsniff.probing.plans import PLANS
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 
 _QUICK_CPU_S = 1  # for a file at first; Node.js (126 MB) takes 0.4
 _MOST_CPU_S = 10  # for a file at its second try, in a queue for slow files

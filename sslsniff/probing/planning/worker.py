@@ -22,9 +22,9 @@ from sslsniff.kernel import privileges, resource_limits, seccomp
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Refusal, make_attachment
+from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Refusal, ReturnStyle
 
 MOST_MEMORY_BYTES = 512 << 20
 """The limit of a worker's address space."""

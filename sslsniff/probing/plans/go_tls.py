@@ -8,7 +8,7 @@
 import re
 from typing import NamedTuple
 
-from sslsniff.machine_code.known_values import CallingConvention
+from sslsniff.machine_code.instructions import CallingConvention
 
 LIBRARY = "go"
 

@@ -8,9 +8,8 @@ from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.scope import Scope
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
-from sslsniff.probing.probe_set import ProbedLibrary
+from sslsniff.probing.probe_set import Attachment, ProbedLibrary
 from sslsniff.probing.rustls import Version
 from tests.planned import plan_file
 from tests.workload.processes import run

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 from tests import libraries
 from tests.planned import plan_file
 from tests.unit import rust_files

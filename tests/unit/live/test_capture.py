@@ -3,6 +3,8 @@
 import contextlib
 import mmap
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,3 +74,17 @@ def test_delays_are_over_when_enough_has_come(
     with capturing(ring_of(records_of(count), tmp_path / "ring")) as capture:
         capture._let_events_accumulate(2000)
     assert slept == [0.002] * delays
+
+
+def test_who_only_captures_does_not_import_what_makes_plans() -> None:
+    """They take 60 ms and 10 MB; a start with cached plans needs none of them."""
+    program = (
+        "import sys\n"
+        "from sslsniff.commands import watch, chosen_sinks, pump\n"
+        "from sslsniff.live import capture, early_files\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    imported = done.stdout.decode().split()
+    assert "sslsniff.probing.plan_cache" in imported
+    assert {"capstone", "sslsniff.probing.attachments"}.isdisjoint(imported)

@@ -15,7 +15,7 @@ from sslsniff.kernel import procfs
 from sslsniff.live import survey
 from sslsniff.live.scope import Scope
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment, Refusal
+from sslsniff.probing.probe_set import Attachment, Refusal
 from tests.planned import plan_file
 
 

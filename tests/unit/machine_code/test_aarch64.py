@@ -8,8 +8,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code import aarch64, probe_sites
 from sslsniff.machine_code.probe_sites import Cost, Site
-from sslsniff.probing.attachments import Refusal, make_attachment
-from sslsniff.probing.probe_set import ReturnStyle, Unprobed
+from sslsniff.probing.attachments import make_attachment
+from sslsniff.probing.probe_set import Refusal, ReturnStyle, Unprobed
 from tests import libraries
 from tests.unit.machine_code.encodings_aarch64 import (
     ADR_X3,

@@ -4,10 +4,9 @@ import pytest
 
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
+from sslsniff.machine_code.instructions import SYSTEM_V, CallingConvention
 from sslsniff.machine_code.known_values import (
-    SYSTEM_V,
     Argument,
-    CallingConvention,
     Failure,
     Local,
     Low,

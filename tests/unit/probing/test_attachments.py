@@ -9,9 +9,9 @@ import pytest
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.probe_set import Probe, ProbedLibrary, ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Probe, ProbedLibrary, Refusal, ReturnStyle
 from tests import libraries
 
 TRAMPOLINE, INSTRUCTIONS = ReturnStyle.TRAMPOLINE, ReturnStyle.INSTRUCTIONS

@@ -7,8 +7,8 @@ import pytest
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.attachments import make_attachment
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 from tests import libraries
 from tests.unit.probing.test_attachments import compiled, only_part
 from tests.workload.debian import CACHE

@@ -8,11 +8,11 @@ import pytest
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.hidden_functions import find_table, stored_functions, tails
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.nss import CONNECTS
-from sslsniff.probing.probe_set import ReturnStyle, UnfitError
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle, UnfitError
 from tests import libraries
 from tests.workload.processes import run
 

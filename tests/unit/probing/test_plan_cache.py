@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from sslsniff.live import survey
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Probe, ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Probe, Refusal, ReturnStyle
 from sslsniff.probing.rustls_fitting import make_library
 from tests import libraries
 from tests.planned import plan_file

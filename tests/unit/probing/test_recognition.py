@@ -8,8 +8,8 @@ import pytest
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
-from sslsniff.probing.probe_set import ReturnStyle, Unprobed
+from sslsniff.probing.attachments import make_attachment
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from tests import libraries
 from tests.workload.debian import CACHE

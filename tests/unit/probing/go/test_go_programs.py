@@ -13,13 +13,13 @@ from elftools.elf.elffile import ELFFile
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.attachments import Attachment, Refusal, make_attachment
+from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import Memory
 from sslsniff.probing.go.types import pointer_hash, struct_fields
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import go_tls
-from sslsniff.probing.probe_set import ProbedLibrary, ReturnStyle
+from sslsniff.probing.probe_set import Attachment, ProbedLibrary, Refusal, ReturnStyle
 from tests.workload.go.fixtures import BEFORE, FEW, NEWEST, Fixture
 
 WITH_TLS = [each for each in FEW if each.program != "plain"]

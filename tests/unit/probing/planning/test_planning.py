@@ -16,12 +16,11 @@ from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import WantedDebugFile, open_file
 from sslsniff.kernel.resource_limits import GRACE_S
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning import planning as planning_module
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.planning.process import PlanningProcess
 from sslsniff.probing.planning.queue import Job
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 from tests import hostile_files, libraries
 from tests.unit.probing.planning.waiting import PATIENCE_S, finish, finish_one
 

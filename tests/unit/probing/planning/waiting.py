@@ -3,8 +3,8 @@
 import time
 
 from sslsniff.elf.elf_file import open_file
-from sslsniff.probing.attachments import Attachment, Refusal
 from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.probe_set import Attachment, Refusal
 
 PATIENCE_S = 60.0
 

@@ -11,8 +11,8 @@ import pytest
 
 from sslsniff.live import survey
 from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import Attachment
 from sslsniff.probing.planning.planning import Planning
+from sslsniff.probing.probe_set import Attachment
 from tests.unit.probing.rustls.shape import Shape
 from tests.unit.rust_files import source_path
 
