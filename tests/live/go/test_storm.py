@@ -20,7 +20,7 @@ from tests.workload.processes import PATIENCE_S, next_line, say, started
 CONNECTIONS = 250
 """Each has four goroutines."""
 
-SECONDS = 60 if os.environ.get("SSLSNIFF_GO") == "all" else 30
+SECONDS = 60 if os.environ.get("SSLSNIFF_GO") == "all" else 10
 
 Passed = dict[tuple[int, int], tuple[int, str]]
 """The ports of sender and receiver -> how many bytes, and their SHA-256."""
