@@ -8,14 +8,19 @@ from array import array
 from functools import cached_property
 from typing import NamedTuple
 
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
 from sslsniff.elf.symbols import Function
 from sslsniff.errors import ElfError
 from sslsniff.probing.go.memory import WORD_BYTES, Memory
 
-SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
+SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro")
+"""Where the table is: in a section of its own, unless the C linker made the program
+(cmd/link/internal/ld/data.go)."""
 
 _MAGIC = struct.Struct("<I")
+# The header after its first byte: all forms have it on x86-64, where code has units of one byte.
+_HEADER = b"\xff\xff\xff\0\0\x01\x08"
 _WORDS_AT = 8
 _LONGEST_NAME_BYTES = 512
 _MOST_FUNCTIONS = 1 << 22
@@ -50,11 +55,7 @@ class GoFunctions:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         elf = memory.elf
-        section = next((each for each in SECTIONS if elf.section_address(each) is not None), None)
-        if section is None:
-            raise _damaged(elf.path)
-        self._address = elf.section_address(section) or 0
-        self._table = elf.section_region(section)
+        self._address, self._table = _find_table(elf)
         form = _FORMS.get(_MAGIC.unpack(self._read(0, _MAGIC.size))[0])
         if form is None:
             raise ElfError(
@@ -70,7 +71,7 @@ class GoFunctions:
 
     def function(self, name: str) -> Function | None:
         """Return the function called ``name``; None where there is none."""
-        names = self._part(self._names_at, self._files_at)
+        names = _part(self._table, self._names_at, self._files_at)
         for place in names.places(b"\0" + name.encode() + b"\0"):
             index = self._index_of_name(place + 1)
             if index is not None:
@@ -128,7 +129,7 @@ class GoFunctions:
 
     def _index_of_name(self, name_at: int) -> int | None:
         """Return the index of the function whose name is at an offset of the names."""
-        descriptions = self._part(self._entries_at, self._table.size)
+        descriptions = _part(self._table, self._entries_at, self._table.size)
         for place in descriptions.places(_MAGIC.pack(name_at)):
             try:
                 return self._descriptions.index(place - self._form.number_bytes)
@@ -139,13 +140,25 @@ class GoFunctions:
     def _number(self, at: int) -> int:
         return int(_MAGIC.unpack(self._read(at, _MAGIC.size))[0])
 
-    def _part(self, start: int, end: int) -> Region:
-        return Region(end - start, lambda at, size: self._read(start + at, size))
-
     def _read(self, at: int, size: int) -> bytes:
         if at < 0 or at + size > self._table.size:
             raise _damaged(self._memory.elf.path)
         return self._table.read(at, size)
+
+
+def _find_table(elf: Elf) -> tuple[int, Region]:
+    """Return the table's address, and what begins there. Raises ``ElfError``: there is none."""
+    for name in SECTIONS:
+        section = elf.section_region(name)
+        for at in section.places(_HEADER):
+            address = (elf.section_address(name) or 0) + at - 1
+            if at >= 1 and address % WORD_BYTES == 0:
+                return address, _part(section, at - 1, section.size)
+    raise _damaged(elf.path)
+
+
+def _part(region: Region, start: int, end: int) -> Region:
+    return Region(end - start, lambda at, size: region.read(start + at, size))
 
 
 def _damaged(path: str) -> ElfError:

@@ -7,11 +7,9 @@ collector need the names of functions (runtime/symtab.go), and ``go version`` ne
 import re
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.probing.go.function_table import SECTIONS
 
 _BUILD_INFO = ".go.buildinfo"
-# Names of functions: in a section of their own, unless the C linker made the program
-# (cmd/link/internal/ld/data.go).
-_TABLES = (".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro")
 _WRITE = b"\0crypto/tls.(*Conn).Write\0"
 
 # debug/buildinfo: magic, size of a pointer, flags; since Go 1.18 the release is at byte 32,
@@ -23,7 +21,7 @@ _MOST_BYTES = 128
 def has_crypto_tls(elf: Elf) -> bool:
     """Say whether a file is a Go program with crypto/tls in it. Raises ``ElfError``."""
     return elf.section_address(_BUILD_INFO) is not None and any(
-        _WRITE in elf.section_region(name) for name in _TABLES
+        _WRITE in elf.section_region(name) for name in SECTIONS
     )
 
 

@@ -75,7 +75,8 @@ STACK = CallingConvention(
 _BEGINNINGS = (
     (REGISTERS, rb"\x49\x3b\x66\x10"),  # cmp rsp, [r14 + 16]
     (REGISTERS, rb"\x4c\x8d(\x64\x24.|\xa4\x24.{4})\x4d\x3b\x66\x10"),  # lea r12; cmp r12, ...
-    (STACK, rb"\x64\x48\x8b\x0c\x25\xf8\xff\xff\xff"),  # mov rcx, fs:-8
+    (STACK, rb"\x64\x48\x8b\x0c\x25.{4}"),  # mov rcx, fs:-8
+    (STACK, rb"\x48\xc7\xc1.{4}\x64\x48\x8b\x09"),  # mov rcx, -8; mov rcx, fs:[rcx]
 )
 
 

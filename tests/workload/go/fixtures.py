@@ -67,6 +67,7 @@ FEW = (
     Fixture("server", NEWEST, "pie"),
     Fixture("server", NEWEST, "cgo"),
     Fixture("client", BEFORE, "stripped"),
+    Fixture("client", BEFORE, "cgo-pie"),
     Fixture("plain", NEWEST, "plain"),
 )
 _WAYS = (BEFORE, OLDEST, NEWEST)
