@@ -18,7 +18,7 @@ from tests.workload.processes import PATIENCE_S
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
 NOTHING_YET = f"{READY} 0 files"
-_WAITING = re.compile(r"analysed|no supported TLS library is loaded yet")
+_WAITING = re.compile(r"analysed|watched from now on|no supported TLS library is loaded yet")
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
 PLANNED_LATER = "is analysed: watched from now on"
 # tests/kernels sets both, for slower machines and another loader.
