@@ -37,7 +37,7 @@ def watch(arguments: Sequence[str]) -> int:
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
-    from sslsniff.kernel.loaders.loading import Loading
+    from sslsniff.kernel.loaders.loading import Loading, has_cookies
     from sslsniff.probing.planning.process import PlanningProcess
 
     process = PlanningProcess()  # like those above, it forks: before any thread is started
@@ -56,7 +56,9 @@ def watch(arguments: Sequence[str]) -> int:
         libraries=tuple(options.lib),
         programs=tuple(command[:1]),
     )
-    files = EarlyFiles(scope, _return_style(options), process)
+    # Without cookies, connections have their details only while one library file has probes.
+    of_one_kind = not has_cookies(options.loader)
+    files = EarlyFiles(scope, _return_style(options), process, of_one_kind=of_one_kind)
     files.find()
     from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
     from sslsniff.live.capture import LiveCapture

@@ -20,6 +20,7 @@ class EarlyFiles:
 
     ``style``: how returns are seen.
     ``process``: the process that plans; by default a new one.
+    ``of_one_kind``: of installed libraries that no process uses yet, probe only those of one kind.
     ``unreachable``: the files that cannot be opened.
 
     ``find`` sets the three attributes below, which are valid until ``close``.
@@ -35,11 +36,14 @@ class EarlyFiles:
         scope: Scope,
         style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
         process: PlanningProcess | None = None,
+        *,
+        of_one_kind: bool = False,
     ) -> None:
         self.scope = scope
         self.unreachable: list[Unreachable] = []
         self._style = style
         self._process = process
+        self._of_one_kind = of_one_kind
         self._error: SslsniffError | None = None
         self._has_searched = False
         self._closing = contextlib.ExitStack()
@@ -56,7 +60,8 @@ class EarlyFiles:
             # First, so that a file that is mapped during the search is not missed.
             self.mappings = Mappings()
             self._closing.callback(self.mappings.close)
-            for path in candidate_files(self.scope, self.unreachable):
+            files = candidate_files(self.scope, self.unreachable, of_one_kind=self._of_one_kind)
+            for path in files:
                 while self.planning.is_full:
                     self.planning.wait(_WAIT_S)
                     self.planning.collect()

@@ -55,21 +55,24 @@ def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment |
     return plans
 
 
-def candidate_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
+def candidate_files(
+    scope: Scope, unreachable: list[Unreachable] | None = None, *, of_one_kind: bool = False
+) -> Iterator[str]:
     """Yield the files that a capture of ``scope`` may have to probe, each once.
 
-    Mapped files that cannot be opened are appended to ``unreachable``. Raises ``TargetError`` if a
-    process, program or library of the scope does not exist.
+    ``of_one_kind``: of installed libraries only those of the first plan that has any. Mapped files
+    that cannot be opened are appended to ``unreachable``. Raises ``TargetError`` if a process,
+    program or library of the scope does not exist.
     """
     if scope.libraries:
         files = [each for name in scope.libraries for each in _named_files(name)]
     elif scope.programs:
-        files = [*map(_program, scope.programs), *_known_libraries()]
+        files = [*map(_program, scope.programs), *_known_libraries(of_one_kind)]
     else:
         files = list(_mapped_files(scope, unreachable))
         # Also installed libraries: a process that starts later may use them. That counts most if
         # the processes use none now, such as a shell: what they start may end soon.
-        known = list(_known_libraries())
+        known = list(_known_libraries(of_one_kind))
         if not scope.pids or not _has_common_name(files, known):
             files += known
     seen: set[tuple[int, int]] = set()
@@ -101,12 +104,15 @@ def _named_files(name: str) -> list[str]:
     return found
 
 
-def _known_libraries() -> Iterator[str]:
-    """Yield the installed libraries that there are plans for: a new process may use them."""
-    beginnings = tuple({each for plan in PLANS for each in plan.file_names})
-    for name, path in procfs.libraries():
-        if name.startswith(beginnings):
-            yield path
+def _known_libraries(of_one_kind: bool) -> list[str]:
+    """Return the installed libraries that there are plans for: a new process may use them."""
+    installed = list(procfs.libraries())
+    found: dict[str, None] = {}
+    for plan in PLANS:
+        found |= {path: None for name, path in installed if name.startswith(plan.file_names)}
+        if found and of_one_kind:
+            break
+    return list(found)
 
 
 def _has_common_name(files: Iterable[str], libraries: Iterable[str]) -> bool:

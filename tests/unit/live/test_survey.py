@@ -72,6 +72,16 @@ def test_processes_with_a_library_are_found(tmp_path: Path) -> None:
         assert asked.files == usage.files
 
 
+def test_installed_libraries_of_one_kind() -> None:
+    """Without attach cookies a second kind would hide the details of the first."""
+    command = Scope(programs=("true",))
+    every = {Path(each).name for each in survey.candidate_files(command)}
+    of_one = {Path(each).name for each in survey.candidate_files(command, of_one_kind=True)}
+    assert {"libssl.so.3", "libssl3.so", "libgnutls.so.30"} <= every
+    assert {"libssl.so.3"} < of_one < every
+    assert not {each for each in of_one if each.startswith(("libssl3", "libgnutls"))}
+
+
 def test_what_does_not_exist_is_said() -> None:
     gone = 4_194_304  # above any pid_max
     with pytest.raises(TargetError, match=f"there is no process {gone}: see ps"):
