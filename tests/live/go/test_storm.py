@@ -81,7 +81,7 @@ def test_stacks_that_move(fixture: Fixture, processors: str, tmp_path: Path) -> 
         sniffer = subprocess.Popen(
             [
                 *(SSLSNIFF, "--pcap", capture, "--pid", str(storm.pid), "--ring-size", "128M"),
-                *("--spill", "2G", "--end-within", str(int(PATIENCE_S))),
+                *("--spill", "8G", "--end-within", str(int(PATIENCE_S))),
             ],
             stderr=subprocess.PIPE,
             text=True,

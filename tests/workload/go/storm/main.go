@@ -79,7 +79,7 @@ func send(conn *tls.Conn, seed int64, end time.Time, all *sync.WaitGroup) {
 		deep(random.Intn(mostDepth), func() { check(second(conn.Write(data))) })
 		sum.Write(data)
 		total += len(data)
-		time.Sleep(time.Duration(random.Intn(150)) * time.Millisecond) // leave sslsniff some of two processors
+		time.Sleep(time.Duration(random.Intn(20)) * time.Millisecond)
 	}
 	report(conn.LocalAddr(), conn.RemoteAddr(), total, sum)
 	check(conn.CloseWrite())
