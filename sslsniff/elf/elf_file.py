@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 from sslsniff.elf import file_format
-from sslsniff.elf.mapped_file import Region
-from sslsniff.elf.symbols import Function, Symbol, Symbols
+from sslsniff.elf.mapped_file import FileMemory, Region
+from sslsniff.elf.symbols import Function, ProvedFunctions, Symbol, Symbols
 from sslsniff.elf.unwind_table import NO_UNWIND_TABLE, UnwindTable
 from sslsniff.errors import ElfError
 from sslsniff.kernel.regular_files import NotRegularError, open_regular
@@ -42,18 +42,12 @@ class _MappedPart(NamedTuple):
     size: int
 
 
-class FileMemory(NamedTuple):
-    """Bytes of a file that the loader maps, and their address as linked."""
-
-    address: int
-    data: bytes
-
-
 class _Section(NamedTuple):
     """A section; ``name`` is an offset, ``link`` the index of a section that belongs to it."""
 
     name: int
     kind: int
+    flags: int
     link: int
     part: _MappedPart
 
@@ -166,8 +160,8 @@ class Elf:
         self._read_segments(self._read(programs, programs_bytes) if programs_bytes else b"")
         table = self._read(sections, section_count * file_format.SECTION.size if sections else 0)
         self._sections = [
-            _Section(name, kind, link, _MappedPart(offset, address, size))
-            for name, kind, _, address, offset, size, link, *_ in file_format.SECTION.iter_unpack(
+            _Section(name, kind, flags, link, _MappedPart(at, address, size))
+            for name, kind, flags, address, at, size, link, *_ in file_format.SECTION.iter_unpack(
                 table
             )
         ]
@@ -179,7 +173,7 @@ class Elf:
             for table, entries in self._linked(file_format.SHT_GNU_HASH)
         }
         self._relocations = list(self._linked(file_format.SHT_RELA))
-        self._symbols_added: tuple[Symbols, ...] = ()
+        self._symbols_added: tuple[Symbols | ProvedFunctions, ...] = ()
 
     def _read_segments(self, table: bytes) -> None:
         self._code: list[_MappedPart] = []
@@ -212,28 +206,35 @@ class Elf:
 
     def section(self, name: str) -> bytes | None:
         """Return the bytes of the section called ``name``; None: there is none."""
-        part = self._named_section(name)
-        return None if part is None else self._read_part(part)
+        found = next(self._sections_named(name), None)
+        return None if found is None else self._read_part(found.part)
 
     def section_region(self, name: str) -> Region:
         """Return the section called ``name``, for a search; an empty region if there is none."""
-        part = self._named_section(name)
-        return self._region(part) if part else Region.of(b"")
+        found = next(self._sections_named(name), None)
+        return self._region(found.part) if found else Region.of(b"")
 
     def section_address(self, name: str) -> int | None:
         """Return the address of the section called ``name`` as linked; None: there is none."""
-        part = self._named_section(name)
-        return None if part is None else part.address
+        found = next(self._sections_named(name), None)
+        return None if found is None else found.part.address
 
-    def _named_section(self, name: str) -> _MappedPart | None:
+    def is_compressed(self, name: str) -> bool:
+        """Say whether the section called ``name`` begins with a header of its compression."""
+        found = next(self._sections_named(name), None)
+        return found is not None and bool(found.flags & file_format.SHF_COMPRESSED)
+
+    def section_regions(self, name: str) -> list[Region]:
+        """Return all sections called ``name``: those of object files may share one."""
+        return [self._region(each.part) for each in self._sections_named(name)]
+
+    def _sections_named(self, name: str) -> Iterator[_Section]:
         if self._section_names >= len(self._sections):
-            return None
+            return
         names = self._read_part(self._sections[self._section_names].part)
-        wanted = name.encode() + b"\0"
         for section in self._sections:
-            if names.startswith(wanted, section.name):
-                return section.part
-        return None
+            if names.startswith(name.encode() + b"\0", section.name):
+                yield section
 
     def section_build_ids(self) -> Iterator[str]:
         """Yield the build ids in sections: a separate debug file has its own there."""
@@ -255,19 +256,19 @@ class Elf:
         """Call ``close`` when this is closed."""
         self._closing.append(close)
 
-    def add_symbols(self, symbols: Symbols, debug_file: str) -> None:
-        """Search functions in ``symbols``, too: those of the file at the path ``debug_file``."""
-        self.debug_file = debug_file
-        self._symbols_added = (symbols,)
+    def add_symbols(self, symbols: Symbols | ProvedFunctions, debug_file: str | None) -> None:
+        """Search functions in ``symbols``, too; ``debug_file``: the file that they are from."""
+        self.debug_file = debug_file or self.debug_file
+        self._symbols_added += (symbols,)
 
     @property
-    def code_bytes(self) -> int:
-        """The size of the file's code."""
-        return sum(part.size for part in self._code)
+    def code_parts(self) -> list[tuple[int, int]]:
+        """The address as linked and the size of each segment of code."""
+        return [(part.address, part.size) for part in self._code]
 
-    def offset(self, address: int) -> int:
-        """Return the file offset of a linked address; raises ``ElfError`` outside of code."""
-        for part in self._code:
+    def offset(self, address: int, *, of_data: bool = False) -> int:
+        """Return the file offset of code or data as linked; raises ``ElfError`` outside of that."""
+        for part in self._loads if of_data else self._code:
             inside = address - part.address
             if 0 <= inside < part.size:
                 return part.offset + inside
@@ -341,7 +342,7 @@ class Elf:
         """Return ``function``; if its length is unknown, with that of its frame description."""
         return function if function.size else self.function_at(function.address) or function
 
-    def _tables(self) -> Iterator[Symbols]:
+    def _tables(self) -> Iterator[Symbols | ProvedFunctions]:
         yield from map(self._symbols_of, self._symbols)
         yield from self._symbols_added
 

@@ -8,8 +8,9 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 RELOCATION = struct.Struct("<QQq")
-PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+PT_LOAD, PT_NOTE, PT_TLS, PT_GNU_EH_FRAME = 1, 4, 7, 0x6474E550
 PF_X, PF_W = 1, 2
+SHF_COMPRESSED = 0x800
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_DYNSYM, SHT_RELR = 2, 4, 7, 11, 19
 SHT_GNU_HASH = 0x6FFFFFF6
 MOST_SEGMENTS_BYTES = 1 << 16
@@ -24,19 +25,36 @@ def code_spans(file: int) -> list[tuple[int, int]]:
 
     This reads 64 KB of a file at most. A damaged file has none.
     """
-    header = os.pread(file, HEADER.size, 0)
-    if len(header) < HEADER.size:
-        return []
-    _, _, _, _, _, table_at, _, _, _, _, count, *_ = HEADER.unpack(header)
-    if table_at > os.fstat(file).st_size:
-        return []
-    table = os.pread(file, min(count * SEGMENT.size, MOST_SEGMENTS_BYTES), table_at)
-    whole = table[: len(table) // SEGMENT.size * SEGMENT.size]
     return [
         (offset, size)
-        for kind, flags, offset, _, _, size, _, _ in SEGMENT.iter_unpack(whole)
+        for kind, flags, offset, _, _, size, _, _ in _segments(file)
         if kind == PT_LOAD and flags & PF_X
     ]
+
+
+def thread_local_bytes(file: int) -> int:
+    """Return the size of an open ELF64 program's thread-local block; 0: it has none.
+
+    On x86-64 the block of the program itself ends where the thread pointer leads to (variant II of
+    Ulrich Drepper, "ELF Handling For Thread-Local Storage", section 3).
+    """
+    for kind, _, _, _, _, _, size, alignment in _segments(file):
+        if kind == PT_TLS:
+            alignment = max(alignment, 1)
+            return int(-(-size // alignment) * alignment)
+    return 0
+
+
+def _segments(file: int) -> Iterator[tuple[int, ...]]:
+    """Yield the entries of an open file's table of segments; none if it is damaged."""
+    header = os.pread(file, HEADER.size, 0)
+    if len(header) < HEADER.size:
+        return
+    _, _, _, _, _, table_at, _, _, _, _, count, *_ = HEADER.unpack(header)
+    if table_at > os.fstat(file).st_size:
+        return
+    table = os.pread(file, min(count * SEGMENT.size, MOST_SEGMENTS_BYTES), table_at)
+    yield from SEGMENT.iter_unpack(table[: len(table) // SEGMENT.size * SEGMENT.size])
 
 
 def notes(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:

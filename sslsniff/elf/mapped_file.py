@@ -4,10 +4,17 @@ Reading in pieces takes half the time of reading all at once, which needs new me
 """
 
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import NamedTuple, Self
 
 # Whole pages, and whole entries of ELF's tables (24 bytes); fits into a processor's cache.
 _PIECE_BYTES = 24 << 14
+
+
+class FileMemory(NamedTuple):
+    """Bytes of a file that the loader maps, and their address as linked."""
+
+    address: int
+    data: bytes
 
 
 class Region:

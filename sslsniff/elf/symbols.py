@@ -4,9 +4,10 @@ A table is searched for names, and not read entry by entry: few of a program's 3
 wanted. ``demangle`` makes a mangled name readable.
 """
 
+import itertools
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from sslsniff.elf.mapped_file import Region
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NAME = struct.Struct("<I")
 _WORDS = _SYMBOL.size // _NAME.size
-_STT_FUNC = 2
+_STT_OBJECT, _STT_FUNC, _STT_TLS = 1, 2, 6
 _USUAL_NAME_BYTES = 256
 # A linker writes each name once; a file with more copies was made to take long.
 _MOST_PLACES = 1000
@@ -76,6 +77,21 @@ class Symbols(NamedTuple):
         if wanted:
             yield from self._functions(wanted)
 
+    def variable(self, name: str) -> int | None:
+        """Return the address of the variable called ``name``; None: there is none."""
+        wanted = {self._start(place) for place in self.names.places(name.encode() + b"\0")}
+        found = self._functions(wanted, _STT_OBJECT) if wanted else ()
+        return next((each.function.address for each in found if each.name == name), None)
+
+    def thread_locals_with(self, part: bytes) -> Iterator[Symbol]:
+        """Yield the thread-local variables whose names contain ``part``.
+
+        Their addresses are offsets from the beginning of the file's thread-local block.
+        """
+        wanted = {self._start(place) for place in self.names.places(part)}
+        if wanted:
+            yield from self._functions(wanted, _STT_TLS)
+
     def functions(self) -> Iterator[Symbol]:
         """Yield all functions, in the table's order."""
         names = Region.of(self.names.read(0, self.names.size))
@@ -110,21 +126,41 @@ class Symbols(NamedTuple):
             data += self.names.read(at + len(data), more)
         return data.partition(b"\0")[0].decode("ascii", "replace")
 
-    def _functions(self, names: set[int] | None) -> Iterator[Symbol]:
+    def _functions(self, names: set[int] | None, kind: int = _STT_FUNC) -> Iterator[Symbol]:
         for _, piece in self.entries.pieces():
             entries = piece[: len(piece) // _SYMBOL.size * _SYMBOL.size]
             name_of = array("I", entries)[::_WORDS]
             for index, name_at in enumerate(name_of):
                 if names is None or name_at in names:
-                    function = _function(entries, index * _SYMBOL.size)
+                    function = _function(entries, index * _SYMBOL.size, kind)
                     if function is not None:
                         yield Symbol(self._name(name_at), function)
 
 
-def _function(entries: bytes, at: int = 0) -> Function | None:
+class ProvedFunctions:
+    """Functions that have no symbols, by the names that something else proves."""
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = dict(functions)
+
+    def function(self, name: str) -> Function | None:
+        """Return the function called ``name``; None: there is none."""
+        return self._functions.get(name)
+
+    def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
+        """Yield the functions whose names contain one of ``parts``."""
+        wanted = [each.decode("ascii", "replace") for each in parts]
+        return (each for each in self.functions() if any(part in each.name for part in wanted))
+
+    def functions(self) -> Iterator[Symbol]:
+        """Yield all functions."""
+        return itertools.starmap(Symbol, self._functions.items())
+
+
+def _function(entries: bytes, at: int = 0, kind: int = _STT_FUNC) -> Function | None:
     """Return the function of the entry ``at`` an offset; None: it is no function of this file."""
     _, info, _, section, address, size = _SYMBOL.unpack_from(entries, at)
-    return Function(address, size) if section and info & 0xF == _STT_FUNC else None
+    return Function(address, size) if section and info & 0xF == kind else None
 
 
 def demangle(name: str) -> str | None:

@@ -51,6 +51,11 @@ class UnwindTable:
         found = self._function(at) if at >= 0 else None
         return found if found and address < found.address + found.size else None
 
+    def description_of(self, address: int) -> int | None:
+        """Return where the frame description is of the last function before or at ``address``."""
+        at = bisect_right(self._starts, address - self._address) - 1
+        return self._address + self._columns[2 * at + 1] if at >= 0 else None
+
     @cached_property
     def _columns(self) -> "array[int]":
         data = self._data

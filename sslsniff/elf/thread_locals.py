@@ -1,0 +1,38 @@
+"""Thread-local variables of a program, as distances from the thread pointer (x86-64)."""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import Elf, open_file
+from sslsniff.elf.file_format import thread_local_bytes
+
+
+class ThreadLocal(NamedTuple):
+    """A variable; ``offset``: of its first byte from the thread pointer, always negative."""
+
+    name: str
+    offset: int
+    size: int
+
+
+def block_bytes(elf: Elf) -> int:
+    """Return the size of all thread-local variables of a program, which end at the pointer."""
+    file = open_file(elf.path)
+    try:
+        return thread_local_bytes(file)
+    finally:
+        os.close(file)
+
+
+def thread_locals(elf: Elf, part: str) -> Iterator[ThreadLocal]:
+    """Yield the variables whose symbols contain ``part``; none if the program is stripped.
+
+    ``elf`` must be a program: those of a shared library are elsewhere in each process.
+    """
+    symbols = elf.own_symbols()
+    if symbols is None:
+        return
+    size = block_bytes(elf)
+    for name, variable in symbols.thread_locals_with(part.encode()):
+        yield ThreadLocal(name, variable.address - size, variable.size)
