@@ -3,48 +3,29 @@
 Prints a table for people, or objects for programs (docs/json.md).
 """
 
+import contextlib
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.elf import debug_files
+from sslsniff.elf.dwarf.debug_info import CodeOfCall, DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.elf.inlined_functions import Inlinings, find_inlined
-from sslsniff.elf.symbols import Function, Symbol, demangle
+from sslsniff.elf.readable_names import readable_name
+from sslsniff.elf.symbols import Function, Symbol
 from sslsniff.elf.usdt_notes import find_static_probes
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape, escape_json
-from sslsniff.kernel.resource_limits import OverTimeError, limited
 from sslsniff.machine_code.probe_sites import MACHINES, best_site
+from sslsniff.probing.functions.sites.plan_limits import nearest_names
 
 Object = dict[str, Any]
 
-_MOST_DEBUG_INFO_S = 10.0
-_MOST_CPU_S = 600  # all 115,000 functions of Node.js take 25 s
-_MOST_MEMORY_BYTES = 2 << 30  # these take 180 MB
 _MAYBE_INLINED = "a function that matches may have been inlined into its callers"
 _LINE = "{:<12} {:<12} {:>8}  {:<16}  {}"
-
-
-def print_symbols_in_time(
-    path: str,
-    pattern: re.Pattern[str] | None,
-    note: Callable[[str], None],
-    *,
-    as_json: bool = False,
-    mangled: bool = False,
-) -> int:
-    """Call ``print_symbols`` with limits of time and memory; ``ElfError`` beyond them."""
-    try:
-        with limited(_MOST_CPU_S, _MOST_MEMORY_BYTES):
-            return print_symbols(path, pattern, note, as_json=as_json, mangled=mangled)
-    except OverTimeError:
-        over = f"{_MOST_CPU_S} s of CPU"
-    except MemoryError:
-        over = f"{_MOST_MEMORY_BYTES >> 30} GB of memory"
-    raise ElfError(f"{path} takes more than {over}", "see readelf or objdump")
 
 
 def print_symbols(
@@ -54,23 +35,24 @@ def print_symbols(
     *,
     as_json: bool = False,
     mangled: bool = False,
+    signatures: bool = False,
 ) -> int:
     """Print the functions of a file whose names match ``pattern``; return 1 if there are none.
 
     ``note`` is called with a line on functions that may be missing. ``mangled`` shows names as they
-    were linked. Raises ``ElfError``.
+    were linked, ``signatures`` the parameters and results of functions. Raises ``ElfError``.
     """
-    with Elf(path) as elf:
+    with reading_within_limits(path), Elf(path) as elf:
         if (debug := debug_files.find(elf)) is not None:
             elf.add_symbols(debug.symbols, debug.path)
-        listing = _Listing(elf, pattern)
+        listing = _Listing(elf, pattern, has_signatures=signatures)
         found = 0
         for entry in listing.objects():
             if not found and not as_json:
                 print(_LINE.format("address", "offset", "size", "probe", "function"))
             found += 1
             print(_json(entry) if as_json else _line(entry, mangled=mangled))
-    possibly_missing = listing.possibly_missing(found)
+        possibly_missing = listing.possibly_missing(found)
     if possibly_missing is not None:
         note(f"{path}: {possibly_missing}")
     return 0 if found else 1
@@ -79,25 +61,53 @@ def print_symbols(
 class _Listing:
     """The functions and static probes of one file."""
 
-    def __init__(self, elf: Elf, pattern: re.Pattern[str] | None) -> None:
+    def __init__(self, elf: Elf, pattern: re.Pattern[str] | None, *, has_signatures: bool) -> None:
         self._elf = elf
         self._pattern = pattern
         functions = {*elf.functions()}
         self._functions = sorted(functions, key=lambda entry: (entry.function.address, entry.name))
         self._addresses = [entry.function.address for entry in self._functions]
-        self._inlinings: Inlinings | None = None
+        self._has_signatures = has_signatures
+        self._debug_info: DebugInfo | None = None
+        self._is_damaged = False
+        self._inlined_count = 0
+        if pattern is not None or has_signatures:
+            self._debug_info = open_debug_info(elf)
+        self._signatures = self._read_signatures() if has_signatures else {}
 
     def objects(self) -> Iterator[Object]:
         """Yield the functions, the places where some were inlined, the static probes."""
         for symbol, function in self._functions:
-            name = demangle(symbol) or symbol
+            name = readable_name(symbol)
             if self._is_wanted(symbol, name):
-                yield self._function(symbol, name, function)
+                yield self._with_signature(self._function(symbol, name, function), function.address)
         if self._pattern is not None:
             yield from self._inlined()
         for probe in find_static_probes(self._elf):
             if self._is_wanted(f"{probe.provider}:{probe.name}"):
                 yield {"type": "usdt", **probe._asdict(), "offset": self._offset(probe.address)}
+
+    def _read_signatures(self) -> dict[int | str, str | None]:
+        """Return the signatures by address of the code, and by symbol for inlined functions."""
+        found: dict[int | str, str | None] = {}
+        if self._debug_info is not None:
+            with self._noting_damage():
+                for each in self._debug_info.signatures(self._is_described_wanted):
+                    found |= dict.fromkeys(
+                        (each.symbol or each.name, *each.addresses), each.signature
+                    )
+        return found
+
+    @contextlib.contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        """Go on without the debug info that is damaged."""
+        try:
+            yield
+        except ElfError:
+            self._is_damaged = True
+
+    def _with_signature(self, entry: Object, key: int | str) -> Object:
+        return entry | ({"signature": self._signatures.get(key)} if self._has_signatures else {})
 
     def possibly_missing(self, found: int) -> str | None:
         """Return what may be missing from ``found`` objects; None if they are complete."""
@@ -105,14 +115,37 @@ class _Listing:
             return "it has no symbols: build it with symbols, or install its debug file"
         if self._pattern is None:
             return None
-        maybe = _MAYBE_INLINED if found else f"nothing in it matches; {_MAYBE_INLINED}"
-        if self._inlinings is None:
+        if found and self._is_described():
+            return None
+        maybe = (
+            _MAYBE_INLINED if found else f"nothing in it matches{self._hint()}; {_MAYBE_INLINED}"
+        )
+        if self._debug_info is None:
             return f"{maybe}: there is no debug info that would tell"
-        if not self._inlinings.is_whole:
-            return f"{maybe}: debug info was read for {_MOST_DEBUG_INFO_S:.0f} s, not to its end"
-        if not self._inlinings.places:
-            return f"{maybe}: the debug info that there is tells of none"
-        return None
+        if self._is_damaged or not self._debug_info.is_whole:
+            return f"{maybe}: a part of the debug info is damaged"
+        return f"{maybe}: the debug info that there is tells of none"
+
+    def _is_described(self) -> bool:
+        """Say whether debug info describes what was found: then it has all inlined calls, too."""
+        if self._debug_info is None or self._is_damaged or not self._debug_info.is_whole:
+            return False
+        if self._inlined_count:
+            return True
+        first = next(
+            each.function.address
+            for each in self._functions
+            if self._is_wanted(each.name, readable_name(each.name))
+        )
+        return self._debug_info.line_of(first) is not None
+
+    def _hint(self) -> str:
+        """Return the names that are most like the pattern, as a question."""
+        if self._pattern is None:
+            return ""
+        names = {readable_name(each.name) for each in self._functions}
+        near = nearest_names([self._pattern.pattern], names)
+        return f" (did you mean {' or '.join(near)}?)" if near else ""
 
     def _is_wanted(self, *names: str) -> bool:
         return self._pattern is None or any(map(self._pattern.search, names))
@@ -146,22 +179,29 @@ class _Listing:
             return None
 
     def _inlined(self) -> Iterator[Object]:
-        def is_wanted(symbol: str) -> bool:
-            return self._is_wanted(symbol, demangle(symbol) or symbol)
+        if self._debug_info is None:
+            return
+        with self._noting_damage():
+            calls = self._debug_info.inlined_calls(self._is_described_wanted)
+            for each in sorted({*calls}, key=lambda call: (call.address, call.name)):
+                self._inlined_count += 1
+                entry = {
+                    "type": "inlined",
+                    "name": each.name,
+                    "symbol": each.symbol or each.name,
+                    "address": each.address,
+                    "offset": self._offset(each.address),
+                    "into": self._caller(each),
+                }
+                yield self._with_signature(entry, each.symbol or each.name)
 
-        for path in (self._elf.path, self._elf.debug_file):
-            if path is not None and self._inlinings is None:
-                self._inlinings = find_inlined(path, is_wanted, _MOST_DEBUG_INFO_S)
-        for symbol, address in self._inlinings.places if self._inlinings else ():
-            into = self._function_at(address)
-            yield {
-                "type": "inlined",
-                "name": demangle(symbol) or symbol,
-                "symbol": symbol,
-                "address": address,
-                "offset": self._offset(address),
-                "into": into and (demangle(into.name) or into.name),
-            }
+    def _is_described_wanted(self, name: str, symbol: str | None) -> bool:
+        return self._is_wanted(name, symbol or name)
+
+    def _caller(self, call: CodeOfCall) -> str | None:
+        """Return the name of the function in the symbol table that has the code of a call."""
+        caller = self._function_at(call.address)
+        return call.into if caller is None else readable_name(caller.name)
 
     def _function_at(self, address: int) -> Symbol | None:
         """Return the function that ``address`` is in."""
@@ -178,6 +218,7 @@ def _json(entry: dict[str, Any]) -> str:
 def _line(entry: Object, *, mangled: bool) -> str:
     offset = "-" if entry["offset"] is None else f"{entry['offset']:#x}"
     name = str(entry.get("symbol", entry["name"]) if mangled else entry["name"])
+    name += entry.get("signature") or ""
     size, probe, shown = _COLUMNS[entry["type"]](entry, name)
     return _LINE.format(f"{entry['address']:#x}", offset, size, probe, escape(shown)).rstrip()
 

@@ -4,6 +4,7 @@ Each is a word of 4 bytes. This module recognises them by their bits (Arm ARM, C
 capstone does not know the newest.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,7 +102,12 @@ def _disassembler() -> "capstone.Cs":
 
 def disassemble(code: bytes, address: int, most: int = 0) -> list["capstone.CsInsn"]:
     """Return the instructions of ``code`` up to the first that is none; not 0: so many at most."""
-    return list(_disassembler().disasm(code, address, most))
+    return list(decode(code, address, most))
+
+
+def decode(code: bytes, address: int, most: int = 0) -> Iterator["capstone.CsInsn"]:
+    """Yield what ``disassemble`` returns: faster if only the first are used."""
+    yield from _disassembler().disasm(code, address, most)
 
 
 def jump_targets(code: bytes, address: int) -> set[int]:
@@ -113,6 +119,11 @@ def jump_targets(code: bytes, address: int) -> set[int]:
         for jump in _JUMPS
         if jump.form.fits(word)
     }
+
+
+def jump_targets_before(end: int, code: bytes, address: int) -> set[int]:
+    """Return those of ``jump_targets`` that are in ``code``, and before the address ``end``."""
+    return {each for each in jump_targets(code, address) if address <= each < end}
 
 
 def is_branch(instruction: "capstone.CsInsn") -> bool:

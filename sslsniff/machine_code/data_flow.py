@@ -50,9 +50,9 @@ class Flow:
             if address in avoided:
                 continue
             operation = code.operations[address]
-            after = _after(operation, known[address], self.convention)
+            after = state_after(operation, known[address], self.convention)
             for following in self.ways[address]:
-                state = _chosen(operation, after, following)
+                state = state_on_way(operation, after, following)
                 joined = known[following].join(state) if following in known else state
                 if following not in known or not joined.is_as(known[following]):
                     known[following] = joined
@@ -112,7 +112,7 @@ class Flow:
         return found
 
 
-def _after(operation: Operation, before: State, convention: CallingConvention) -> State:
+def state_after(operation: Operation, before: State, convention: CallingConvention) -> State:
     """Return what is known after an operation."""
     state = before.copy()
     result = Result(operation.address)
@@ -189,7 +189,7 @@ def _use_stack(operation: Operation, before: State, state: State) -> None:
         state.set(target.name, values if size == WORD_BYTES else None)
 
 
-def _chosen(operation: Operation, state: State, following: int) -> State:
+def state_on_way(operation: Operation, state: State, following: int) -> State:
     """Return what is known after an operation if ``following`` is next: a branch shows more."""
     condition = operation.condition
     if condition is None or state.compared is None:

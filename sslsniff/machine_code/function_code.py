@@ -19,6 +19,7 @@ class Code:
     """A function's operations by address; ``fatal``: some functions that never return.
 
     ``switches``: the targets of indirect jumps, by address, as far as known (``returns.switches``).
+    ``cold_parts``: parts of the function elsewhere, to which jumps lead: addresses and bytes.
     """
 
     def __init__(
@@ -27,10 +28,19 @@ class Code:
         address: int,
         fatal: Iterable[int] = (),
         switches: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+        cold_parts: Iterable[tuple[int, bytes]] = (),
     ) -> None:
         self.address = address
         self.operations: dict[int, Operation] = {}
         self.is_whole = bool(code)
+        shapes = self._read(code, address)
+        for start, part in cold_parts:
+            self._read(part, start)
+        self._switches = switches
+        self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
+
+    def _read(self, code: bytes, address: int) -> list[InstructionShape]:
+        """Add the operations of a part; return their shapes."""
         shapes = []
         at = 0
         for start, size, mnemonic, _ in instruction_lines(code, address):
@@ -40,8 +50,7 @@ class Code:
             self.operations[start] = shape.at(start)
             self.is_whole &= mnemonic not in _INTO_THE_KERNEL
         self.is_whole &= at == len(code)
-        self._switches = switches
-        self._fatal = {*fatal, *_fatal_calls(shapes, self.operations)}
+        return shapes
 
     def ways_on(self, operation: Operation) -> Iterator[int]:
         """Yield the addresses of the operations that may follow one in the function."""

@@ -6,12 +6,13 @@ So a probe is placed on the first emulated instruction that each call passes onc
 that the probe needs are still where they were at the call.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.machine_code import aarch64, instructions
-from sslsniff.machine_code.instructions import disassemble, jump_targets, registers_written
+from sslsniff.machine_code.instructions import registers_written
 
 if TYPE_CHECKING:
     import capstone
@@ -63,8 +64,8 @@ class Machine(NamedTuple):
     arguments: tuple[str, ...]
     by_return: tuple[str, ...]
     is_emulated: Callable[[bytes], bool | None]
-    disassemble: "Callable[[bytes, int, int], list[capstone.CsInsn]]"
-    jump_targets: Callable[[bytes, int], set[int]]
+    decode: "Callable[[bytes, int, int], Iterator[capstone.CsInsn]]"
+    jump_targets_before: Callable[[int, bytes, int], set[int]]
     is_branch: "Callable[[capstone.CsInsn], bool]"
     registers_written: "Callable[[capstone.CsInsn], set[str]]"
 
@@ -74,8 +75,8 @@ MACHINES = {
         arguments=instructions.ARGUMENTS,
         by_return=("rsp",),
         is_emulated=is_emulated,
-        disassemble=disassemble,
-        jump_targets=lambda code, address: jump_targets(code, address, ("j",)),
+        decode=instructions.decode,
+        jump_targets_before=instructions.jump_targets_before,
         is_branch=instructions.is_branch,
         registers_written=registers_written,
     ),
@@ -84,8 +85,8 @@ MACHINES = {
         # The address is in x30, which paciasp signs; by sp the kernel distinguishes calls.
         by_return=("x30", "sp"),
         is_emulated=aarch64.is_emulated,
-        disassemble=aarch64.disassemble,
-        jump_targets=aarch64.jump_targets,
+        decode=aarch64.decode,
+        jump_targets_before=aarch64.jump_targets_before,
         is_branch=aarch64.is_branch,
         registers_written=aarch64.registers_written,
     ),
@@ -110,17 +111,27 @@ def best_site(
     if jumps lead to it.
     """
     needed = {*registers, *(machine.by_return if with_return else ())}
-    beginning = machine.disassemble(code, address, _FURTHEST_INSTRUCTIONS)
-    targets = machine.jump_targets(code, address)
-    if not beginning or address in targets or machine.is_emulated(beginning[0].bytes) is None:
+    beginning = machine.decode(code, address, _FURTHEST_INSTRUCTIONS)
+    first = next(beginning, None)
+    if first is None or machine.is_emulated(first.bytes) is None:
+        return None
+    entry = Site(address, Cost.STEPPED)
+    site = _first_emulated(chain((first,), beginning), needed, machine) or entry
+    targets = machine.jump_targets_before(site.address + 1, code, address)
+    if address in targets:
         return None  # a loop to the entry would count as calls
+    return entry if targets else site  # jumps lead there: one call may pass it several times
+
+
+def _first_emulated(
+    beginning: "Iterable[capstone.CsInsn]", needed: set[str], machine: Machine
+) -> Site | None:
+    """Return the first instruction that is emulated, and that all calls pass with ``needed``."""
     for instruction in beginning:
-        if any(address < target <= instruction.address for target in targets):
-            break  # jumps lead here: one call may pass it several times
         emulated = machine.is_emulated(instruction.bytes)
         if emulated:
             return Site(instruction.address, Cost.EMULATED)
         changed = machine.registers_written(instruction)
         if emulated is None or machine.is_branch(instruction) or not needed.isdisjoint(changed):
-            break
-    return Site(address, Cost.STEPPED)
+            return None
+    return None

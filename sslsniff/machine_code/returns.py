@@ -2,9 +2,9 @@
 
 import re
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.machine_code.instructions import (
     direct_target,
@@ -20,7 +20,67 @@ if TYPE_CHECKING:
 
 _FURTHEST_BACK = 32
 _MOST_CASES = 256
+_WORD_BYTES = 8
 _CASE = struct.Struct("<i")
+
+
+class FunctionEnds(NamedTuple):
+    """How a function ends.
+
+    ``returns``: the addresses of all its return instructions.
+    ``tail_calls``: those of jumps to other functions, which then return in its stead.
+    ``is_known``: there is no jump with an unknown target, and no bytes that are no instructions.
+    """
+
+    returns: tuple[int, ...]
+    tail_calls: tuple[int, ...]
+    is_known: bool
+
+
+def function_ends(
+    parts: Sequence[tuple[int, bytes]], read: Callable[[int, int], bytes | None]
+) -> FunctionEnds:
+    """Return how a function ends whose code is in ``parts``: addresses and their bytes.
+
+    ``read``: as in ``return_sites``. A part that is not only instructions has no returns: an
+    address that is not the start of one must not have a probe.
+    """
+    swept = [(disassemble(code, address), code) for address, code in parts]
+    whole = [found for found, code in swept if sum(each.size for each in found) == len(code)]
+    starts = {each.address for found in whole for each in found}
+    returns, tail_calls = [], []
+    is_known = len(whole) == len(parts)
+    for found in whole:
+        for at, each in enumerate(found):
+            if is_return(each):
+                returns.append(each.address)
+            elif is_jump(each):
+                target = direct_target(each)
+                if target is not None and target not in starts:
+                    tail_calls.append(each.address)
+                elif target is None and not _is_switch(at, found, starts, read):
+                    is_known = False
+    return FunctionEnds(tuple(sorted(returns)), tuple(sorted(tail_calls)), is_known)
+
+
+def _is_switch(
+    at: int,
+    instructions: "list[capstone.CsInsn]",
+    starts: Collection[int],
+    read: Callable[[int, int], bytes | None],
+) -> bool:
+    """Say whether the indirect jump with index ``at`` leads to a place in the function."""
+    import capstone
+
+    operand = instructions[at].operands[0]
+    if (
+        operand.type == capstone.CS_OP_MEM
+        and operand.mem.index
+        and operand.mem.scale == _WORD_BYTES
+    ):
+        table = read(operand.mem.disp, _WORD_BYTES)  # of addresses, where the code is not moved
+        return table is not None and int.from_bytes(table, "little") in starts
+    return next(_cases(_path_to(at, instructions), read), None) in starts
 
 
 def return_sites(

@@ -1,5 +1,6 @@
 """``sslsniff symbols`` on programs that gcc made, against nm and readelf."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.elf.inlined_functions import Inlinings, find_inlined
+from sslsniff.errors import ElfError
 from tests import hostile_files
 from tests.unit import rust_files
 from tests.unit.rust_files import assembled, function
@@ -116,6 +118,9 @@ def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> N
     done = symbols(program, "^no such$")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("callers: the debug info that there is tells of none\n")
+    done = symbols(program, "^caled$")
+    assert "nothing in it matches (did you mean called?); a function" in done.stderr
+    assert symbols(program, "^called$").stderr == ""
 
 
 def test_debug_info_is_read_from_its_own_file(program: Path, tmp_path: Path) -> None:
@@ -138,12 +143,13 @@ def test_a_stripped_file_is_one_line(
     assert done.stderr == f"sslsniff: {stripped}: {remedy}\n"
 
 
-def test_reading_debug_info_ends_in_time(program: Path) -> None:
-    assert find_inlined(str(program), lambda _: True, 0) == Inlinings((), is_whole=False)
-
-
-def test_damaged_debug_info_raises_nothing(program: Path, tmp_path: Path) -> None:
+def test_damaged_debug_info_is_an_error_or_names_no_other_code(
+    program: Path, tmp_path: Path
+) -> None:
     whole = program.read_bytes()
+    with Elf(str(program)) as elf:
+        main = elf.function("main")
+    assert main is not None
     shown = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True)
     match = re.search(r"\.debug_info +PROGBITS +\w+ (\w+) (\w+)", shown.stdout)
     assert match
@@ -151,7 +157,13 @@ def test_damaged_debug_info_raises_nothing(program: Path, tmp_path: Path) -> Non
     for at in range(begin, begin + size, 7):
         path = tmp_path / "damaged"
         path.write_bytes(whole[:at] + b"\xff" * 8 + whole[at + 8 :])
-        find_inlined(str(path), lambda _: True, 5)
+        with Elf(str(path)) as elf, contextlib.suppress(ElfError):
+            info = open_debug_info(elf)
+            assert info is not None
+            # A damaged name of the compiler changes which ranges begin a call.
+            calls = [*info.inlined_calls(lambda *_: True)]
+            assert len(calls) <= 3
+            assert all(main.address <= each.address < main.address + main.size for each in calls)
 
 
 @pytest.mark.parametrize("option", [(), ("--mangled",)])
@@ -207,3 +219,36 @@ def test_a_file_that_takes_too_much_memory_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == (
         f"sslsniff: {path} takes more than 2 GB of memory: see readelf or objdump\n"
     )
+
+
+def test_signatures_are_those_of_the_source(program: Path, tmp_path: Path) -> None:
+    found = {each["name"]: each for each in objects("--signatures", program)}
+    assert found["called"]["signature"] == "(number: int) -> int"
+    assert found["main"]["signature"] == "(count: int, words: char **) -> int"
+    assert found["_start"]["signature"] is None
+    assert {each["signature"] for each in objects("--signatures", program, "^counted$")} == {
+        "(number: int) -> int"
+    }
+    shown = symbols("--signatures", program, "^counted$").stdout
+    assert "counted(number: int) -> int into main\n" in shown
+    bare = tmp_path / "bare"
+    subprocess.run(["strip", "-g", program, "-o", bare], check=True)
+    assert {each["signature"] for each in objects("--signatures", bare)} == {None}
+    assert "signature" not in objects(program)[0]
+
+
+def test_inlined_functions_of_cpp_have_their_scopes(tmp_path: Path) -> None:
+    source = """
+    namespace shop {
+    struct shape { int side; inline int area(int by) const { return side * by; } };
+    int total(const shape &of, int by) { return of.area(by) + 1; }
+    }
+    int main(int count, char **) { shop::shape one{count}; return shop::total(one, 3); }
+    """
+    path = tmp_path / "program"
+    command = ["g++", "-O2", "-g", "-x", "c++", "-", "-o", str(path)]
+    subprocess.run(command, input=source.encode(), check=True)
+    found = objects(path, "shop::shape::area")
+    assert {(each["name"], each["into"]) for each in found} >= {
+        ("shop::shape::area", "shop::total")
+    }

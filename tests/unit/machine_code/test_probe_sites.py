@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sslsniff.elf.elf_file import Elf
@@ -222,3 +222,35 @@ def changed_by(line: str) -> set[str]:
     assert last, line
     whole = re.sub(r"^e", "r", last[1])
     return {re.sub(r"^(r\d+)d$", r"\1", whole)}
+
+
+JUMPS = (
+    b"\xeb\xfe",
+    b"\x74\x80",
+    b"\xe3\xf0",
+    b"\xe9\xe0\xff\xff\xff",
+    b"\x0f\x84\x70\xff\xff\xff",
+    b"\x66\xe9\xf0\xff",
+    b"\x66\x41\x0f\x84\xf0\xff",
+    b"\x2e\xeb\xf0",
+    b"\x48\xb8\xeb\xfe\xeb\xfe\xeb\xfe\xeb\xfe",  # a number with bytes as of jumps
+)
+
+
+@given(
+    code=st.lists(st.one_of(st.sampled_from(JUMPS), st.binary(max_size=8)), max_size=40),
+    size=st.integers(1, 64),
+)
+@example(code=[NOP * 126, b"\xeb\x80"], size=1)  # the furthest that two bytes lead back
+@example(code=[NOP * 127, b"\xeb\x80"], size=2)
+@example(code=[NOP * 300, b"\xe9\xcf\xfe\xff\xff"], size=1)
+def test_jumps_to_a_beginning_are_those_among_all_jumps(code: list[bytes], size: int) -> None:
+    found = instructions.jump_targets_before(AT + size, b"".join(code), AT)
+    everything = instructions.jump_targets(b"".join(code), AT, ("j",))
+    assert found == {each for each in everything if AT <= each < AT + size}
+
+
+def test_jumps_back_are_found_where_they_just_reach() -> None:
+    for jump, distance in ((b"\xeb\x80", 126), (b"\xe9\xcf\xfe\xff\xff", 300)):
+        assert instructions.jump_targets_before(AT + 1, NOP * distance + jump, AT) == {AT}
+        assert instructions.jump_targets_before(AT + 1, NOP * (distance + 1) + jump, AT) == set()

@@ -1,0 +1,1 @@
+"""Functions in code without symbols: what refers to them, where they begin, what they compute."""

@@ -1,0 +1,1 @@
+"""Which functions of a stripped program are OpenSSL's? Its errors name them."""

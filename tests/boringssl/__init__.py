@@ -1,0 +1,1 @@
+"""Whether the functions of stripped BoringSSL are found, and never wrong ones."""

