@@ -35,6 +35,7 @@ static __always_inline int has_layout(const struct layout *layout, u64 object)
 
 static __always_inline int is_server(const struct layout *layout, u32 value)
 {
+	value &= (u32)layout->server_mask;
 	return layout->server_value >= 0 ? value == (u32)layout->server_value : value != 0;
 }
 

@@ -1,4 +1,4 @@
-"""Make what a wheel has beside Python: the BPF object, a library in C, the manual page.
+"""Make what a wheel has beside Python: the BPF object, libraries in C, the manual page.
 
 A hatchling build hook, and a script for ``make``. The compiler is the one in the ``ziglang``
 package, so that building needs no system compiler and no kernel headers.
@@ -23,6 +23,15 @@ _LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
     "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
+    "sslsniff/elf/dwarf/libscanner.so": (
+        *_LIBRARY,
+        "sslsniff/elf/dwarf/scanner.c",
+        "sslsniff/elf/dwarf/lines.c",
+    ),
+    "sslsniff/machine_code/stripped/libdistances.so": (
+        *_LIBRARY,
+        "sslsniff/machine_code/stripped/distances.c",
+    ),
 }
 
 

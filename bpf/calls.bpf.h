@@ -50,7 +50,7 @@ static __always_inline void end_call(struct thread *thread, const struct call *c
  * call's buffer is a list of buffers. */
 static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread, const struct connection_key *key,
 				      struct connection *connection, const struct call *call, u64 size, u64 limit,
-				      int has_list)
+				      int has_list, int is_go)
 {
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
@@ -67,7 +67,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	    .size = size < limit ? size : limit,
 	    .span = size,
 	    .position = position,
-	    .call_bytes = size < MOST_SPAN ? size : MOST_SPAN,
+	    .task = served_task(ctx, is_go),
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};
@@ -227,7 +227,7 @@ int c_record_enter(struct pt_regs *ctx)
 	struct connection_key key = {.object = call.object, .pid = thread->pid};
 	struct connection *connection = get_connection(&key);
 	if (connection)
-		pass_data(ctx, thread, &key, connection, &call, size, config->call_limit_bytes, 0);
+		pass_data(ctx, thread, &key, connection, &call, size, config->call_limit_bytes, 0, 0);
 	return 0;
 }
 
@@ -292,7 +292,7 @@ static __always_inline int finish_call(struct pt_regs *ctx, int has_list)
 	if (!connection)
 		connection = get_connection(&key);
 	if (connection)
-		pass_data(ctx, thread, &key, connection, &call, size, limit, has_list);
+		pass_data(ctx, thread, &key, connection, &call, size, limit, has_list, 0);
 	return 0;
 }
 

@@ -41,8 +41,7 @@ static __always_inline void emit(const struct thread *thread, u64 capacity, u64 
 	event->position = piece->position;
 	event->span = span;
 	event->captured = size;
-	event->call_bytes = piece->call_bytes;
-	event->call_position = piece->call_position;
+	event->task = piece->task;
 	ring_submit(events, event);
 	if (cut)
 		lose(cut, span - size);
@@ -58,7 +57,6 @@ static __always_inline void emit_records(struct thread *thread, u64 bytes)
 		emit(thread, bytes, bytes, bytes, CUT_NONE);
 		piece->buffer += bytes;
 		piece->position += bytes;
-		piece->call_position += bytes;
 		piece->size -= bytes;
 		piece->span -= bytes;
 	}

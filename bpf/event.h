@@ -18,6 +18,7 @@ enum event_kind {
 	EVENT_SOCKET_GONE = 8,
 	EVENT_LEFT_OUT = 9,
 	EVENT_CGROUP = 10,
+	EVENT_HIT = 11,
 };
 
 enum direction {
@@ -87,11 +88,10 @@ struct event_opened {
 /* A piece of the plaintext of one successful call, followed by `captured` bytes. */
 struct event_data {
 	struct event_header header;
-	__u64 position;	     /* of the first byte, in this direction of this connection */
-	__u32 span;	     /* bytes of the stream this event stands for, >= captured */
-	__u32 captured;	     /* bytes that follow */
-	__u32 call_bytes;    /* the whole call's result */
-	__u32 call_position; /* of the first byte within the call */
+	__u64 position; /* of the first byte, in this direction of this connection */
+	__u32 span;	/* bytes of the stream this event stands for, >= captured */
+	__u32 captured; /* bytes that follow */
+	__u64 task;	/* goroutine, or task of an async runtime; 0: unknown, or not asked for */
 };
 
 /* The addresses of a connection's socket, the traced process's first. */
@@ -149,6 +149,30 @@ struct event_cgroup {
 	char path[CGROUP_PATH_BYTES]; /* from the root of the hierarchy, ended by a zero byte */
 };
 
+/* A probe of `sslsniff trace` was hit; followed by the bytes that it fetched. */
+struct event_hit {
+	struct event_header header;
+	__u32 pid;
+	__u32 place;   /* index given by user space at attach time */
+	__u64 stack;   /* stack pointer at the entry of the call */
+	__u64 task;    /* goroutine, or task of an async runtime; 0: none */
+	__u64 failed;  /* 1 << item: it could not be read, its bytes are 0 */
+	__u64 dropped; /* how many hits, of all threads, were not reported before this one */
+	__u32 data_bytes;
+	__u32 stack_at; /* where struct event_stack is in the record; 0: nobody asked for it */
+};
+
+/* As DWARF numbers them (System V ABI, AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip. */
+#define STACK_REGISTERS 17
+#define STACK_BYTES 16384
+
+/* The stack of the thread at a hit, for `sslsniff trace --stack`. */
+struct event_stack {
+	__u64 registers[STACK_REGISTERS];
+	__u64 captured;		 /* how many of `bytes` could be read */
+	__u8 bytes[STACK_BYTES]; /* from the stack pointer up */
+};
+
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_opened) == 24 + 40 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
@@ -161,5 +185,7 @@ _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
+_Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");
+_Static_assert(sizeof(struct event_stack) == 8 * (STACK_REGISTERS + 1) + STACK_BYTES, "event_stack");
 
 #endif

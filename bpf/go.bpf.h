@@ -84,7 +84,7 @@ static __always_inline int pass_go_data(struct pt_regs *ctx, struct call *call, 
 	call->received = thread->received;
 	call->cut = CUT_CALL_LIMIT;
 	if (connection)
-		pass_data(ctx, thread, &key, connection, call, size, config->call_limit_bytes, 0);
+		pass_data(ctx, thread, &key, connection, call, size, config->call_limit_bytes, 0, 1);
 	return 0;
 }
 

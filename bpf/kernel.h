@@ -175,6 +175,10 @@ struct mm_struct {
 	struct file *exe_file;
 };
 
+struct thread_struct {
+	u64 fsbase;
+};
+
 struct task_struct {
 	u32 ptrace;
 	s32 tgid;
@@ -194,6 +198,7 @@ struct task_struct {
 		} signal;
 	} pending; /* for this thread alone */
 	char comm[16];
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop
@@ -236,6 +241,8 @@ static long (*bpf_send_signal_thread)(u32 signal) = (void *)117;
 static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info, u32 size) = (void *)120;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static void (*bpf_ringbuf_discard)(void *record, u64 flags) = (void *)133;
+static long (*bpf_copy_from_user)(void *to, u32 size, const void *from) = (void *)148;
 static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 static void *(*bpf_task_pt_regs)(void *task) = (void *)175;

@@ -26,6 +26,10 @@ struct config {
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;
+	u32 task_reads;	      /* how many reads lead to the number of the current task; 0: unknown */
+	u32 task_in_register; /* 1: they begin at r14, in Go's code only; 0: at the thread pointer */
+	s32 task_first;	      /* offset of the first read, then that of the second */
+	s32 task_second;
 };
 
 /* Byte offsets in the library's object of a connection, -1 where unknown; see sslsniff/probing/object_layout.py. */
@@ -52,6 +56,7 @@ struct layout {
 	s32 server_value; /* what `server` is in a server; -1: anything but 0 */
 	s32 version_base; /* as `alpn_base`, for `version` */
 	s32 settled;	  /* a byte that is 0 until `version` is the negotiated one; -1: it always is */
+	s32 server_mask;  /* the bits of `server` that count; -1: all */
 	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
 };
 
@@ -147,8 +152,7 @@ struct piece {
 	u64 size;   /* bytes to copy */
 	u64 span;   /* bytes of the direction that it stands for, copied or cut off */
 	u64 position;
-	u32 call_bytes;
-	u32 call_position;
+	u64 task; /* 0: unknown */
 	u8 direction;
 	u8 cut;
 	u8 pad[6];
@@ -212,6 +216,8 @@ enum counter {
 	COUNTER_LOST_CLOSES,	  /* EVENT_CLOSED for which the ring had no room: each half has its own */
 	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
 	COUNTER_UNMATCHED_CALLS,  /* calls that moved bytes and whose entry was not seen */
+	COUNTER_LOST_HITS,	  /* hits of functions for which the ring had no room */
+	COUNTER_LIMITED_HITS,	  /* hits above the limit of a second */
 	COUNTERS,
 };
 

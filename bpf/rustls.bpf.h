@@ -72,7 +72,7 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 	thread->piece = (struct piece){
 	    .connection = connection->id,
 	    .position = connection->positions[direction],
-	    .call_bytes = plaintext->left,
+	    .task = served_task(ctx, 0),
 	    .direction = direction,
 	};
 	connection->positions[direction] += connection->missed + plaintext->left;

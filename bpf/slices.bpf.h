@@ -57,7 +57,6 @@ SUBPROGRAM int emit_slice(void)
 	else
 		emit_rest(thread);
 	piece->position += span;
-	piece->call_position += span;
 	plaintext->room -= piece->size;
 	plaintext->left -= span;
 	plaintext->skipped += span;

@@ -23,6 +23,7 @@
 #include "process.bpf.h"
 #include "sample.bpf.h"
 #include "announce.bpf.h"
+#include "tasks.bpf.h"
 #include "connection.bpf.h"
 #include "data.bpf.h"
 #include "slices.bpf.h"
@@ -33,6 +34,8 @@
 #include "rustls.bpf.h"
 #ifndef SSLSNIFF_BCC
 #include "hold.bpf.h"
+#include "fetch.bpf.h"
+#include "functions.bpf.h"
 #endif
 
 /* For the test that compares them with sslsniff/live/wire.py. */
@@ -46,5 +49,7 @@ KEEP_TYPE(event_paired);
 KEEP_TYPE(event_socket_gone);
 KEEP_TYPE(event_left_out);
 KEEP_TYPE(event_cgroup);
+KEEP_TYPE(event_hit);
+KEEP_TYPE(event_stack);
 
 LICENSE("Dual MIT/GPL");

@@ -26,7 +26,7 @@ _RECORD_MMAP2 = 10
 _DATA_PAGES = 64
 _HEAD_OFFSET = 1024
 _HEADER = struct.Struct("<IHH")
-_MMAP2 = struct.Struct("<I4xQQ8xIIQ16x")
+_MMAP2 = struct.Struct("<I4xQQQIIQ16x")
 _AS_ROOT = "run sslsniff as root, and outside of a sandbox that forbids perf_event_open"
 _REMEDIES = {  # perf_event_open(2), ERRORS
     errno.EACCES: _AS_ROOT,
@@ -38,10 +38,14 @@ _REMEDIES = {  # perf_event_open(2), ERRORS
 
 
 class Mapped(NamedTuple):
-    """A file that ``pid`` mapped executable; its path is as that process sees it."""
+    """A file that ``pid`` mapped executable; its path is as that process sees it.
+
+    ``offset``: in the file, of the first byte that it mapped.
+    """
 
     pid: int
     file: MappedFile
+    offset: int
 
     @property
     def is_visible(self) -> bool:
@@ -144,7 +148,8 @@ def _wrapped(ring: mmap.mmap, position: int, size: int) -> bytes:
 
 
 def _mapped(record: bytes) -> Mapped:
-    pid, start, size, major, minor, inode = _MMAP2.unpack_from(record, _HEADER.size)
+    pid, start, size, offset, major, minor, inode = _MMAP2.unpack_from(record, _HEADER.size)
     path = record[_HEADER.size + _MMAP2.size :].split(b"\0", 1)[0]
     addresses = f"{start:x}-{start + size:x}"
-    return Mapped(pid, MappedFile(os.fsdecode(path), os.makedev(major, minor), inode, addresses))
+    file = MappedFile(os.fsdecode(path), os.makedev(major, minor), inode, addresses)
+    return Mapped(pid, file, offset)

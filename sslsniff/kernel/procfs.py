@@ -55,6 +55,20 @@ class MappedFile(NamedTuple):
     addresses: str
 
 
+class CodeMapping(NamedTuple):
+    """Executable memory of a process from ``start`` to before ``end``.
+
+    ``file``: None: it has no file; ``name`` then is what maps shows, such as ``[vdso]``.
+    ``offset``: of ``start`` in the file.
+    """
+
+    start: int
+    end: int
+    offset: int
+    file: MappedFile | None
+    name: str
+
+
 def pid_namespace() -> tuple[int, int] | None:
     """Return the device and inode of this process's PID namespace; None: it is the host's."""
     status = (_PROC / "self/ns/pid").stat()
@@ -76,6 +90,12 @@ def state(pid: int) -> str | None:
     """Return the state of a process or thread, a letter of proc(5); None: it has ended."""
     text = _read(pid, "stat")
     return None if text is None else text.rpartition(")")[2].split()[0]
+
+
+def thread_name(tid: int) -> str | None:
+    """Return the name of a thread; None: it has ended."""
+    text = _read(tid, "comm")
+    return None if text is None else text.removesuffix("\n")
 
 
 def process(pid: int) -> RunningProcess | None:
@@ -162,6 +182,20 @@ def mapped_files(pid: int) -> list[MappedFile]:
 def _mappings(pid: int | str, pattern: re.Pattern[str]) -> Iterator[MappedFile]:
     for addresses, major, minor, inode, path in pattern.findall(_read(pid, "maps") or ""):
         yield MappedFile(path, os.makedev(int(major, 16), int(minor, 16)), int(inode), addresses)
+
+
+_CODE = re.compile(r"^((\S+)-(\S+)) ..x. (\S+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE)
+
+
+def code_mappings(pid: int) -> list[CodeMapping]:
+    """Return the executable memory of a process, by address; nothing if it has ended."""
+    found = []
+    for each in _CODE.findall(_read(pid, "maps") or ""):
+        addresses, start, end, offset, major, minor, inode, name = each
+        device = os.makedev(int(major, 16), int(minor, 16))
+        file = MappedFile(name, device, int(inode), addresses) if int(inode) else None
+        found.append(CodeMapping(int(start, 16), int(end, 16), int(offset, 16), file, name))
+    return found
 
 
 def is_hidden(pid: int) -> bool:

@@ -49,6 +49,14 @@ def has_attach_cookies() -> bool:
     return version() >= (5, 15)
 
 
+def has_waiting_uprobes() -> bool:
+    """Say whether a uprobe's program can wait for memory: since 6.0; with all maps since 6.1.
+
+    "bpf: Remove prealloc-only restriction for sleepable bpf programs" is in 6.1.
+    """
+    return version() >= (6, 1)
+
+
 def has_socket_tracepoints() -> bool:
     """Say whether the kernel has tracepoints for socket calls: since 6.3. Else kprobes are used.
 

@@ -6,11 +6,47 @@ producer position, then the data.
 
 import contextlib
 import mmap
+import time
+from typing import Protocol
 
 from sslsniff.kernel.ring_records import Records
 
 LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
 """No less than the largest record of ``bpf/data.bpf.h``, in whole pages."""
+
+_POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
+_MOST_POLL_DELAYS = 4  # before one wake-up, while few events come
+_WORK_S = 0.0003  # CPU time that a wake-up should take at most: programs wait for the processor
+
+
+class _Waiting(Protocol):
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of records are not released yet."""
+
+
+class PollPacing:
+    """Lets events accumulate before they are read, the longer the fewer they are.
+
+    The kernel wakes no reader while unread records wait: that costs the watched programs.
+    """
+
+    def __init__(self) -> None:
+        self._delays: float = _MOST_POLL_DELAYS
+        self._began_s = 0.0
+
+    def wait(self, records: _Waiting, enough_bytes: int) -> None:
+        """Wait until ``enough_bytes`` of ``records`` wait, some milliseconds at most."""
+        for _ in range(round(self._delays)):
+            time.sleep(_POLL_DELAY_S)
+            if records.waiting_bytes > enough_bytes:
+                break
+        self._began_s = time.thread_time()
+
+    def worked(self) -> None:
+        """Note that what had accumulated is handled: its time decides how long the next waits."""
+        worked_s = time.thread_time() - self._began_s or _WORK_S
+        self._delays = min(_MOST_POLL_DELAYS, max(1, self._delays * _WORK_S / worked_s))
 
 
 class Ring:

@@ -165,15 +165,23 @@ class BccLoader:
         *,
         is_return: bool,
         cookies: Sequence[int],
+        semaphores: Sequence[int] = (),
     ) -> Detach:
         """See ``Loader``."""
         # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.
         function = self._function(program, self._bcc.BPF.KPROBE)
+        semaphores = semaphores or [0] * len(offsets)
         with contextlib.ExitStack() as attached:
-            for offset in offsets:
+            for offset, semaphore in zip(offsets, semaphores, strict=True):
                 event = re.sub(r"\W", "_", f"{program}_{path}_{offset:#x}")[-60:].encode()
                 fd = self._bcc.lib.bpf_attach_uprobe(
-                    function.fd, int(is_return), event, os.fsencode(path), offset, -1, 0
+                    function.fd,
+                    int(is_return),
+                    event,
+                    os.fsencode(path),
+                    offset,
+                    -1,
+                    semaphore,
                 )
                 if fd < 0:
                     raise refused_probe(program, [offset], self._bcc.ct.get_errno())

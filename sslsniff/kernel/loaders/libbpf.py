@@ -5,14 +5,14 @@ import ctypes
 import errno
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
-from sslsniff.kernel import procfs, release
+from sslsniff.kernel import privileges, procfs, release
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
 
@@ -20,9 +20,10 @@ OBJECT = Path(__file__).parents[2] / "bpf" / "sslsniff.bpf.o"
 
 _MOST_KEY_BYTES = 64
 
-_UPROBE_SECTION = b"uprobe"
+_UPROBE_SECTIONS = (b"uprobe", b"uprobe.s")  # the second: of programs that may sleep
 _SOCKET_KPROBES = ("tcp_sent", "tcp_received")
 _HOLDING = ("hold_file", "hold_mapping", "hold_program")
+_FUNCTIONS = "function_"  # each is loaded by itself: kernels before 5.15 have none, before 6.1 few
 _LATER = (("go_",), ("gnutls_", "c_record_"), ("c_list_", "c_write_list_"))
 """How names of programs begin that are loaded together, when a file needs one of them: the verifier
 takes 110 ms for all, and most processes need none."""
@@ -138,7 +139,7 @@ class _Object:
                 self._lib.bpf_program__set_autoload(program, False)
             elif (
                 attach_type is not None
-                and self._lib.bpf_program__section_name(program) == _UPROBE_SECTION
+                and self._lib.bpf_program__section_name(program) in _UPROBE_SECTIONS
             ):
                 self._lib.bpf_program__set_expected_attach_type(program, attach_type)
         if self._lib.bpf_object__load(self._handle) != 0:
@@ -154,15 +155,27 @@ class LibbpfLoader:
 
     ``ring_bytes``: a power of two, at least a page.
     ``can_hold``: load the programs that hold threads, too.
-    ``loads_all``: load also the programs that few files need; else when the first file does.
+    ``loads_all``: load also the programs that few files need; else when the first file does. Those
+    for tracing functions are loaded when they are attached.
+    ``entries``: how many entries some of the maps have, by their names.
+    ``programs``: load only those with names that begin so, and others when they are attached.
     ``has_cookies``: the kernel (since 5.15) gives a program the cookie of its probe. Without, every
     library has layout 0.
     """
 
     name = "co-re"
 
-    def __init__(self, ring_bytes: int, *, can_hold: bool = False, loads_all: bool = False) -> None:
+    def __init__(
+        self,
+        ring_bytes: int,
+        *,
+        can_hold: bool = False,
+        loads_all: bool = False,
+        entries: Mapping[str, int] = {},
+        programs: tuple[str, ...] = (),
+    ) -> None:
         self.can_hold = can_hold
+        self._programs = programs
         self._lib = open_library()
         # Python cannot read vfprintf's va_list: the reason of an error is only in errno.
         self._lib.libbpf_set_print(None)
@@ -175,6 +188,7 @@ class LibbpfLoader:
         self._later: dict[tuple[str, ...], _Object] = {}
         """How the names of programs that were loaded later begin -> the object that has them."""
         unused = (
+            _FUNCTIONS,
             *chain.from_iterable(_LATER),
             *(_SOCKET_KPROBES if release.has_socket_tracepoints() else ()),
             *(() if can_hold else _HOLDING),
@@ -182,9 +196,13 @@ class LibbpfLoader:
         try:
             self._set_hash_map_flags()
             self._set_constants()
-            self._lib.bpf_map__set_max_entries(self._object.map("events"), ring_bytes)
+            for table, count in {"events": ring_bytes, **entries}.items():
+                self._lib.bpf_map__set_max_entries(self._object.map(table), count)
             # The verifier need not check what will not be attached.
-            self._object.load(lambda name: not name.startswith(unused), self._attach_type)
+            self._object.load(
+                lambda name: name.startswith(programs) if programs else not name.startswith(unused),
+                self._attach_type,
+            )
             for beginnings in _LATER if loads_all else ():
                 self._object_with(beginnings[0])
         except BaseException:
@@ -205,8 +223,9 @@ class LibbpfLoader:
 
     def _object_with(self, program: str) -> _Object:
         """Return the object with a program; load it if it is one for later. All share the maps."""
-        beginnings = next((each for each in _LATER if program.startswith(each)), None)
-        if beginnings is None:
+        groups = ((program,),) if program.startswith(_FUNCTIONS) else _LATER
+        beginnings = next((each for each in groups if program.startswith(each)), None)
+        if beginnings is None or program.startswith(self._programs):
             return self._object
         if beginnings not in self._later:
             later = _Object(self._lib)
@@ -258,14 +277,17 @@ class LibbpfLoader:
         *,
         is_return: bool,
         cookies: Sequence[int],
+        semaphores: Sequence[int] = (),
     ) -> Detach:
         """See ``Loader``."""
+        semaphores = semaphores or [0] * len(offsets)
         if self._links_multi:
-            return self._link_uprobes(program, path, offsets, is_return, cookies)
+            return self._link_uprobes(program, path, offsets, is_return, cookies, semaphores)
         with contextlib.ExitStack() as attached:
-            for offset, cookie in zip(offsets, cookies, strict=True):
+            for offset, cookie, semaphore in zip(offsets, cookies, semaphores, strict=True):
                 options = _UprobeOptions(
                     size=ctypes.sizeof(_UprobeOptions),
+                    ref_ctr_offset=semaphore,
                     bpf_cookie=cookie if self.has_cookies else 0,
                     retprobe=is_return,
                 )
@@ -284,10 +306,13 @@ class LibbpfLoader:
         offsets: Sequence[int],
         is_return: bool,
         cookies: Sequence[int],
+        semaphores: Sequence[int],
     ) -> Detach:
         fd = self._lib.bpf_program__fd(self._program(program))
         try:
-            link = uprobe_multi.link(fd, path, offsets, is_return=is_return, cookies=cookies)
+            link = uprobe_multi.link(
+                fd, path, offsets, is_return=is_return, cookies=cookies, semaphores=semaphores
+            )
         except OSError as error:
             raise refused_probe(program, offsets, error.errno or 0) from error
         return functools.partial(os.close, link)
@@ -323,6 +348,11 @@ def _load_error(number: int) -> SslsniffError:
         return PrivilegeError(
             f"no right to load BPF programs, or to lock memory for their maps ({reason})",
             "run sslsniff as root, or raise the limit (ulimit -l unlimited)",
+        )
+    if number == errno.EACCES and not privileges.missing():
+        return KernelError(
+            "this kernel's verifier refused a BPF program",
+            "report it with the output of sslsniff doctor --json",
         )
     if number in (errno.EPERM, errno.EACCES):
         return PrivilegeError(

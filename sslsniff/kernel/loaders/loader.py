@@ -2,13 +2,23 @@
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from sslsniff.errors import KernelError
 
 Detach = Callable[[], None]
 """Detaches what one call attached. Any thread may call it, but only once."""
+
+
+def detach_all(detaches: Iterable[Detach]) -> None:
+    """Detach all in parallel: each waits until no CPU runs its program."""
+    threads = [threading.Thread(target=detach) for detach in detaches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def refused_entry(name: str, number: int) -> KernelError:
@@ -21,7 +31,9 @@ def refused_entry(name: str, number: int) -> KernelError:
 
 def refused_probe(program: str, offsets: Sequence[int], number: int) -> KernelError:
     """Return the error for probes that were refused, without the file: the caller adds it."""
-    places = ", ".join(f"{offset:#x}" for offset in offsets)
+    places = ", ".join(f"{offset:#x}" for offset in offsets[:_MOST_SHOWN])
+    if len(offsets) > _MOST_SHOWN:
+        places += f" and {len(offsets) - _MOST_SHOWN} more"
     return KernelError(f"cannot attach {program} at {places} ({os.strerror(number)})", _DOCTOR)
 
 
@@ -31,6 +43,7 @@ def refused_place(place: str, number: int) -> KernelError:
 
 
 _DOCTOR = "run sslsniff doctor"
+_MOST_SHOWN = 8  # offsets in an error
 
 
 class Loader(Protocol):
@@ -71,11 +84,14 @@ class Loader(Protocol):
         *,
         is_return: bool,
         cookies: Sequence[int],
+        semaphores: Sequence[int] = (),
     ) -> Detach:
         """Probe every process that maps the file ``path``, at all of these file offsets.
 
         ``cookies``: for each offset, the number that the program gets there: the index of the
-        library's layout, and above that the convention (``machine_code.conventions``). Raises
+        library's layout, and above that the convention (``machine_code.conventions``).
+        ``semaphores``: for each offset, the file offset of a counter that the kernel counts up in
+        each process while it is probed, 0: none; empty: none at all. Raises
         ``SslsniffError``, which does not name the file: no place is probed then.
         """
 

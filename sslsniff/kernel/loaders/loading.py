@@ -1,6 +1,7 @@
 """Chooses a loader, and loads in a thread while Python imports other modules."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from sslsniff.kernel import release
@@ -23,15 +24,24 @@ class Loading:
 
     ``kind``: ``auto``, ``co-re`` or ``bcc``.
     ``can_hold``: load the programs that hold threads, too.
+    ``entries``: how many entries maps get, by name; not with bcc.
 
     The thread ends with the process, so an error elsewhere does not wait for it. bcc starts only in
     ``result``, because nothing is shown that is printed while it works.
     """
 
-    def __init__(self, kind: str, ring_bytes: int, *, can_hold: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        ring_bytes: int,
+        *,
+        can_hold: bool = False,
+        entries: Mapping[str, int] = {},
+    ) -> None:
         self._uses_bcc = _uses_bcc(kind)
         self._ring_bytes = ring_bytes
         self._can_hold = can_hold
+        self._entries = entries
         self._loader: Loader | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._load, daemon=True)
@@ -51,7 +61,7 @@ class Loading:
             return BccLoader(self._ring_bytes)
         from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 
-        return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold)
+        return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold, entries=self._entries)
 
     def result(self) -> Loader:
         """Wait for the loader; raises ``LoaderError``, ``KernelError`` or ``PrivilegeError``."""

@@ -48,17 +48,25 @@ def is_supported() -> bool:
 
 
 def link(
-    program: int, path: str, offsets: Sequence[int], *, is_return: bool, cookies: Sequence[int]
+    program: int,
+    path: str,
+    offsets: Sequence[int],
+    *,
+    is_return: bool,
+    cookies: Sequence[int],
+    semaphores: Sequence[int] = (),
 ) -> int:
     """Attach a program to all ``offsets`` in a file; return the link: closing it detaches.
 
-    At each offset, the program gets the cookie with the same index. Raises ``OSError``.
+    At each offset, the program gets the cookie with the same index. ``semaphores``: see ``Loader``.
+    Raises ``OSError``.
     """
     count = len(offsets)
     name = ctypes.create_string_buffer(os.fsencode(path))
     places = (ctypes.c_uint64 * count)(*offsets)
     numbers = (ctypes.c_uint64 * count)(*cookies)
-    addresses = (ctypes.addressof(name), ctypes.addressof(places), 0, ctypes.addressof(numbers))
+    counters = (ctypes.c_uint64 * count)(*semaphores)
+    addresses = [ctypes.addressof(each) for each in (name, places, counters, numbers)]
     flags = _FLAG_RETURN if is_return else 0
     attributes = _LINK.pack(program, 0, BPF_TRACE_UPROBE_MULTI, 0, *addresses, count, flags, 0)
     return _bpf(_LINK_CREATE, attributes)

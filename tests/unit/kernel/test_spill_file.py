@@ -116,7 +116,11 @@ def test_a_batch_wakes_who_polls(kernel: KernelRing, spill: Spill) -> None:
         assert not poll.poll(0.05)
         kernel.output(numbered(1))
         assert poll.poll(60)
-        assert read(spill) == [1]
+        # The thread wakes who polls just before the batch can be read.
+        wait_until(lambda: spill.waiting_bytes)
+        while not (found := read(spill)):
+            time.sleep(0.001)
+        assert found == [1]
         assert not poll.poll(0.05)
 
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * The goroutine, or task of an async runtime, that a thread runs. Only captures that show calls beside exchanges set where
+ * its number is: sslsniff/probing/functions/runtimes/task_location.py.
+ */
+
+/* The base of the segment fs. glibc and Go set it by a system call, so that the kernel knows it. */
+static __always_inline u64 thread_pointer(void)
+{
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	u64 base = 0;
+	bpf_probe_read_kernel(&base, sizeof(base), &task->thread.fsbase);
+	return base;
+}
+
+/* The number of the task that the caller runs; 0: unknown, or there is none. In code that is not Go's, no register leads to
+ * the goroutine. */
+static __always_inline u64 served_task(const struct pt_regs *ctx, int is_go)
+{
+	const struct config *config = get_config();
+	u64 value = 0;
+	if (!config || !config->task_reads || (config->task_in_register && !is_go))
+		return 0;
+	value = config->task_in_register ? ctx->r14 : thread_pointer();
+	value = read_pointer(value + (__s64)config->task_first);
+	return config->task_reads > 1 ? read_pointer(value + (__s64)config->task_second) : value;
+}
