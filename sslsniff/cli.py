@@ -104,11 +104,26 @@ def _symbols(arguments: Sequence[str]) -> int:
 
     options = parse_symbols(arguments)
     require_standard_output()
-    from sslsniff.commands.symbol_list import print_symbols_in_time
+    if options.tls:
+        from sslsniff.commands.tls_functions import print_tls_functions
 
-    return print_symbols_in_time(
-        options.file, options.pattern, note, as_json=options.json, mangled=options.mangled
+        return print_tls_functions(options.file, as_json=options.json)
+    from sslsniff.commands.symbol_list import print_symbols
+
+    return print_symbols(
+        options.file,
+        options.pattern,
+        note,
+        as_json=options.json,
+        mangled=options.mangled,
+        signatures=options.signatures,
     )
+
+
+def _trace(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.functions.trace import trace
+
+    return trace(arguments)
 
 
 def _doctor(arguments: Sequence[str]) -> int:
@@ -125,5 +140,6 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
     "list": _list,
     "symbols": _symbols,
+    "trace": _trace,
     "doctor": _doctor,
 }

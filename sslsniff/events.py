@@ -21,6 +21,7 @@ class EventKind(IntEnum):
     SOCKET_GONE = 8
     LEFT_OUT = 9
     CGROUP = 10
+    HIT = 11
 
 
 class Opened(NamedTuple):
@@ -62,6 +63,8 @@ class Data(NamedTuple):
     """Plaintext at ``position`` of its direction.
 
     The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
+    ``task``: the goroutine, or task of an async runtime, that called; 0: unknown, or not asked for.
+    ``origin``: the kernel's number of the direction, if it was opened by itself; else 0.
     """
 
     time_ns: int
@@ -72,6 +75,23 @@ class Data(NamedTuple):
     span: int
     data: bytes
     cut: LossCause | None = None
+    task: int = 0
+    origin: int = 0
+
+
+class BytesPassed(NamedTuple):
+    """A thread passed plaintext, in the order of the ring; its ``Data`` may come later.
+
+    ``task``: as in ``Data``. ``connection``: the kernel's number of the connection, or of one
+    direction of it.
+    """
+
+    time_ns: int
+    pid: int
+    tid: int
+    task: int
+    connection: int
+    direction: Direction
 
 
 class Addresses(NamedTuple):

@@ -21,7 +21,7 @@ HEAD_OF_DATA = struct.Struct("<I4xHBBIQQQII")
 ``bpf/event.h``, up to the number of bytes captured."""
 
 PLAINTEXT_AT = HEAD_OF_DATA.size + 8
-"""The offset of the plaintext in a record: ``call_bytes`` and ``call_position`` come before it."""
+"""The offset of the plaintext in a record: ``task`` comes before it."""
 
 
 class RecordConsumer(Protocol):

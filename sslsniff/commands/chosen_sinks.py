@@ -8,25 +8,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
+from sslsniff.commands.text_output import open_text_output, painter
 from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,
-    LineFile,
     check_output,
     no_standard_output,
     open_output,
     open_standard,
-    open_text,
 )
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.hexdump import HexdumpSink
-from sslsniff.sinks.text.lines import STYLES, Paint, plain, terminal_columns
+from sslsniff.sinks.text.lines import terminal_columns
 from sslsniff.sinks.text.summary import SummarySink
 from sslsniff.sinks.text.terminal import TerminalSink
 
 if TYPE_CHECKING:
+    from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
 
 
@@ -35,7 +35,12 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     _schema(options.proto_set)
     named: dict[str, str] = {}
     shows_text = _wants_text(options) and not options.output and standard is sys.stdout
-    for option, path in (("-o", options.output), ("--pcap", options.pcap), ("--har", options.har)):
+    for option, path in (
+        ("-o", options.output),
+        ("--pcap", options.pcap),
+        ("--har", options.har),
+        ("--chrome-trace", options.chrome_trace),
+    ):
         if not path:
             continue
         check_output(path, options.force)
@@ -49,7 +54,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    return not (options.pcap or options.har) or any(
+    return not (options.pcap or options.har or options.chrome_trace) or any(
         (
             options.json,
             options.frames,
@@ -68,18 +73,20 @@ def open_sinks(
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
     expression: "Filter | None" = None,
+    calls_of: "CallsOf | None" = None,
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
 
     With a filter ``expression``, they get only what it matches. Text goes to ``standard`` if no
-    file is named; ``reader_gone`` is called when nobody reads it any more.
+    file is named; ``reader_gone`` is called when nobody reads it any more. ``calls_of``: see
+    ``CallsOf``; None: calls are not asked for.
 
     Raises ``OutputError`` and ``SchemaError``.
     """
     sinks: list[Sink] = []
     if _wants_text(options):
-        stream = _open_text(options, standard, closing, reader_gone)
-        sinks += _text_sinks(options, stream)
+        stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
+        sinks += _text_sinks(options, stream, calls_of)
     else:
         sinks.append(SummarySink(open_standard(sys.stderr, closing)))
     if options.pcap:
@@ -92,6 +99,11 @@ def open_sinks(
         from sslsniff.sinks.har.archive import HarSink  # costs 30 ms to import
 
         sinks.append(HarSink(closing.enter_context(open_output(options.har, force=options.force))))
+    if options.chrome_trace:
+        from sslsniff.sinks.calls.exchange_trace import ExchangeTrace
+
+        file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
+        sinks.append(ExchangeTrace(file, calls_of))
     for sink in sinks:
         closing.callback(sink.close)
     if expression is None:
@@ -101,13 +113,14 @@ def open_sinks(
     return [FilteredSink(expression, sinks)]
 
 
-def _text_sinks(options: OutputOptions, stream: TextIO) -> list[Sink]:
+def _text_sinks(options: OutputOptions, stream: TextIO, calls_of: "CallsOf | None") -> list[Sink]:
     schema = _schema(options.proto_set)
     if options.json or options.chunks:
         from sslsniff.sinks.json_lines import JsonSink  # with orjson
 
-        return [JsonSink(stream.buffer, chunks=options.chunks, schema=schema)]
-    paint = _painter(options.color, stream)
+        chunks = options.chunks
+        return [JsonSink(stream.buffer, chunks=chunks, schema=schema, calls_of=calls_of)]
+    paint = painter(options.color, stream)
     sinks: list[Sink] = []
     if options.hexdump:
         sinks.append(HexdumpSink(stream))
@@ -115,7 +128,8 @@ def _text_sinks(options: OutputOptions, stream: TextIO) -> list[Sink]:
         sinks.append(FrameLines(stream, schema))
     if not sinks or options.verbose or options.print:
         columns = functools.partial(terminal_columns, stream)
-        sinks.append(TerminalSink(stream, options.verbose, paint, schema, columns))
+        verbosity = options.verbose
+        sinks.append(TerminalSink(stream, verbosity, paint, schema, columns, calls_of))
     return [*sinks, SummarySink(stream)]
 
 
@@ -126,34 +140,3 @@ def _schema(path: str | None) -> Schema:
     from sslsniff.sinks.proto_set import ProtoSet  # with protobuf, which is optional
 
     return ProtoSet(path).named
-
-
-def _open_text(
-    options: OutputOptions,
-    standard: TextIO | None,
-    closing: contextlib.ExitStack,
-    reader_gone: Callable[[], None],
-) -> TextIO:
-    if not options.output:
-        return open_standard(standard, closing, reader_gone)
-    file = closing.enter_context(open_output(options.output, force=options.force))
-    lines = LineFile(file.fileno(), options.output, reader_gone, own=True)
-    return open_text(lines, "utf-8", closing)
-
-
-def _painter(when: str, stream: TextIO) -> Paint:
-    if when == "never" or (when == "auto" and not stream.isatty()):
-        return plain
-    from rich.console import Console  # costs 35 ms to import
-    from rich.style import Style
-
-    console = Console(file=stream, force_terminal=when == "always" or None)
-    if console.color_system is None:  # NO_COLOR, or a dumb terminal
-        return plain
-    system = console._color_system
-    styles = {name: Style.parse(style) for name, style in STYLES.items()}
-
-    def paint(style: str, shown: str) -> str:
-        return styles[style].render(shown, color_system=system)
-
-    return paint

@@ -80,7 +80,8 @@ def _probed(plan: Attachment) -> Iterator[tuple[str | None, ...]]:
     """
     libraries: dict[tuple[str, str | None, str], list[Probe]] = {}
     for part in plan.parts:
-        found_by = f"symbols of {plan.debug_file}" if plan.debug_file else FOUND_BY[part.library]
+        symbols = f"symbols of {plan.debug_file}" if plan.debug_file else FOUND_BY[part.library]
+        found_by = part.found_by or symbols
         read_as = f", read as {part.read_as}" if part.read_as else ""
         cells = NAMES[part.library], part.version, found_by + read_as
         libraries.setdefault(cells, []).extend(part.probes)

@@ -1,13 +1,16 @@
 """Moves the events of a source to the sinks, until the source or the user ends it."""
 
 import contextlib
+import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
 from sslsniff.errors import NO_TIME
+from sslsniff.events import Data, Event, Exited
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import Sink
 from sslsniff.tracing.flows import Flows
@@ -16,16 +19,26 @@ from sslsniff.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from sslsniff.redaction.rules import Rules
+    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
+    from sslsniff.tracing.calls.served_exchanges import ServedExchanges
 
 _POLL_S = 0.1
 
 
 def pump(
-    source: Source, sinks: list[Sink], options: OutputOptions, control: CaptureControl
+    source: Source,
+    sinks: list[Sink],
+    options: OutputOptions,
+    control: CaptureControl,
+    calls: "ExchangeCalls | None" = None,
 ) -> None:
-    """Move all events from the source to the sinks, until the source ends or the user asks."""
+    """Move all events from the source to the sinks, until the source ends or the user asks.
+
+    ``calls``: tells the sinks the calls that served an exchange.
+    """
+    served = _served(calls, sinks)
     tracer = Tracer(
-        sinks,
+        [served] if served is not None else sinks,
         frames=options.frames,
         streams=options.stream,
         body_limit_bytes=options.max_body,
@@ -36,19 +49,25 @@ def pump(
         from sslsniff.redaction.redactor import Redactor
 
         redactor = Redactor(tracer, rules)
-    flows = Flows(source.libraries, redactor or tracer, source.fast_path)
+    flows = Flows(source.libraries, redactor or tracer, source.fast_path if not calls else None)
+    handle = flows.handle
+    if calls is not None and served is not None:
+        served.count_open = tracer.count_open
+        handle = functools.partial(_handle_with_calls, flows, calls)
     control.before_exit = lambda: _flush_before_exit(sinks)
     try:
         try:
             with control.abandonable():
                 while not control.to_stop and not source.ended:
-                    _move(source, flows, sinks, control)
+                    _move(source, handle, sinks, control)
                     now_ns = source.now_ns() or tracer.last_ns
                     tracer.tick(now_ns)
+                    if served is not None:
+                        served.tick(now_ns)
                     if control.to_show:
                         control.to_show = False
                         _show_open(tracer.open_exchanges(), now_ns)
-                _drain(source, flows, control)
+                _drain(source, flows, handle, control)
                 if redactor is not None:
                     redactor.finish()
         except OverdueError:
@@ -57,7 +76,7 @@ def pump(
             # redaction nothing more is written.
             with contextlib.suppress(Exception):
                 if redactor is None:
-                    _drain(source, flows, control)
+                    _drain(source, flows, handle, control)
         for sink in sinks:  # the error of a full disk should come before the figures
             sink.flush()
         tracer.finish(source.counted_losses(), source.left_out(), source.not_probed())
@@ -71,10 +90,30 @@ def pump(
         pass  # nobody reads a pipe any more; other files are whole up to here
 
 
-def _drain(source: Source, flows: Flows, control: CaptureControl) -> None:
+def _served(calls: "ExchangeCalls | None", sinks: list[Sink]) -> "ServedExchanges | None":
+    """Return what passes exchanges to ``sinks`` with their calls; None: calls are not asked for."""
+    if calls is None:
+        return None
+    from sslsniff.tracing.calls.served_exchanges import ServedExchanges
+
+    return ServedExchanges(calls, sinks)
+
+
+def _handle_with_calls(flows: Flows, calls: "ExchangeCalls", event: Event) -> None:
+    """Handle an event, and tell ``calls`` what it needs of it."""
+    if isinstance(event, Data):
+        calls.prepare(event, flows.connection(event.connection))
+    flows.handle(event)
+    if isinstance(event, Exited):
+        calls.end_process(event.pid)
+
+
+def _drain(
+    source: Source, flows: Flows, handle: Callable[[Event], None], control: CaptureControl
+) -> None:
     """Handle the events that the source still has, as far as there is time."""
     for event in source.finish(control.is_drained, control.is_skipped):
-        flows.handle(event)
+        handle(event)
     flows.finish()
 
 
@@ -95,9 +134,11 @@ def _rules(options: OutputOptions) -> "Rules | None":
     return Rules(defaults=options.redact, patterns=options.redact_pattern)
 
 
-def _move(source: Source, flows: Flows, sinks: list[Sink], control: CaptureControl) -> None:
+def _move(
+    source: Source, handle: Callable[[Event], None], sinks: list[Sink], control: CaptureControl
+) -> None:
     for event in source.poll(_POLL_S):
-        flows.handle(event)
+        handle(event)
         if control.to_stop and control.is_drained():
             break
     for sink in sinks:

@@ -12,10 +12,13 @@ from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
+    from sslsniff.commands.functions.served_planning import ServedPlan
     from sslsniff.commands.held_command import HeldCommand
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
+    from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
+    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
 
 def watch(arguments: Sequence[str]) -> int:
@@ -32,6 +35,8 @@ def watch(arguments: Sequence[str]) -> int:
     # A command in the foreground gets Ctrl-C itself; when it ends, so does the capture.
     control.listen(ignore_interrupt=bool(command))
     privileges.require()
+    open_files = contextlib.ExitStack()
+    plan = _plan_calls(options, open_files)
     holder = _start_holder() if options.hold or (command and options.hold is None) else None
     held = _start_held(command) if command else None
     pids = (*options.pid, *([held.pid] if held else []))
@@ -41,7 +46,13 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.probing.planning.process import PlanningProcess
 
     process = PlanningProcess()  # like those above, it forks: before any thread is started
-    loading = Loading(options.loader, options.ring_size, can_hold=holder is not None)
+    calls, served = _calls(plan)
+    loading = Loading(
+        options.loader,
+        options.ring_size,
+        can_hold=holder is not None,
+        entries=served.entries if served is not None else {},
+    )
     # While the programs are loaded, new files are planned, and other modules are imported.
     from sslsniff.live.early_files import EarlyFiles
     from sslsniff.live.scope import Scope
@@ -65,7 +76,7 @@ def watch(arguments: Sequence[str]) -> int:
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
-    with contextlib.ExitStack() as closing:
+    with open_files, contextlib.ExitStack() as closing:
         if holder is not None:
             closing.callback(holder.close)
         capture = LiveCapture(
@@ -77,13 +88,15 @@ def watch(arguments: Sequence[str]) -> int:
             sample=options.sample,
             note=note,
             holder=holder,
+            served=served,
         )
         with capture:
             if held:
                 _import_other_modules(options)
                 held.release()
             # Only now: an earlier error must not leave or overwrite a file.
-            sinks = open_sinks(options, standard, closing, control.stop, expression)
+            calls_of = calls.calls_of if calls is not None else None
+            sinks = open_sinks(options, standard, closing, control.stop, expression, calls_of)
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")
@@ -91,12 +104,38 @@ def watch(arguments: Sequence[str]) -> int:
                 note(f"{each}; waiting for it")
             from sslsniff.commands.pump import pump  # with the decoders: 30 ms
 
-            pump(capture, sinks, options, control)
+            pump(capture, sinks, options, control, calls)
+            if calls is not None:
+                note(calls.describe(capture.lost_hits()))
     code = held.wait(control.is_drained) if held else 0
     control.done()
     if held and code is None:
         note(f"process {held.pid} continues, and is not watched any more")
     return code or 0
+
+
+def _plan_calls(options: WatchOptions, closing: contextlib.ExitStack) -> "ServedPlan | None":
+    """Return which functions to probe for ``--calls``, and note what that costs; None: none."""
+    if not options.calls:
+        return None
+    from sslsniff.commands.functions.served_planning import plan_served
+
+    program = options.command[0] if options.command else None
+    plan = plan_served(options.calls, program, options.pid, closing, force=options.force)
+    for line in plan.lines:
+        note(line)
+    return plan
+
+
+def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProbes | None]":
+    """Return what collects the calls of exchanges, and what probes their functions."""
+    if plan is None:
+        return None, None
+    from sslsniff.live.functions.served_probes import ServedProbes
+    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
+
+    calls = ExchangeCalls(plan.places, has_tasks=plan.task is not None)
+    return calls, ServedProbes(plan.places, plan.task, calls)
 
 
 def _cgroup_filter(options: WatchOptions) -> "CgroupFilter | None":

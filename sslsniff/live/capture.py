@@ -12,10 +12,10 @@ from sslsniff import events
 from sslsniff.errors import NO_TIME, TargetError
 from sslsniff.events import IsOver, never
 from sslsniff.fast_path import FastPath
-from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.kernel.ring_buffer import Ring
+from sslsniff.kernel.ring_buffer import PollPacing, Ring
 from sslsniff.kernel.ring_records import Records
+from sslsniff.kernel.waiting_records import open_records
 from sslsniff.live import wire
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
@@ -23,17 +23,14 @@ from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
-from sslsniff.live.scope import no_process
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
+    from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holder import Holder
 
-_POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
-_MOST_POLL_DELAYS = 4  # before one wake-up, while few events come
-_WORK_S = 0.0003  # CPU time that a wake-up should take at most: programs wait for the processor
 _BYTES_A_POLL = 8 << 20
 _BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
 _BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
@@ -50,6 +47,7 @@ class LiveCapture:
     ``spill_bytes``: the size of a temporary file for records that the ring has no room for.
     ``sample``: the share of all connections that is captured, each as a whole.
     ``holder``: traces the processes whose threads wait for the probes of a file that they map.
+    ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
 
     Times begin at the host's clock and then follow CLOCK_MONOTONIC, as in the BPF programs: they
     stay even if somebody sets the clock.
@@ -76,6 +74,7 @@ class LiveCapture:
         sample: float = 1,
         note: Callable[[str], None],
         holder: "Holder | None" = None,
+        served: "ServedProbes | None" = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.fast_path = FastPath()
@@ -88,6 +87,7 @@ class LiveCapture:
         self._sample = sample
         self._note = note
         self._holder = holder
+        self._served = served
         self._closing = contextlib.ExitStack()
         self._rustls_connections = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
@@ -97,7 +97,7 @@ class LiveCapture:
         """Connections that are no longer in the kernel's table, and whose end was not reported."""
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
-        self._poll_delays: float = _MOST_POLL_DELAYS
+        self._pacing = PollPacing()
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -106,15 +106,21 @@ class LiveCapture:
             loader = self._find_and_load()
             self.opens_perf_events = loader.opens_perf_events
             self._tables = Tables(loader)
-            self._tables.configure(self._scope, self._call_limit_bytes, self._sample)
-            self._open_ring(loader)
+            task = self._served.task if self._served is not None else None
+            self._tables.configure(self._scope, self._call_limit_bytes, self._sample, task)
+            self._records, self._epoll = open_records(
+                loader, self._ring_bytes, self._spill_bytes, self._closing
+            )
             self._probes = Probes(loader, self._tables, self.libraries, self._note)
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
             self._containers = ProcessContainers(self._scope.cgroups, self._tables.decide_cgroup)
             self._containers.begin()
-            self._find_processes()
+            self._tables.watch_processes()
             self._probe_files(loader)
+            if self._served is not None:
+                self._closing.callback(self._served.detach)
+                self._served.attach(loader, self._scope)
             for file in self._files.unreachable:
                 self._late_files.report_unreachable(file)
             if not self._probes.files:
@@ -135,35 +141,6 @@ class LiveCapture:
         self._closing.callback(loader.close)
         self._files.require()
         return loader
-
-    def _open_ring(self, loader: Loader) -> None:
-        ring = Ring(loader.map_fd("events"), self._ring_bytes)
-        self._closing.callback(ring.close)
-        self._records = ring
-        if self._spill_bytes:
-            from sslsniff.kernel.spill_file import Spill  # imports tempfile: 10 ms
-
-            self._records = Spill(ring, self._spill_bytes)
-            self._closing.callback(self._records.close)
-        self._epoll = self._closing.enter_context(select.epoll())
-        self._epoll.register(self._records.fd, select.EPOLLIN)
-
-    def _find_processes(self) -> None:
-        """Watch the processes of the scope, and the descendants that they have now.
-
-        The BPF programs see forks and ends already. So this repeats until it finds no new process.
-        """
-        watched = set(self._scope.pids)
-        while new := set(self._scope.current_pids()) - watched:
-            watched |= new
-            for pid in new:
-                self._tables.watch(pid)
-        for pid in watched:
-            if procfs.exists(pid):
-                continue
-            if pid in self._scope.pids:
-                raise no_process(pid)
-            self._tables.unwatch(pid)
 
     def _probe_files(self, loader: Loader) -> None:
         """Probe the files that are in use, and from now on those that processes map later."""
@@ -219,13 +196,9 @@ class LiveCapture:
         self._late_files.poll(ready)
         if self._records.fd in ready:
             rest_bytes = self._ring_bytes // _REST_SHARE
-            self._let_events_accumulate(rest_bytes)
-            began_s = time.thread_time()
+            self._pacing.wait(self._records, rest_bytes)
             is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
-            worked_s = time.thread_time() - began_s or _WORK_S
-            self._poll_delays = min(
-                _MOST_POLL_DELAYS, max(1, self._poll_delays * _WORK_S / worked_s)
-            )
+            self._pacing.worked()
             if not is_over:
                 return  # the records that halves wait for may be among the unread ones
         yield from self._rustls_connections.release(self.now_ns())
@@ -237,6 +210,8 @@ class LiveCapture:
         self._late_files.finish()
         self._tables.stop()
         self._probes.detach()
+        if self._served is not None:
+            self._served.detach()
         self._records.stop()
         is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
         if not is_over:
@@ -256,6 +231,10 @@ class LiveCapture:
     def counted_losses(self) -> list[Loss]:
         """See ``source.Source``: counts connections that no event was emitted for, too."""
         return self._tables.losses()
+
+    def lost_hits(self) -> int:
+        """Return how many hits of functions the ring had no room for."""
+        return self._tables.lost_hits()
 
     def left_out(self) -> int | None:
         """See ``source.Source``."""
@@ -303,16 +282,6 @@ class LiveCapture:
                 "the kernel headers do not match this kernel: child processes were not followed"
             )
 
-    def _let_events_accumulate(self, enough_bytes: int) -> None:
-        """Wait until ``enough_bytes`` of records wait, some milliseconds at most.
-
-        The kernel wakes no reader while unread records wait: that costs the watched programs.
-        """
-        for _ in range(round(self._poll_delays)):
-            time.sleep(_POLL_DELAY_S)
-            if self._records.waiting_bytes > enough_bytes:
-                break
-
     def _drain(
         self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
     ) -> Generator[events.Event, None, bool]:
@@ -329,8 +298,11 @@ class LiveCapture:
         for _ in range(0, most_bytes, batch_bytes):
             self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
+                if self._served is not None and self._served.handle(record, offset_ns):
+                    continue
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):
+                    self._note_bytes(event)
                     yield from self._rustls_connections.handle(event)
                 else:
                     yield from self._handle(event)
@@ -344,6 +316,11 @@ class LiveCapture:
             if is_drained():
                 break
         return False
+
+    def _note_bytes(self, event: events.Data) -> None:
+        """Note which thread passed plaintext, before its event waits for its connection."""
+        if self._served is not None and event.connection in self._open:
+            self._served.note(event, self._open[event.connection][0])
 
     def _skip(self, is_skipped: IsOver) -> Iterator[events.Event]:
         """Count all records that are not handled yet as lost: the rest of a batch, and the ring."""

@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.kernel import procfs
@@ -170,7 +171,10 @@ class LateFiles:
         self.report_refused()
 
     def report_refused(self) -> None:
-        """Report why TLS libraries in use are not probed, once for each library."""
+        """Report long searches, and why TLS libraries in use are not probed, once for each."""
+        for path, size, wanted in self._planning.searches:
+            self._note(f"looking for {wanted} in {Path(path).name} ({size // 10**6} MB)")
+        self._planning.searches.clear()
         for line in (*self._planner.new_lines, *self.unprobed.new_lines()):
             self._note(line)
         self._planner.new_lines.clear()

@@ -4,21 +4,24 @@ import math
 import os
 import struct
 from collections.abc import Collection, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.live.scope import Scope
+from sslsniff.live.scope import Scope, no_process
 from sslsniff.model import Loss, LossCause
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 from sslsniff.probing.probe_set import ProbedLibrary
 
+if TYPE_CHECKING:
+    from sslsniff.probing.functions.runtimes.task_location import TaskLocation
+
 LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
-_CONFIG = struct.Struct("<IIIIIII4xQQQ")
-_LAYOUT = struct.Struct("<I21iI")
+_CONFIG = struct.Struct("<IIIIIII4xQQQIIii")
+_LAYOUT = struct.Struct("<I22iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBBI4x")
@@ -47,6 +50,8 @@ _LOST_ENDS = 14
 _LOST_CLOSES = 15
 _UNFOLLOWED = 16
 _UNMATCHED_CALLS = 17
+_LOST_HITS = 18
+_LIMITED_HITS = 19
 
 
 def _common(values: Iterable[T]) -> T | None:
@@ -60,18 +65,34 @@ def _offsets(layout: ObjectLayout | RustlsLayout) -> list[int]:
     return [_UNKNOWN if each is None else each - (each >> 31 << 32) for each in layout]
 
 
+def _task_fields(task: "TaskLocation | None") -> tuple[int, int, int, int]:
+    """Return how the BPF programs find a task (bpf/tasks.bpf.h)."""
+    if task is None:
+        return 0, 0, 0, 0
+    first, second = (*task.offsets, 0)[:2]
+    return len(task.offsets), task.register is not None, first, second
+
+
 class Tables:
     """The maps of loaded programs. Everything here raises ``KernelError``."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def configure(self, scope: Scope, call_limit_bytes: int, sample: float = 1) -> None:
+    def configure(
+        self,
+        scope: Scope,
+        call_limit_bytes: int,
+        sample: float = 1,
+        task: "TaskLocation | None" = None,
+    ) -> None:
         """Write the configuration: which processes to watch, and how much to capture.
 
         ``call_limit_bytes``: the most that is copied of a call.
         ``sample``: the share of all connections that is captured, above 0, 1 at most.
+        ``task``: where events of plaintext find their task; None: they do not need it.
         """
+        self._task = task
         self._sample_most = math.ceil(sample * (1 << 32)) - 1
         self._scope = scope
         self._call_limit_bytes = call_limit_bytes
@@ -83,6 +104,24 @@ class Tables:
         for comm in scope.comms:
             name = comm.encode()[: _COMM_BYTES - 1].ljust(_COMM_BYTES, b"\0")
             self._loader.update("comms", name, _U32.pack(0))
+
+    def watch_processes(self) -> None:
+        """Watch the processes of the scope, and the descendants that they have now.
+
+        The BPF programs see forks and ends already. So this repeats until it finds no new process.
+        Raises ``TargetError`` if a process of the scope's ``pids`` does not exist.
+        """
+        watched = set(self._scope.pids)
+        while new := set(self._scope.current_pids()) - watched:
+            watched |= new
+            for pid in new:
+                self.watch(pid)
+        for pid in watched:
+            if procfs.exists(pid):
+                continue
+            if pid in self._scope.pids:
+                raise no_process(pid)
+            self.unwatch(pid)
 
     def watch(self, pid: int) -> None:
         """Watch a process, and from now on its children."""
@@ -112,6 +151,7 @@ class Tables:
             self._sample_most,
             self._call_limit_bytes,
             *(procfs.pid_namespace() or (0, 0)),
+            *_task_fields(self._task),
         )
         self._loader.update("configs", _U32.pack(0), config)
 
@@ -204,6 +244,14 @@ class Tables:
     def unfollowed(self) -> int:
         """Return how many child processes the table of processes had no room for."""
         return self._counter(_UNFOLLOWED)
+
+    def lost_hits(self) -> int:
+        """Return how many hits of functions the ring had no room for."""
+        return self._counter(_LOST_HITS)
+
+    def limited_hits(self) -> int:
+        """Return how many hits of functions were above the limit of a second."""
+        return self._counter(_LIMITED_HITS)
 
     def unreliable_types(self) -> int:
         """Return how often bcc's kernel headers were found to be another kernel's."""

@@ -1,11 +1,10 @@
 """Probes in files: attached, and detached again."""
 
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
-from sslsniff.kernel.loaders.loader import Detach, Loader
+from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
 from sslsniff.live.planner import Planned
@@ -79,7 +78,7 @@ class Probes:
                 attached.append(detach)
         except SslsniffError as error:
             self._note(f"{planned.path}: {error}")
-            _detach_all(attached)
+            detach_all(attached)
             return False
         self._detaches += attached
         self.count += len(library.probes)
@@ -107,7 +106,7 @@ class Probes:
     def detach(self) -> None:
         """Detach all programs. Safe to call again."""
         detaches, self._detaches = self._detaches, []
-        _detach_all(detaches)
+        detach_all(detaches)
 
     def _add_layout(self, library: ProbedLibrary) -> int:
         """Write the layout of a library's objects into the programs' tables; return its index.
@@ -126,12 +125,3 @@ class Probes:
         index = len(names) - 1
         self._tables.set_layout(index, [library])
         return index
-
-
-def _detach_all(detaches: Iterable[Detach]) -> None:
-    """Detach all in parallel: each waits until no CPU runs its program."""
-    threads = [threading.Thread(target=detach) for detach in detaches]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

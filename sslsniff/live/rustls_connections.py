@@ -88,7 +88,8 @@ class _JoinedConnection:
             half.base = self.positions[direction] - half.position
         half.position = event.position + event.span
         self.positions[direction] = half.base + half.position
-        return event._replace(connection=self.number, position=half.base + event.position)
+        position = half.base + event.position
+        return event._replace(connection=self.number, position=position, origin=half.number)
 
     def checked(self, half: _Half, event: Checked | Closed) -> Checked:
         """Return the connection's positions, after those at the end of a half."""

@@ -30,7 +30,8 @@ def skip_plaintext(
         if record is None:
             break
         yield from _lost(runs, clock_offset_ns)
-        yield wire.parse(record, clock_offset_ns)
+        if not wire.is_hit(record):
+            yield wire.parse(record, clock_offset_ns)
     yield from _lost(runs, clock_offset_ns)
 
 

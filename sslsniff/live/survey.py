@@ -65,9 +65,9 @@ def candidate_files(
     program or library of the scope does not exist.
     """
     if scope.libraries:
-        files = [each for name in scope.libraries for each in _named_files(name)]
+        files = [each for name in scope.libraries for each in named_files(name)]
     elif scope.programs:
-        files = [*map(_program, scope.programs), *_known_libraries(of_one_kind)]
+        files = [*map(program_file, scope.programs), *_known_libraries(of_one_kind)]
     else:
         files = list(_mapped_files(scope, unreachable))
         # Also installed libraries: a process that starts later may use them. That counts most if
@@ -86,7 +86,7 @@ def candidate_files(
             yield path
 
 
-def _named_files(name: str) -> list[str]:
+def named_files(name: str) -> list[str]:
     """Return the files of a library, by name or path; raises ``TargetError`` if there is none."""
     if "/" in name:
         if not Path(name).exists():
@@ -122,13 +122,17 @@ def _has_common_name(files: Iterable[str], libraries: Iterable[str]) -> bool:
     )
 
 
-def _program(name: str) -> str:
+def program_file(name: str) -> str:
     """Return the file that a command's name executes: for a script, its interpreter."""
     import shutil  # takes 9 ms, and only `-- COMMAND` needs it
 
     path = shutil.which(name)
     if path is None and Path(name).is_file():
+        if "/" not in name and shutil.which(f"./{name}"):
+            raise TargetError(f"{name} is not in PATH", f"name it as ./{name}")
         raise TargetError(f"{name} is not an executable program", "allow it with chmod +x")
+    if path is None and Path(name).is_dir():
+        raise TargetError(f"{name} is a folder", "name a program")
     if path is None:
         raise TargetError(f"there is no program {name}", "check its name and PATH")
     try:

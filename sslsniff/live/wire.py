@@ -29,7 +29,7 @@ from sslsniff.model import Address, LossCause
 
 HEADER = struct.Struct("<HBBIQQ")
 OPENED = struct.Struct("<HBBIQQIIQIIBBBBIQ16s32s256s48s")
-DATA = struct.Struct("<HBBIQQQIIII")
+DATA = struct.Struct("<HBBIQQQIIQ")
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
@@ -61,6 +61,11 @@ _TLS_VERSIONS = {
 }
 
 
+def is_hit(record: memoryview) -> bool:
+    """Say whether a record is a hit; there are other kinds."""
+    return record[0] == EventKind.HIT
+
+
 def parse(record: memoryview, clock_offset_ns: int) -> Record:
     """Return the event in ``record``, one ring buffer record without its header.
 
@@ -72,7 +77,7 @@ def parse(record: memoryview, clock_offset_ns: int) -> Record:
 
 
 def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
-    _, direction, cut, tid, time_ns, connection, position, span, captured, _, _ = DATA.unpack_from(
+    _, direction, cut, tid, time_ns, connection, position, span, captured, task = DATA.unpack_from(
         record
     )
     return Data(
@@ -84,6 +89,7 @@ def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
         span,
         bytes(record[DATA.size : DATA.size + captured]),
         _CUTS[cut],
+        task,
     )
 
 

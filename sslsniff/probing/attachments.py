@@ -5,13 +5,17 @@ Only who makes plans imports this: it needs the disassembler and all rules, 10 M
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.probing import fitting
+from sslsniff.probing.boringssl.stripped_fitting import fit_without_symbols
 from sslsniff.probing.go_fitting import fit_go
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.names import NAMES
-from sslsniff.probing.plans.unprobed import WITH_SYMBOLS
+from sslsniff.probing.plans.unprobed import FAMILY, FAMILY_TEXT, WITH_SYMBOLS
 from sslsniff.probing.probe_set import (
+    TRAMPOLINE_REMEDY,
     Attachment,
+    ProbedLibrary,
     Refusal,
     ReturnStyle,
     ReturnStyleError,
@@ -23,10 +27,16 @@ from sslsniff.probing.rustls.versions import MENTION
 from sslsniff.probing.rustls_fitting import fit_rustls
 
 _MACHINE = "x86-64"
+_FAMILY = frozenset(each.library for each in FAMILY)
 
 
-def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
-    """Find a file's TLS libraries and the places of probes; raises ``ElfError`` if damaged."""
+def make_attachment(
+    elf: Elf, style: ReturnStyle, *, may_search_long: bool = True
+) -> Attachment | Refusal:
+    """Find a file's TLS libraries and the places of probes; raises ``ElfError`` if damaged.
+
+    Raises ``LongSearchError`` if that would take long, and ``may_search_long`` is False.
+    """
     if elf.machine != _MACHINE:
         return _foreign(elf, _plans(elf))
     texts = first_texts(elf)
@@ -37,7 +47,7 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         plans = _plans(elf)
     for plan in plans:
         try:
-            library, unfit_optional = fitting.fit(plan, elf, style)
+            library, unfit_optional = _fit(plan, elf, style)
         except ReturnStyleError as unfit:
             other = _trampoline(plan, elf) or unfit.remedy
             unprobed.append(_unfit(elf, plan, str(unfit))._replace(remedy=other))
@@ -47,6 +57,15 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
         else:
             parts.append(library._replace(version=plan_version(elf, plan)))
             left_out += unfit_optional
+    searched: set[str] = set()
+    if FAMILY_TEXT in texts and not any(each.library in _FAMILY for each in plans):
+        found_parts, doubts, refused = fit_without_symbols(
+            elf, style, may_search_long=may_search_long
+        )
+        parts += found_parts
+        left_out += doubts
+        unprobed += refused
+        searched = {each.library for each in found_parts} | {each.library for each in refused}
     go_parts, go_unprobed = fit_go(elf, style)
     parts += go_parts
     is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
@@ -54,11 +73,30 @@ def make_attachment(elf: Elf, style: ReturnStyle) -> Attachment | Refusal:
     rows = (
         *(each._replace(remedy=each.remedy or remedy) for each in unprobed),
         *go_unprobed,
-        *recognise(elf, texts, {each.library for each in plans}),
+        *recognise(elf, texts, searched | {each.library for each in plans}),
     )
     if not parts:
         return _refusal(rows, elf.debug_file)
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
+
+
+def _fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:
+    """Return a plan's probes as ``fitting.fit`` does.
+
+    What does not fit may have parts elsewhere: to find these takes a search of all code.
+    """
+    try:
+        return fitting.fit(plan, elf, style)
+    except ReturnStyleError:
+        raise
+    except UnfitError:
+        rows = [row for group in plan.required for each in group for row in each]
+        names = {each.function for each in rows if isinstance(each.function, str)}
+        found = [each for name in sorted(names) if (each := elf.function(name)) and each.size]
+        parts = cold_parts(elf, found)
+        if not parts:
+            raise
+        return fitting.fit(plan, elf, style, parts)
 
 
 def _foreign(elf: Elf, plans: list[Plan]) -> Refusal:
@@ -88,7 +126,7 @@ def _trampoline(plan: Plan, elf: Elf) -> str:
         fitting.fit(plan, elf, ReturnStyle.TRAMPOLINE)
     except UnfitError:
         return ""
-    return "capture it with --returns trampoline, unless it switches coroutines inside of calls"
+    return TRAMPOLINE_REMEDY
 
 
 def _plans(elf: Elf) -> list[Plan]:

@@ -4,9 +4,10 @@ A plan that does not fit exactly is refused with the reason: a probe in a wrong 
 the program that it watches.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sslsniff.elf.elf_file import Elf
@@ -50,20 +51,32 @@ class _AbsentError(UnfitError):
     """The file has no such function."""
 
 
-def fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:
+def fit(
+    plan: Plan,
+    elf: Elf,
+    style: ReturnStyle,
+    cold_parts: Mapping[int, Sequence[Function]] = MappingProxyType({}),
+) -> tuple[ProbedLibrary, list[str]]:
     """Return a plan's probes in a file, and why optional ones do not fit.
 
-    Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
+    ``cold_parts``: the parts of functions that are elsewhere, as far as they are known, by the
+    addresses of the functions. Raises ``UnfitError``, and ``ElfError`` if the file is damaged.
     """
-    return _Fitting(elf, style).fit(plan)
+    return _Fitting(elf, style, cold_parts).fit(plan)
 
 
 class _Fitting:
     """Fits plans to one file."""
 
-    def __init__(self, elf: Elf, style: ReturnStyle) -> None:
+    def __init__(
+        self,
+        elf: Elf,
+        style: ReturnStyle,
+        cold_parts: Mapping[int, Sequence[Function]] = MappingProxyType({}),
+    ) -> None:
         self._elf = elf
         self._style = style
+        self._cold_parts = cold_parts
         self._seen_inside: set[str] = set()
         """Public functions whose calls are seen in inner functions."""
         self._tables: dict[PointerTable, Table] = {}
@@ -129,7 +142,8 @@ class _Fitting:
     def _at_entry(
         self, row: Row, name: str, function: Function, _probed: set[int]
     ) -> Iterator[Probe]:
-        return entry_probes(self._elf, name, function, row, self._style)
+        cold_parts = self._cold_parts.get(function.address, ())
+        return entry_probes(self._elf, name, function, row, self._style, cold_parts)
 
     def _in_span(
         self, row: Row, name: str, function: Function, _probed: set[int]

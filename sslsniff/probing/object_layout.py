@@ -10,6 +10,7 @@ class ObjectLayout(NamedTuple):
     in the object itself.
     ``version_base``: as ``alpn_base``, for ``version``.
     ``settled``: of a byte that is 0 until ``version`` is the negotiated one; None: it always is.
+    ``server_mask``: no offset, but the bits of ``server`` that count; None: all.
     ``server_value``: no offset, but what ``server`` is in a server; None: anything but 0.
     ``sni``: of a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
     the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
@@ -45,3 +46,4 @@ class ObjectLayout(NamedTuple):
     server_value: int | None = None
     version_base: int | None = None
     settled: int | None = None
+    server_mask: int | None = None

@@ -1,6 +1,6 @@
 """Places the programs for the entry and the returns of a function as probes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from sslsniff.elf.elf_file import Elf
@@ -8,7 +8,7 @@ from sslsniff.elf.symbols import Function
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.machine_code.probe_sites import Cost, best_site
-from sslsniff.machine_code.returns import return_sites
+from sslsniff.machine_code.returns import function_ends, return_sites
 from sslsniff.probing.probe_set import Probe, ReturnStyle, UnfitError
 
 if TYPE_CHECKING:
@@ -34,15 +34,21 @@ class FunctionPrograms(Protocol):
 
 
 def entry_probes(
-    elf: Elf, name: str, function: Function, programs: FunctionPrograms, style: ReturnStyle
+    elf: Elf,
+    name: str,
+    function: Function,
+    programs: FunctionPrograms,
+    style: ReturnStyle,
+    cold_parts: Sequence[Function] = (),
 ) -> Iterator[Probe]:
     """Yield the probes at a function's first instructions, and at its returns.
 
-    Raises ``UnfitError``, with ``name`` for the function.
+    ``cold_parts``: the parts of the function that are elsewhere, as far as they are known. Raises
+    ``UnfitError``, with ``name`` for the function.
     """
     enter, leave = programs.enter, programs.leave
     if style is ReturnStyle.INSTRUCTIONS:
-        cheap = cheap_probes(elf, function, programs, style)
+        cheap = cheap_probes(elf, function, programs, style, cold_parts)
         yield from cheap
         if cheap:
             return
@@ -58,19 +64,33 @@ def entry_probes(
     if style is ReturnStyle.TRAMPOLINE:
         yield Probe(leave, offset, True, site.cost)
         return
-    returns = return_sites(code, function.address, elf.data)
-    if returns is None:
+    returns = _returns(elf, function, cold_parts)
+    if not returns:
         raise UnfitError(f"{name} has ways out other than its return instructions")
     for address in returns:
         yield Probe(leave, elf.offset(address), False, Cost.STEPPED)
 
 
+def _returns(elf: Elf, function: Function, cold_parts: Sequence[Function]) -> Sequence[int] | None:
+    """Return the return instructions of a function; None: it may end otherwise."""
+    if not cold_parts:
+        return return_sites(elf.code(function), function.address, elf.data)
+    parts = [(each.address, elf.code(each)) for each in (function, *cold_parts)]
+    ends = function_ends(parts, elf.data)
+    return ends.returns if ends.is_known and not ends.tail_calls else None
+
+
 def cheap_probes(
-    elf: Elf, function: Function, programs: FunctionPrograms, style: ReturnStyle
+    elf: Elf,
+    function: Function,
+    programs: FunctionPrograms,
+    style: ReturnStyle,
+    cold_parts: Sequence[Function] = (),
 ) -> list[Probe]:
     """Return the probes in cheap places of a function, without return probes of the kernel.
 
-    The list is empty if the function does not have all places that are needed.
+    ``cold_parts``: as of ``entry_probes``. The list is empty if the function does not have all
+    places that are needed.
     """
     # Imported only to make a plan: a start with cached plans does not need them.
     from sslsniff.machine_code.data_flow import Flow
@@ -80,7 +100,8 @@ def cheap_probes(
     if programs.enter is None or programs.leave is None:
         return []
     is_plain = style is not ReturnStyle.INSTRUCTIONS
-    flow = Flow(Code(elf.code(function), function.address))
+    parts = [(each.address, elf.code(each)) for each in cold_parts]
+    flow = Flow(Code(elf.code(function), function.address, cold_parts=parts))
     pair = find_pair(flow, arguments_in_place(programs.registers, is_plain=is_plain))
     if pair is None:
         return []

@@ -22,7 +22,7 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import rustls_fitting
 from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.plans import PLANS, go_tls
+from sslsniff.probing.plans import PLANS, WITHOUT_SYMBOLS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
 from sslsniff.probing.probe_set import (
     Attachment,
@@ -139,7 +139,8 @@ def _name(status: os.stat_result, style: ReturnStyle) -> str:
 def sources(package: Path) -> list[Path]:
     """Return the source files in sslsniff's folder that decide where probes belong."""
     folders = (package / each for each in ("elf", "machine_code", "probing"))
-    return [each for folder in folders for each in sorted(folder.rglob("*.py"))]
+    kinds = ("*.py", "*.c", "*.so")
+    return [each for folder in folders for kind in kinds for each in sorted(folder.rglob(kind))]
 
 
 @cache
@@ -196,6 +197,7 @@ def _library_entry(library: ProbedLibrary) -> dict[str, Any]:
         "layout": library.layout if isinstance(library.layout, ObjectLayout) else None,
         "version": library.version,
         "tls_version": library.tls_version,
+        "found_by": library.found_by,
     }
 
 
@@ -260,8 +262,13 @@ def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
     if not probes:
         raise ValueError
     if library != rustls_fitting.LIBRARY:
-        version, layout = _text_or_none(entry["version"]), _parse_layout(entry["layout"])
-        return ProbedLibrary(library, tuple(probes), layout, version)
+        return ProbedLibrary(
+            library,
+            tuple(probes),
+            _parse_layout(entry["layout"]),
+            _text_or_none(entry["version"]),
+            found_by=_text_or_none(entry["found_by"]),
+        )
     major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
     return rustls_fitting.make_library(
@@ -275,9 +282,12 @@ def _programs(library: str) -> set[str | None]:
         return {each for method in METHODS.values() for each in (method.enter, method.leave)}
     if library == go_tls.LIBRARY:
         return {row.program for row in go_tls.ROWS}
-    plan = {each.library: each for each in PLANS}[library]
-    rows = [row for group in plan.required for each in group for row in each]
-    return {each for row in (*rows, *plan.optional) for each in (row.enter, row.leave, row.record)}
+    plans = [each for each in (*PLANS, *WITHOUT_SYMBOLS.values()) if each.library == library]
+    rows = [row for plan in plans for group in plan.required for each in group for row in each]
+    rows += [row for plan in plans for row in plan.optional]
+    if not rows:
+        raise ValueError
+    return {each for row in rows for each in (row.enter, row.leave, row.record)}
 
 
 def _parse_layout(fields: list[Any]) -> ObjectLayout:

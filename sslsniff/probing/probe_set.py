@@ -45,6 +45,7 @@ class ProbedLibrary(NamedTuple):
     ``version``: the library's, as far as it decides the layout.
     ``read_as``: the version whose layout is used instead, because this one's is not known.
     ``tls_version``: as on the wire, of all its connections; None: their objects have it.
+    ``found_by``: what proves its functions, if that is not what it is for most of its files.
     """
 
     library: str
@@ -53,6 +54,7 @@ class ProbedLibrary(NamedTuple):
     version: str | None = None
     read_as: str | None = None
     tls_version: int | None = None
+    found_by: str | None = None
 
     def __str__(self) -> str:
         name = self.library if self.version is None else f"{self.library} {self.version}"
@@ -84,6 +86,12 @@ class Unprobed(NamedTuple):
 
 class UnfitError(Exception):
     """A probe does not fit a file; the text says why."""
+
+
+TRAMPOLINE_REMEDY = (
+    "capture it with --returns trampoline, unless it switches coroutines inside of calls"
+)
+"""What helps if only ``ReturnStyle.TRAMPOLINE`` fits."""
 
 
 class ReturnStyleError(UnfitError):

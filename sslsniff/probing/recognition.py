@@ -27,7 +27,8 @@ def first_texts(elf: Elf) -> frozenset[bytes]:
     Most files have none of them, so that their data is read only once. Raises ``ElfError`` if the
     file is damaged.
     """
-    wanted = {MENTION} if elf.code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
+    code_bytes = sum(size for _, size in elf.code_parts)
+    wanted = {MENTION} if code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
     found: set[bytes] = set()
     for _, piece in elf.section_region(".rodata").pieces(max(map(len, wanted)) - 1):
         found.update(text for text in wanted - found if text in piece)

@@ -1,7 +1,8 @@
 """JSON lines: the stable form for programs (docs/json.md)."""
 
-import json
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
@@ -14,7 +15,6 @@ from sslsniff.decoders.messages import (
     Undecoded,
     cached_in_headers,
 )
-from sslsniff.escaping import escape_json
 from sslsniff.model import (
     Address,
     Body,
@@ -29,20 +29,17 @@ from sslsniff.model import (
     Summary,
 )
 from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text import pieces
 
+if TYPE_CHECKING:
+    from sslsniff.sinks.calls.traced_call import CallsOf, TracedCall
+
 Object = dict[str, Any]
 
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False,
-    separators=(",", ":"),
-    default=lambda fragment: orjson.loads(orjson.dumps(fragment)),
-)
-
-_DEL = 0x7F  # an int: to search bytes for it is six times as fast as for a byte string
 _NO_BODY = orjson.Fragment(b'{"size":0,"text":""}')
 
 _Origin = tuple[tuple[object, ...], str, str]
@@ -56,17 +53,24 @@ _NO_ORIGIN: _Origin = ((), "", "")
 class JsonSink(Sink):
     """Writes one object a line to ``stream``; with ``chunks``, raw plaintext as well.
 
+    ``calls_of``: returns the calls that served an exchange.
     Memory: about a kilobyte for each open connection.
     """
 
     wants_bodies = True
 
     def __init__(
-        self, stream: BinaryIO, *, chunks: bool = False, schema: Schema = no_schema
+        self,
+        stream: BinaryIO,
+        *,
+        chunks: bool = False,
+        schema: Schema = no_schema,
+        calls_of: "CallsOf | None" = None,
     ) -> None:
         self._stream = stream
         self._chunks = chunks
         self._schema = schema
+        self._calls_of = calls_of
         self.wants_plaintext = chunks
         self._origins: dict[str, _Origin] = {}
 
@@ -117,7 +121,17 @@ class JsonSink(Sink):
         call = call_of(exchange)
         if call is not None:
             fields["grpc"] = call_object(call)
+        if self._calls_of is not None:
+            calls = self._calls_of(exchange)
+            fields["calls"] = calls and [*map(self._call, calls)]
         self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+
+    @cached_property
+    def _call(self) -> "Callable[[TracedCall], orjson.Fragment]":
+        from sslsniff.sinks.calls.call_json import CallJson  # only for --calls: 5 ms
+
+        encode = CallJson(self._stream).encoded
+        return lambda call: orjson.Fragment(encode(call))
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
@@ -181,7 +195,7 @@ class JsonSink(Sink):
                 "events": loss.events,
                 "bytes": loss.bytes,
             }
-            self._stream.write(_encoded(line) + b"\n")
+            self._stream.write(encoded_json(line) + b"\n")
         line = {
             "type": "summary",
             "exchanges": summary.exchanges,
@@ -200,7 +214,7 @@ class JsonSink(Sink):
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:
             line["not_probed"] = [*map(_not_probed, summary.not_probed)]
-        self._stream.write(_encoded(line) + b"\n")
+        self._stream.write(encoded_json(line) + b"\n")
 
     def flush(self) -> None:
         """See ``Sink``."""
@@ -242,19 +256,7 @@ class JsonSink(Sink):
             f'{{"type":{named},"time":"{pieces.utc_time(time_ns)}",{process}'
             f'"tid":{tid or "null"},{rest},'
         )
-        self._stream.write(start.encode() + _encoded(fields)[1:] + b"\n")
-
-
-def _encoded(fields: Object) -> bytes:
-    """Return an object as JSON in which nothing can move a terminal's cursor."""
-    try:
-        encoded = orjson.dumps(fields)
-        if encoded.isascii() and _DEL not in encoded:  # JSON escapes all other control characters
-            return encoded
-        line = encoded.decode()
-    except orjson.JSONEncodeError:  # lone surrogates, and numbers of more than 64 bits
-        line = _ENCODER.encode(fields)
-    return escape_json(line).encode()
+        self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
 
 
 def _origin(connection: Connection) -> tuple[str, str]:
@@ -272,7 +274,7 @@ def _origin(connection: Connection) -> tuple[str, str]:
 
 
 def _members(fields: Object) -> str:
-    return _encoded(fields).decode()[1:-1]
+    return encoded_json(fields).decode()[1:-1]
 
 
 def _not_probed(found: NotProbed) -> Object:

@@ -69,6 +69,10 @@ class Flows:
         """Handle an event."""
         self._handlers[type(event)](event)  # type: ignore[operator]
 
+    def connection(self, key: int) -> Connection | None:
+        """Return the connection of events with this key; None: it is not known."""
+        return self._connections.get(key)
+
     def finish(self) -> None:
         """Take all directions back from the fast path: no more events come."""
         if self._fast_path is not None:

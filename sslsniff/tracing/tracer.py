@@ -120,6 +120,11 @@ class Tracer:
         ]
         return sorted(open_now, key=lambda exchange: exchange.started_ns)
 
+    def count_open(self, connection: Connection) -> int:
+        """Return how many exchanges of a connection have not ended."""
+        conversation = self._conversations.get(connection.id)
+        return len(conversation.open_exchanges) if conversation is not None else 0
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
         self.tick(time_ns)

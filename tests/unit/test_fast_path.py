@@ -117,7 +117,7 @@ def test_same_as_the_long_way(
             at += 40 * (act == "gap")
             span = len(data) + 100 * (act == "cut")
             cut = (act == "cut", *head[1:])
-            sizes = (at, span, len(data), span, 0)
+            sizes = (at, span, len(data), 0)
             records.append(wire.DATA.pack(DATA, direction, *cut, *sizes) + data)
             positions[connection, direction] = at + span
         elif act == "ended":
@@ -162,7 +162,7 @@ def test_same_as_the_long_way_with_halves(make: Make, acts: list[tuple[int, str,
         at = positions.get(number, 0)
         if act in ("data", "gap"):
             at += 40 * (act == "gap")
-            sizes = (at, len(data), len(data), len(data), 0)
+            sizes = (at, len(data), len(data), 0)
             records.append(wire.DATA.pack(DATA, direction, *head, *sizes) + data)
             positions[number] = at + len(data)
         elif act == "closed":
@@ -188,7 +188,7 @@ def test_halves_take_the_fast_path_until_their_keys_change(make: Make) -> None:
         records += [addresses(read, SOCKET), addresses(write, SOCKET)]
         for number in range(100):
             for half, direction, data in ((write, 1, REQUEST), (read, 0, RESPONSE)):
-                sizes = (number * len(data), len(data), len(data), len(data), 0)
+                sizes = (number * len(data), len(data), len(data), 0)
                 records.append(wire.DATA.pack(DATA, direction, 0, 70, number, half, *sizes) + data)
     assert run(records, FastPath(), make).fast == 198
 
@@ -199,7 +199,7 @@ def test_all_that_follows_takes_the_fast_path(make: Make) -> None:
     records = [opened(1, True), addresses(1)]
     for number in range(100):
         for direction, data in ((1, REQUEST), (0, RESPONSE)):
-            sizes = (number * len(data), len(data), len(data), len(data), 0)
+            sizes = (number * len(data), len(data), len(data), 0)
             records.append(wire.DATA.pack(DATA, direction, 0, 70, number, 1, *sizes) + data)
     assert run(records, FastPath(), make).fast == 198
 
@@ -215,7 +215,7 @@ def test_threads_that_take_turns_take_the_fast_path(monkeypatch: pytest.MonkeyPa
 
     records = [opened(1, True), addresses(1)]
     for number in range(100):
-        sizes = (number * len(REQUEST), len(REQUEST), len(REQUEST), len(REQUEST), 0)
+        sizes = (number * len(REQUEST), len(REQUEST), len(REQUEST), 0)
         records.append(wire.DATA.pack(DATA, 1, 0, 70 + number % 4, number, 1, *sizes) + REQUEST)
     monkeypatch.setattr(PcapWriter, "template", noted)
     assert run(records, FastPath(), SINKS["pcap"]).fast == 99
@@ -237,7 +237,7 @@ def test_nothing_is_offered_where_plaintext_is_wanted_and_decoded() -> None:
     for record in (
         opened(1, True),
         addresses(1),
-        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 5, 0) + b"hello",
+        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 5, 5, 0) + b"hello",
     ):
         flows.handle(event(record))
     assert not fast_path.connections
@@ -285,7 +285,7 @@ def offered(connection: int) -> tuple[FastPath, list[str]]:
 def test_whole_records_are_consumed_and_flushed(flag: str) -> None:
     """The last one has the bytes that would be the next."""
     a, b, c = (
-        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 1, 0) + bytes([word])
+        wire.DATA.pack(DATA, 1, 0, 70, 1, 1, at, 1, 1, 0) + bytes([word])
         for at, word in enumerate(b"abc")
     )
     other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
@@ -297,7 +297,7 @@ def test_whole_records_are_consumed_and_flushed(flag: str) -> None:
 
 
 def test_records_are_flushed_where_the_reading_is_broken_off() -> None:
-    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
+    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 0) + b"a"
     other = wire.LEFT_OUT.pack(LEFT_OUT, 0, 0, 70, 1, 2)
     fast_path, did = offered(1)
     reading = fast_path.run(laid_out([consumed, other]), OFFSET_NS)
@@ -308,7 +308,7 @@ def test_records_are_flushed_where_the_reading_is_broken_off() -> None:
 
 
 def test_a_consumer_without_records_gets_pieces() -> None:
-    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 1, 0) + b"a"
+    consumed = wire.DATA.pack(DATA, 1, 0, 70, 1, 1, 0, 1, 1, 0) + b"a"
     fast_path, did = FastPath(), list[str]()
     fast_path.offer(1, Direction.WRITE, ByPiece(did))
     assert not list(fast_path.run(laid_out([consumed]), OFFSET_NS))
@@ -332,7 +332,7 @@ def test_a_key_is_forgotten_when_its_direction_is_taken_back() -> None:
 def test_the_key_of_a_half_is_forgotten_when_the_half_is_no_more() -> None:
     fast_path, did = offered(-1)
     halves = RustlsConnections(fast_path)
-    data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 1, 0) + b"a"
+    data = wire.DATA.pack(DATA, 1, 0, 70, 1, 9, 0, 1, 1, 0) + b"a"
     for record in (opened(9, True, half=2), data):
         list(halves.handle(wire.parse(memoryview(record), OFFSET_NS)))
     list(halves.release())

@@ -12,7 +12,12 @@ from sslsniff import __version__
 from sslsniff.commands.options import manual
 
 ROOT = Path(__file__).parents[2]
-BUILT = ("bpf/sslsniff.bpf.o", "capture_files/libpacking.so")
+BUILT = (
+    "bpf/sslsniff.bpf.o",
+    "capture_files/libpacking.so",
+    "elf/dwarf/libscanner.so",
+    "machine_code/stripped/libdistances.so",
+)
 NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.bpf.o", "*.so")
 
 

@@ -3,9 +3,10 @@
 import argparse
 
 from sslsniff import __version__
-from sslsniff.commands.options import other_options, watch_options
+from sslsniff.commands.options import other_options, trace_options, watch_options
 
 _SUBCOMMANDS = {
+    "trace": trace_options.trace_parser,
     "read": other_options.read_parser,
     "list": other_options.list_parser,
     "symbols": other_options.symbols_parser,

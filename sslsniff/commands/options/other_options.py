@@ -31,6 +31,8 @@ class SymbolsOptions:
     pattern: re.Pattern[str] | None
     json: bool
     mangled: bool
+    signatures: bool
+    tls: bool
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,11 @@ def parse_list(arguments: Sequence[str]) -> ListOptions:
 
 def parse_symbols(arguments: Sequence[str]) -> SymbolsOptions:
     """Return what the arguments of ``sslsniff symbols`` say; exits with 2 if they are wrong."""
-    return options_of(SymbolsOptions, symbols_parser().parse(arguments))
+    parser = symbols_parser()
+    options = options_of(SymbolsOptions, parser.parse(arguments))
+    if options.tls and (options.pattern or options.mangled or options.signatures):
+        parser.error("--tls goes with FILE and --json only")
+    return options
 
 
 def parse_doctor(arguments: Sequence[str]) -> DoctorOptions:
@@ -114,6 +120,16 @@ def symbols_parser() -> CommandParser:
     )
     parser.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
     parser.add_argument("--mangled", action="store_true", help="show names as they were linked")
+    parser.add_argument(
+        "--signatures",
+        action="store_true",
+        help="show parameters with their types, and results, from debug info",
+    )
+    parser.add_argument(
+        "--tls",
+        action="store_true",
+        help="show instead what proves the functions of BoringSSL or AWS-LC, without symbols",
+    )
     return parser
 
 

@@ -28,6 +28,7 @@ class OutputOptions:
     output: str | None
     pcap: str | None
     har: str | None
+    chrome_trace: str | None
     print: bool
     pcap_layout: str
     redact: bool
@@ -108,7 +109,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="write an HTTP Archive for browsers and mitmproxy, and show only its summary",
     )
     output.add_argument(
-        "--print", action="store_true", help="with --pcap or --har, show exchanges as well"
+        "--chrome-trace",
+        type=values.name,
+        metavar="FILE",
+        help="write the times of exchanges for ui.perfetto.dev, and show only the summary",
+    )
+    output.add_argument(
+        "--print", action="store_true", help="with one of these files, show exchanges as well"
     )
     output.add_argument(
         "--pcap-layout",
@@ -137,6 +144,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
     )
+    add_color(output)
+    add_end_within(output)
+
+
+def add_color(output: "argparse._ArgumentGroup") -> None:
+    """Add the option of a command that writes text."""
     output.add_argument(
         "--color",
         choices=("auto", "always", "never"),
@@ -144,6 +157,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="WHEN",
         help="auto (default: on a terminal), always or never",
     )
+
+
+def add_end_within(output: "argparse._ArgumentGroup") -> None:
+    """Add the option of a command that Ctrl-C ends."""
     output.add_argument(
         "--end-within",
         type=values.seconds,

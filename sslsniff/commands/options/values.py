@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import regex
 
-COMMANDS = ("read", "list", "symbols", "doctor")
+COMMANDS = ("trace", "read", "list", "symbols", "doctor")
 
 SMALLEST_RING_BYTES = 4 << 20
 """A ring of this size has room for several of the largest records."""
@@ -23,6 +23,9 @@ _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
 _MOST_SECONDS = 86400
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
+_MOST_LINE = (1 << 31) - 1
+_MOST_COUNT = 1_000_000_000
+_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 
 
@@ -93,6 +96,36 @@ def seconds(text: str) -> int:
     return _whole_number(text, 1, _MOST_SECONDS, f"a number of seconds from 1 to {_MOST_SECONDS}")
 
 
+def duration(text: str) -> int:
+    """Return the nanoseconds of a duration in ``text``, such as 10ms."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ns|us|ms|s)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500us, 10ms or 1.5s")
+    return round(float(found[1]) * _NANOSECONDS[found[2]])
+
+
+def count(text: str) -> int:
+    """Return the number in ``text``, which is more than 0."""
+    return _whole_number(text, 1, _MOST_COUNT, "a number of 1 or more")
+
+
+def source_line(text: str) -> tuple[str, int]:
+    """Return the file and the line in ``text``, such as main.c:36."""
+    file, _, number = text.rpartition(":")
+    what = "a line of a source file such as main.c:36"
+    line = _whole_number(number, 1, _MOST_LINE, what) if number.isdecimal() else 0
+    if not file or not line:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return file, line
+
+
+def address(text: str) -> int:
+    """Return the address in ``text``, such as 0x1139."""
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 0x1139")
+    return int(text, 16)
+
+
 def share(text: str) -> float:
     """Return the share of connections in ``text``, such as 1/10."""
     if not re.fullmatch(r"[0-9]{1,7}/[0-9]{1,7}", text):
@@ -124,6 +157,11 @@ def pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from error
+
+
+def function_pattern(text: str) -> str:
+    """Return ``text``, a regular expression that is searched in names of functions."""
+    return pattern(name(text)).pattern
 
 
 def bytes_pattern(text: str) -> "regex.Pattern[bytes]":

@@ -12,6 +12,7 @@ from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_
 _USAGE = """\
 sslsniff [FILTER] WHAT [OUTPUT]              watch processes
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
+       sslsniff trace FILE|--pid PID PATTERN...     which functions run, with arguments
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
        sslsniff symbols FILE [PATTERN]              functions of a binary, and where probes fit
@@ -36,6 +37,7 @@ usage: sslsniff [FILTER] WHAT [OUTPUT]
   sslsniff --all                         every process of this host
 
   sslsniff list           which TLS libraries are there, which probes fit
+  sslsniff trace FILE PATTERN  start a program, show calls of its functions
   sslsniff read FILE      decode a capture again
   sslsniff doctor         what this kernel and user can do
   sslsniff --help         all options
@@ -67,6 +69,7 @@ class WatchOptions(OutputOptions):
     ring_size: int
     spill: int
     max_call_bytes: int
+    calls: list[str]
 
 
 def parse_watch(arguments: Sequence[str]) -> WatchOptions:
@@ -170,6 +173,15 @@ def add_watch_options(parser: CommandParser) -> None:
     )
     add_filter(parser)
     add_output(parser)
+    calls = parser.add_argument_group("CALLS")
+    calls.add_argument(
+        "--calls",
+        type=values.function_pattern,
+        **REPEATABLE,
+        metavar="PATTERN",
+        help="with --pid or COMMAND: under each exchange, the calls of functions that served it,"
+        " whose names match this regular expression (docs/trace.md; may be repeated)",
+    )
     engine = parser.add_argument_group("ENGINE")
     engine.add_argument(
         "--loader",
@@ -229,5 +241,21 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             "what to watch is missing: --pid, --comm, --uid, --container, --unit, --cgroup, --lib,"
             " -- COMMAND, or --all for every process of this host"
         )
+    if options.calls:
+        _check_calls(parser, options)
     if not (options.pid or options.command) and (options.hold or not options.follows_children):
         parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
+
+
+def _check_calls(parser: CommandParser, options: argparse.Namespace) -> None:
+    """Exit with a usage error if calls cannot be shown beside the other options."""
+    if not (options.pid or options.command):
+        parser.error("--calls needs --pid or -- COMMAND: it probes functions of one program")
+    if options.redact or options.redact_pattern:
+        parser.error("--calls shows arguments, which --redact does not blank: leave one out")
+    if options.stream:
+        parser.error("--stream is for HTTP/2, whose calls are not known: leave out --calls")
+    if options.sample != 1:
+        parser.error("--calls must see all connections: leave out --sample")
+    if options.loader == "bcc":
+        parser.error("--calls works with --loader co-re only")

@@ -19,9 +19,11 @@ from sslsniff.probing.plans import PLANS
 from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 
 _QUICK_CPU_S = 1  # for a file at first; Node.js (126 MB) takes 0.4
+_SEARCH_CPU_S = 5  # for a file in which functions without symbols are searched; Bun takes 1.5
 _MOST_CPU_S = 10  # for a file at its second try, in a queue for slow files
 _MOST_WAITING = 512
 _LIKELY_NAMES = tuple({each for plan in PLANS for each in plan.file_names})
+_SEARCHED = frozenset({"SSL_read"})  # what a worker may say that it looks for
 _REMEDY = "if it is a TLS library, report that"
 
 
@@ -42,12 +44,21 @@ class Finished(NamedTuple):
             os.close(self.file)
 
 
+class LongSearch(NamedTuple):
+    """A file of ``size`` bytes in which the function ``wanted`` is searched, which takes long."""
+
+    path: str
+    size: int
+    wanted: str
+
+
 class Planning:
     """Finds out where probes belong in files; a context manager.
 
     ``style``: how returns are seen.
     ``process``: its workers analyse the files that the cache does not know; by default a new one.
     ``fd``: pollable when a file may be finished.
+    ``searches``: the long searches that began; the reader removes them.
     """
 
     def __init__(
@@ -61,8 +72,11 @@ class Planning:
         self.fd = self._ready.fileno()
         self._system = Queue(self._process, self._ready, _QUICK_CPU_S, shares_worker=True)
         self._quick = Queue(self._process, self._ready, _QUICK_CPU_S)
+        self._searched = Queue(self._process, self._ready, _SEARCH_CPU_S)
         self._slow = Queue(self._process, self._ready, _MOST_CPU_S)
+        self._queues = (self._system, self._quick, self._searched, self._slow)
         self._finished: deque[Finished] = deque()
+        self.searches: list[LongSearch] = []
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +92,7 @@ class Planning:
     @property
     def waiting(self) -> int:
         """How many files have no plan yet."""
-        return len(self._system) + len(self._quick) + len(self._slow)
+        return sum(map(len, self._queues))
 
     @property
     def is_busy(self) -> bool:
@@ -118,7 +132,7 @@ class Planning:
 
     def collect(self) -> None:
         """Handle the answers that have come, and send workers the next files."""
-        for queue in (self._system, self._quick, self._slow):
+        for queue in self._queues:
             for job, answer in queue.answers():
                 self._handle_answer(job, answer, queue)
 
@@ -135,7 +149,7 @@ class Planning:
 
     def close(self) -> None:
         """End the process, and close all files that were not yielded."""
-        for queue in (self._system, self._quick, self._slow):
+        for queue in self._queues:
             queue.close()
         self._ready.close()
         self._process.close()
@@ -150,7 +164,12 @@ class Planning:
     def _handle_answer(self, job: Job, answer: dict[str, Any] | None, queue: Queue) -> None:
         """Handle the answer of a worker of ``queue``; None: the worker died."""
         if queue is not self._slow and (answer is None or "over" in answer):
-            self._slow.add(job, is_urgent=False)
+            wanted = None if answer is None else answer.get("wants")
+            if wanted in _SEARCHED and queue is not self._searched:
+                self.searches.append(LongSearch(job.path, job.status.st_size, wanted))
+                self._searched.add(job, is_urgent=False)
+            else:
+                self._slow.add(job, is_urgent=False)
             return
         checked = _checked(job, answer)
         if job.open_debug_files(checked.wanted):

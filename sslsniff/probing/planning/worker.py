@@ -4,8 +4,9 @@ It is forked from a process that has imported all modules (``process``). Request
 messages on its socket, in JSON. A request has the descriptors of the file, and of files that may be
 its debug file: ``{"path": ..., "style": ..., "cpu_s": ..., "debug": [path, ...]}``. An answer is
 either a plan as ``plan_cache`` stores it, ``{"plan": ..., "wanted": [build id, name] or null}``, or
-why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. A hostile file may
-have taken over the worker, so sslsniff checks an answer like an entry of the cache.
+why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. With a low limit
+of CPU, a search that takes long is not begun: ``{"over": "...", "wants": "SSL_read"}``. A hostile
+file may have taken over the worker, so sslsniff checks an answer like an entry of the cache.
 """
 
 import importlib
@@ -21,8 +22,10 @@ from sslsniff.errors import ElfError
 from sslsniff.kernel import privileges, resource_limits, seccomp
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble
+from sslsniff.machine_code.stripped.distances import load_library
 from sslsniff.probing import plan_cache
 from sslsniff.probing.attachments import make_attachment
+from sslsniff.probing.boringssl.stripped_fitting import LongSearchError
 from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES
 from sslsniff.probing.probe_set import Refusal, ReturnStyle
 
@@ -31,7 +34,8 @@ MOST_MEMORY_BYTES = 512 << 20
 
 _MOST_DEBUG_FILES = 4
 _MOST_OPEN_FILES = 16
-_NICE_FROM_S = 2  # a worker with at least this limit of CPU runs after other processes
+_SEARCHES_FROM_S = 2  # a worker with at least this limit of CPU searches functions in long code
+_NICE_FROM_S = 8  # one with at least this limit runs after other processes
 _NICE = 10
 
 _IMPORTED_LATE = (
@@ -49,6 +53,7 @@ def import_all() -> None:
         importlib.import_module(module)
     disassemble(b"\xc3", 0)  # imports capstone
     demangle("_R")  # imports pyderust
+    load_library()
 
 
 def run(channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
@@ -103,6 +108,8 @@ def _answer(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         return _plan(request, files)
     except OverTimeError:
         return {"over": f"{request['cpu_s']} s of CPU"}
+    except LongSearchError as error:
+        return {"over": f"{request['cpu_s']} s of CPU", "wants": error.wanted}
     except MemoryError:
         return {"over": f"{MOST_MEMORY_BYTES >> 20} MB of memory"}
     except Exception as error:  # a damaged file can lead to any
@@ -115,7 +122,11 @@ def _plan(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
     try:
         with Elf(request["path"], file) as elf:
             elf.offered = list(zip(request["debug"], debug_files, strict=True))
-            found = make_attachment(elf, ReturnStyle(request["style"]))
+            found = make_attachment(
+                elf,
+                ReturnStyle(request["style"]),
+                may_search_long=request["cpu_s"] >= _SEARCHES_FROM_S,
+            )
             wanted = elf.wanted
     except ElfError as error:
         found = Refusal(error.fact, remedy=error.remedy)

@@ -138,3 +138,25 @@ BORINGSSL = Plan(
     required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
     optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
 )
+
+_INNER_NEW = "ossl_ssl_connection_new_int"
+"""What makes a connection that is not one of QUIC: ``SSL_new`` of 3.2 and later jumps there."""
+ROWS_BY_ERRORS: dict[str, Row] = {
+    "ssl_read_internal in SSL_read": _READ_PLAIN,
+    "ssl_read_internal": _READ_EX._replace(through=None),
+    "ssl_write_internal in SSL_write": _WRITE_PLAIN,
+    "ssl_write_internal": _WRITE_EX._replace(through=None),
+    "ssl_write_internal with flags": _WRITE_EX2._replace(through=None),
+}
+"""The rows for functions of OpenSSL that are found by names in errors: ``probing.openssl``."""
+OPENSSL_WITHOUT_SYMBOLS = OPENSSL._replace(
+    required=tuple(((row,),) for row in ROWS_BY_ERRORS.values()),
+    optional=(
+        Row("SSL_new", leave="openssl_new_return"),
+        Row(_INNER_NEW, leave="openssl_new_return"),
+        *(row for row in OPENSSL.optional if row.function in ("SSL_shutdown", "SSL_sendfile")),
+    ),
+)
+"""OpenSSL in files without symbols. ``probing.openssl.found_plan`` says what is required of it."""
+AWS_LC = BORINGSSL._replace(library="aws-lc", version=re.compile(rb"AWS-LC (\d+\.\d+\.\d+)\0"))
+"""AWS-LC in files without symbols; with symbols it counts as BoringSSL, from which it comes."""

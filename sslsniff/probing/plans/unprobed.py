@@ -14,8 +14,8 @@ from sslsniff.probing.plans import libressl, mbedtls, openssl, wolfssl
 WITH_SYMBOLS = "build it with symbols, or install its debug file"
 
 _NO_PROBES = "sslsniff cannot probe it yet"
-_NO_SYMBOLS = "it is linked in without symbols"
-_OTHER_END = "watch the other end of its connections"
+NO_SYMBOLS = "it is linked in without symbols"
+OTHER_END = "watch the other end of its connections"
 
 
 class UnprobedLibrary(NamedTuple):
@@ -36,7 +36,7 @@ class UnprobedLibrary(NamedTuple):
     unless: bytes | None = None
     version: re.Pattern[bytes] | None = None
     reason: str = _NO_PROBES
-    remedy: str = _OTHER_END
+    remedy: str = OTHER_END
 
 
 KINDS = (
@@ -48,7 +48,7 @@ KINDS = (
             b"weird handshake type\0",
         ),
         version=wolfssl.WOLFSSL.version,
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
@@ -59,14 +59,14 @@ KINDS = (
             b"mbedtls_ssl_fetch_input\0",
         ),
         version=mbedtls.MBEDTLS.version,
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
         library="s2n",
         name="s2n-tls",
         texts=(b"Retried s2n_send() size is invalid\0", b"/s2n_connection.c:"),
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     # The classes of JSSE are in a file of their own, which no process maps as code.
@@ -82,16 +82,16 @@ KINDS = (
 
 # Errors of OpenSSL and its forks contain the name of a source file. All begin with the same text,
 # which is searched once.
-_SOURCE = b"ssl/ssl_lib.c"
-_BORING = (_SOURCE, b"ssl/ssl_lib.cc\0", b"ssl/ssl_cert.cc\0")
+FAMILY_TEXT = b"ssl/ssl_lib.c"
+_BORING = (FAMILY_TEXT, b"ssl/ssl_lib.cc\0", b"ssl/ssl_cert.cc\0")
 
 FAMILY = (
     UnprobedLibrary(
         library="aws-lc",
         name="AWS-LC",
         texts=(*_BORING, b"AWS-LC"),
-        version=re.compile(rb"AWS-LC (\d+\.\d+\.\d+)\0"),
-        reason=_NO_SYMBOLS,
+        version=openssl.AWS_LC.version,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
@@ -99,23 +99,23 @@ FAMILY = (
         name="BoringSSL",
         texts=_BORING,
         unless=b"AWS-LC",
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
         library="libressl",
         name="LibreSSL",
-        texts=(_SOURCE, b"LibreSSL "),
+        texts=(FAMILY_TEXT, b"LibreSSL "),
         version=libressl.LIBRESSL.version,
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
     UnprobedLibrary(
         library="openssl",
         name="OpenSSL",
-        texts=(_SOURCE, b"ssl/ssl_lib.c\0", b"ssl/ssl_cert.c\0"),
+        texts=(FAMILY_TEXT, b"ssl/ssl_lib.c\0", b"ssl/ssl_cert.c\0"),
         version=openssl.OPENSSL.version,
-        reason=_NO_SYMBOLS,
+        reason=NO_SYMBOLS,
         remedy=WITH_SYMBOLS,
     ),
 )

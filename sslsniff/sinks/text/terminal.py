@@ -1,7 +1,8 @@
 """One line for each exchange, for people; more with ``-v`` and ``-vv``."""
 
 from collections.abc import Callable
-from typing import TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
@@ -14,12 +15,17 @@ from sslsniff.sinks.text.lines import Lines, Paint, endless, plain
 from sslsniff.sinks.text.message_lines import content_lines, is_keepalive, message_line
 from sslsniff.sinks.text.undecoded import UndecodedLines
 
+if TYPE_CHECKING:
+    from sslsniff.sinks.calls.call_lines import CallLines
+    from sslsniff.sinks.calls.traced_call import CallsOf
+
 
 class TerminalSink(Sink):
     """Writes to ``stream`` a line for each exchange.
 
     ``verbosity``: 1 adds headers, 2 bodies as well. ``columns`` returns the width of the terminal,
-    None if there is none: lines are cut to it, unless headers are shown.
+    None if there is none: lines are cut to it, unless headers are shown. ``calls_of``: returns the
+    calls to show under an exchange.
     """
 
     def __init__(
@@ -29,12 +35,14 @@ class TerminalSink(Sink):
         paint: Paint = plain,
         schema: Schema = no_schema,
         columns: Callable[[], int | None] = endless,
+        calls_of: "CallsOf | None" = None,
     ) -> None:
         self._stream = stream
         self._verbosity = verbosity
         self._paint = paint
         self._schema = schema
         self._lines = Lines(paint, columns, is_whole=verbosity >= 1)
+        self._calls_of = calls_of
         self._undecoded = UndecodedLines(self._write, self._lines)
         self.wants_bodies = verbosity >= 2
 
@@ -48,6 +56,15 @@ class TerminalSink(Sink):
                 self._details(informational, "<")
             if exchange.response is not None:
                 self._details(exchange.response, "<")
+        if self._calls_of is not None:
+            for line in self._call_lines.nested(self._calls_of(exchange) or ()):
+                self._write(f"    {line}")
+
+    @cached_property
+    def _call_lines(self) -> "CallLines":
+        from sslsniff.sinks.calls.call_lines import CallLines  # only for --calls: 5 ms
+
+        return CallLines(self._stream, self._paint)
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``; keep-alive messages are shown with ``-v`` only."""

@@ -42,7 +42,7 @@ def packet(time_ns: int, sequence: int, acknowledged: int, data: bytes) -> bytes
 
 
 def record(position: int, data: bytes, tid: int = TID, cut: int = 0, connection: int = 1) -> bytes:
-    sizes = (position, len(data) + cut, len(data), len(data), 0)
+    sizes = (position, len(data) + cut, len(data), 0)
     return wire.DATA.pack(EventKind.DATA, 1, cut, tid, 5, connection, *sizes) + data
 
 

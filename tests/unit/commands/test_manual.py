@@ -50,6 +50,7 @@ def test_completions_have_every_option(shell: str, shown: str) -> None:
         (["--pca"], ["--pcap", "--pcap-layout"]),
         (["doc"], ["doctor"]),
         (["symbols", "--m"], ["--mangled"]),
+        (["trace", "--chr"], ["--chrome-trace"]),
     ],
 )
 def test_bash_completes(words: list[str], expected: list[str], tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """The grammar of the command line."""
 
+import pytest
+
 from sslsniff.commands.options.other_options import read_parser
-from sslsniff.commands.options.watch_options import watch_parser
+from sslsniff.commands.options.watch_options import parse_watch, watch_parser
 
 OF_WATCHING = {
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
     "--sample",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
-    "--no-children", "--hold", "--no-hold",
+    "--no-children", "--hold", "--no-hold", "--calls",
 }  # fmt: skip
 
 
@@ -16,3 +18,38 @@ def test_read_has_the_options_of_watching() -> None:
     watch, read = ({*parser._option_string_actions} for parser in (watch_parser(), read_parser()))
     assert watch - read == OF_WATCHING
     assert read - watch == set()
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        (("--all",), "--calls needs --pid or -- COMMAND: it probes functions of one program"),
+        (
+            ("--pid", "1", "--redact"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
+            ("--pid", "1", "--redact-pattern", "x"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
+            ("--pid", "1", "--stream", "1"),
+            "--stream is for HTTP/2, whose calls are not known: leave out --calls",
+        ),
+        (("--pid", "1", "--sample", "1/2"), "--calls must see all connections: leave out --sample"),
+        (("--pid", "1", "--loader", "bcc"), "--calls works with --loader co-re only"),
+        (("--pid", "1", "--calls", "("), "is no regular expression"),
+        (("--pid", "1", "--calls", ""), "it is empty"),
+    ],
+)
+def test_calls_beside_other_options(
+    beside: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_watch(["--calls", "handle", *beside])
+    assert message in capsys.readouterr().err
+
+
+def test_calls_may_be_repeated() -> None:
+    options = parse_watch(["--calls", "^a::", "--calls", "b$", "--", "server"])
+    assert options.calls == ["^a::", "b$"]

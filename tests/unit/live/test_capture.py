@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from sslsniff.events import EventKind
-from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
+from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, PollPacing, Ring
 from sslsniff.live import wire
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
@@ -40,7 +40,7 @@ def unloaded() -> NoReturn:
 
 def records_of(count: int) -> list[bytes]:
     return [
-        wire.DATA.pack(EventKind.DATA, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 1000, 0)
+        wire.DATA.pack(EventKind.DATA, 1, 0, 70, number, 1, 1000 * number, 1000, 1000, 0)
         + bytes(1000)
         for number in range(count)
     ]
@@ -72,7 +72,7 @@ def test_delays_are_over_when_enough_has_come(
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     with capturing(ring_of(records_of(count), tmp_path / "ring")) as capture:
-        capture._let_events_accumulate(2000)
+        PollPacing().wait(capture._records, 2000)
     assert slept == [0.002] * delays
 
 
@@ -87,4 +87,17 @@ def test_who_only_captures_does_not_import_what_makes_plans() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     imported = done.stdout.decode().split()
     assert "sslsniff.probing.plan_cache" in imported
-    assert {"capstone", "sslsniff.probing.attachments"}.isdisjoint(imported)
+    assert {"capstone", "elftools", "sslsniff.probing.attachments"}.isdisjoint(imported)
+
+
+def test_a_plain_capture_imports_nothing_of_traces() -> None:
+    """They would take time at its start, and memory while it runs."""
+    code = (
+        "import sys\n"
+        "import sslsniff.commands.watch, sslsniff.commands.chosen_sinks, sslsniff.commands.pump\n"
+        "import sslsniff.live.capture, sslsniff.live.planner, sslsniff.sinks.json_lines\n"
+        "words = ('.functions', '.calls', '.dwarf', 'elftools')\n"
+        "print([name for name in sys.modules if any(word in name for word in words)])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

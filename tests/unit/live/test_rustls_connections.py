@@ -254,3 +254,17 @@ def test_nothing_is_kept_of_what_is_over() -> None:
     kept = {name: each for name, each in vars(halves).items() if isinstance(each, dict)}
     assert kept.pop("_handlers")
     assert not any(kept.values())
+
+
+def test_joined_data_says_which_half_it_is_of() -> None:
+    halves = RustlsConnections(FastPath())
+    records: list[events.Record] = [opened(1, Direction.READ), data(1, Direction.READ, 0, b"a")]
+    records += [
+        addresses(1),
+        opened(2, Direction.WRITE),
+        addresses(2),
+        data(2, Direction.WRITE, 0, b"b"),
+    ]
+    joined = [event for record in records for event in halves.handle(record)]
+    found = [each for each in joined if isinstance(each, events.Data)]
+    assert [(each.connection, each.origin) for each in found] == [(-1, 1), (-1, 2)]

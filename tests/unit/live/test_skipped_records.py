@@ -5,6 +5,7 @@ import pytest
 from sslsniff import events
 from sslsniff.events import EventKind
 from sslsniff.live import wire
+from sslsniff.live.functions import hit_records
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Direction, LossCause
 from tests.unit.kernel.ring import laid_out
@@ -22,7 +23,6 @@ def data(connection: int, direction: int, position: int) -> bytes:
         position,
         connection,
         position,
-        SIZE,
         SIZE,
         SIZE,
         0,
@@ -74,3 +74,11 @@ def test_a_record_that_is_not_whole_ends_it_and_one_that_was_discarded_does_not(
     assert run.span == SIZE
     runs = list(skip_plaintext(laid_out(told, discarded=1), 0, lambda: False))
     assert sum(each.span for each in runs if isinstance(each, events.Data)) == 3 * SIZE
+
+
+def test_hits_of_functions_are_left_out() -> None:
+    hit = hit_records.HIT.pack(EventKind.HIT, 0, 0, 70, 5, 0, 70, 0, 0, 0, 0, 0, 8, 0) + bytes(8)
+    records = laid_out([data(7, 1, 0), hit, data(7, 1, SIZE)])
+    runs = list(skip_plaintext(records, 0, lambda: False))
+    assert sum(each.span for each in runs if isinstance(each, events.Data)) == 2 * SIZE
+    assert {type(each) for each in runs} == {events.Data}

@@ -11,8 +11,12 @@ from sslsniff import events
 from sslsniff.decoders.messages import Side
 from sslsniff.events import DIRECTIONS, EventKind
 from sslsniff.kernel.loaders.libbpf import OBJECT
+from sslsniff.kernel.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
 from sslsniff.live import maps, wire
+from sslsniff.live.functions import fetch_tables, hit_records
 from sslsniff.model import Address, Direction, LossCause
+from sslsniff.probing.functions import fetch_steps
+from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
 from tests.btf import enums, structs
 
 STRUCTS = structs(OBJECT)
@@ -66,6 +70,8 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_paired", wire.PAIRED),
         ("event_socket_gone", wire.SOCKET_GONE),
         ("event_left_out", wire.LEFT_OUT),
+        ("event_hit", hit_records.HIT),
+        ("rate", fetch_tables._RATE),
         ("config", maps._CONFIG),
         ("layout", maps._LAYOUT),
         ("rustls_layout", maps._RUSTLS_LAYOUT),
@@ -110,7 +116,9 @@ def test_enums_are_those_of_the_object() -> None:
     assert found["role"] == {"ROLE_UNKNOWN": roles.pop("ROLE_NONE"), **roles}
     for kind, parser in wire._PARSERS.items():
         assert parser.__name__ == f"_parse_{EventKind(kind).name.lower()}"
-    assert set(wire._PARSERS) == {*EventKind}
+    assert set(wire._PARSERS) == {*EventKind} - {EventKind.HIT}
+    assert found["action"] == {f"ACTION_{each.name}": each for each in fetch_tables._Action}
+    assert found["step_kind"] == {f"STEP_{each.name}": each for each in StepKind}
 
 
 def test_counters_are_those_of_the_object() -> None:
@@ -118,9 +126,10 @@ def test_counters_are_those_of_the_object() -> None:
     for index, cause in enumerate(maps._COUNTED):
         assert counters.pop(f"COUNTER_{cause.name}_EVENTS") == 2 * index
         assert counters.pop(f"COUNTER_{cause.name}_BYTES") == 2 * index + 1
-    assert counters.pop("COUNTERS") == maps._UNMATCHED_CALLS + 1
+    assert counters.pop("COUNTERS") == maps._LIMITED_HITS + 1
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
-    for name in (*names, "LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS"):
+    later = ("LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS", "LOST_HITS", "LIMITED_HITS")
+    for name in (*names, *later):
         assert counters.pop(f"COUNTER_{name}") == getattr(maps, f"_{name}")
     assert counters == {}
 
@@ -128,12 +137,52 @@ def test_counters_are_those_of_the_object() -> None:
 def test_limits_are_those_of_the_source() -> None:
     assert defined("maps.bpf.h", "MOST_LAYOUTS") == maps.MOST_LAYOUTS
     assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == maps._MISFITS_ALLOWED
+    assert defined("functions.bpf.h", "BUCKETS") == fetch_tables.BUCKETS
+    assert defined("fetch.bpf.h", "MOST_STEPS") == fetch_steps.MOST_STEPS
+    assert defined("fetch.bpf.h", "MOST_DEPTH") == fetch_steps.MOST_DEPTH
+
+
+def test_steps_are_encoded_as_the_object_reads_them() -> None:
+    step = FetchStep(StepKind.COPY, value=-5, offset=0xABCD, item=63)
+    assert struct.unpack("<BBHi", fetch_steps.encode((step,))) == (30, 63, 0xABCD, -5)
+    assert list(STRUCTS["step"].members.values()) == [(0, 1), (1, 1), (2, 2), (4, 4)]
+    fetch = STRUCTS["fetch"]
+    assert fetch.members["steps"] == (fetch_tables._FETCH.size, 8 * fetch_steps.MOST_STEPS)
+    assert fields(fetch_tables._FETCH) == list(fetch.members.values())[:-1]
+
+
+def as_records(*found: bytes, busy: int = 0) -> Records:
+    """Return records as the ring has them; the last one is ``busy``."""
+    data = b""
+    for each in found:
+        data += struct.pack("<I4x", len(each)) + each.ljust(-len(each) % 8 + len(each), b"\0")
+    data += struct.pack("<I4x", busy) if busy else b""
+    return Records(memoryview(data + bytes(PADDING_BYTES + 64)), 0, len(data))
+
+
+def test_hits_and_ends_of_processes_are_read() -> None:
+    hit = hit_records.HIT.pack(EventKind.HIT, 0, 0, 77, 1000, 0, 70, 3, 1 << 40, 9, 5, 8, 4, 0)
+    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 2000, 0, 70)
+    cgroup = wire.CGROUP.pack(EventKind.CGROUP, 0, 0, 0, 1000, 0, 1 << 40, b"path")
+    records = as_records(hit + b"abcd" + b"state", cgroup, exited, busy=BUSY | 100)
+    first, second = hit_records.read_hits(records, 10**18)
+    assert first == hit_records.parse_hit(memoryview(hit + b"abcd" + b"state"), 10**18)
+    assert first == hit_records.Hit(10**18 + 1000, 70, 77, 3, 1 << 40, 9, 5, 8, b"abcd")
+    assert isinstance(first, hit_records.Hit)
+    assert second == events.Exited(10**18 + 2000, 70)
+    assert records.position == records.end - 8
+
+
+def test_discarded_hits_are_not_read() -> None:
+    records = Records(memoryview(struct.pack("<I4x", 24 | DISCARDED) + bytes(200)), 0, 32)
+    assert list(hit_records.read_hits(records, 0)) == []
+    assert records.position == 32
 
 
 def test_data_is_parsed() -> None:
-    record = wire.DATA.pack(EventKind.DATA, 1, 1, 77, 1000, 42, 5, 9, 4, 100, 5) + b"abcd" + b"junk"
+    record = wire.DATA.pack(EventKind.DATA, 1, 1, 77, 1000, 42, 5, 9, 4, 31) + b"abcd" + b"junk"
     assert wire.parse(memoryview(record), 10**18) == events.Data(
-        10**18 + 1000, 77, 42, Direction.WRITE, 5, 9, b"abcd", LossCause.CALL_LIMIT
+        10**18 + 1000, 77, 42, Direction.WRITE, 5, 9, b"abcd", LossCause.CALL_LIMIT, 31
     )
 
 

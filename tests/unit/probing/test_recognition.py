@@ -121,13 +121,22 @@ def compile_program(source: str, program: Path, *options: str, linked: list[Path
     subprocess.run(command, input=source.encode(), check=True)
 
 
-def test_openssl_that_is_linked_in_and_stripped_is_known_by_its_texts(tmp_path: Path) -> None:
+def test_openssl_without_symbols_and_unwind_table_fits_return_probes(tmp_path: Path) -> None:
+    """Its ``ssl_read_internal`` jumps on, and who calls it cannot be found (gcc -static)."""
     program = tmp_path / "program"
     compile_program(OPENSSL, program, "-static", "-s", "-w", linked=["-lssl", "-lcrypto"])
     found = found_in(program)
     assert isinstance(found, Refusal)
     [row] = found.unprobed
-    assert (row.library, row.name, row.reason) == ("openssl", "OpenSSL", NO_SYMBOLS)
+    assert (row.library, row.name) == ("openssl", "OpenSSL")
+    assert row.reason.startswith(f"{NO_SYMBOLS}, and no place for its probes: ssl_read_internal")
+    assert row.remedy.startswith("capture it with --returns trampoline")
+    with Elf(str(program)) as elf:
+        trampoline = make_attachment(elf, ReturnStyle.TRAMPOLINE)
+    assert isinstance(trampoline, Attachment)
+    assert [(each.library, each.found_by) for each in trampoline.parts] == [
+        ("openssl", "errors in its code")
+    ]
 
 
 @pytest.mark.parametrize(

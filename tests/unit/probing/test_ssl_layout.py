@@ -12,7 +12,8 @@ from tests import libraries
 
 OF_GO = {"client", "sni_length", "handshakes", "socket_type"}
 OF_GNUTLS = {"server_value", "version_base", "settled"}
-ALWAYS = set(ObjectLayout._fields) - {"alpn_base", "is_typed"} - OF_GO - OF_GNUTLS
+OF_BORINGSSL = {"server_mask"}
+ALWAYS = set(ObjectLayout._fields) - {"alpn_base", "is_typed"} - OF_GO - OF_GNUTLS - OF_BORINGSSL
 
 
 def layout_of(path: Path) -> ObjectLayout:

@@ -22,7 +22,8 @@ from sslsniff.probing.plans import go_tls
 from sslsniff.probing.probe_set import Attachment, ProbedLibrary, Refusal, ReturnStyle
 from tests.workload.go.fixtures import BEFORE, FEW, NEWEST, Fixture
 
-WITH_TLS = [each for each in FEW if each.program != "plain"]
+WITHOUT_TLS = ("plain", "calls", "panics", "stacks", "threads")
+WITH_TLS = [each for each in FEW if each.program not in WITHOUT_TLS]
 WITH_SYMBOLS = [each for each in WITH_TLS if each[1:] == (NEWEST, "plain")]
 TYPE_MARK = "*net.Conn"
 DAMAGED_COPIES = 150

@@ -1,0 +1,1 @@
+"""Commands that trace functions: what they probe, and where calls go."""

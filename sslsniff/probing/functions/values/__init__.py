@@ -1,0 +1,1 @@
+"""How values of each type are fetched and read: C and C++, Rust, Go."""

@@ -1,0 +1,1 @@
+"""Where traced calls go: text, JSON lines, trace files, tables of counts."""

@@ -1,0 +1,1 @@
+"""Which calls did a program make? From the hits of its probes."""
