@@ -15,6 +15,7 @@ from rich.table import Table
 from bench import (
     cpu,
     decoders,
+    functions,
     gnutls,
     go,
     loss,
@@ -35,6 +36,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loss": loss.measure,
     "peers": peers.measure,
     "returns": returns.measure,
+    "functions": functions.measure,
     "gnutls": gnutls.measure,
     "go": go.measure,
     "nginx": nginx.measure,

@@ -120,6 +120,16 @@ class GoMessages(MessageLoad):
         return [binary]
 
 
+class Calls(MessageLoad):
+    """Calls of a function with two numbers and a text, in C.
+
+    The size has no meaning; the seconds are of the program's CPU.
+    """
+
+    source = "calls"
+    libraries = ("-g",)
+
+
 class Exchanges(_Load):
     """Small exchanges of HTTP/1.1; the process is the server's, the client has its own."""
 

@@ -52,6 +52,8 @@ _PACKAGES = {
     "3.5": _Package("trixie", "libssl3t64", base="trixie"),
     "3.6": _Package("sid", "libssl3t64", base="sid"),
     "4.0": _Package("experimental", "libssl4", base="sid"),
+    "openssl-1.1.1-static": _Package("bullseye", "libssl-dev", None, "libssl.a"),
+    "openssl-3.0-static": _Package("bookworm", "libssl-dev", None, "libssl.a"),
     "boringssl": _Package("trixie", "android-libboringssl"),
     "wolfssl-4.6": _Package("bullseye", "libwolfssl24"),
     "wolfssl-5.5": _Package("bookworm", "libwolfssl35"),

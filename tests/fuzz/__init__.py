@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of the decoders with atheris: ``python -m tests.fuzz SECONDS``."""
+"""Coverage-guided fuzzing of what reads untrusted bytes: ``python -m tests.fuzz SECONDS``."""

@@ -1,5 +1,6 @@
 """Where each target's search begins."""
 
+from tests.fuzz.debug_info_seeds import debug_info_seeds
 from tests.unit.decoders.wires import frame
 
 _REQUEST = (
@@ -60,4 +61,20 @@ SEEDS: dict[str, list[bytes]] = {
     ],
     "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
     "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],
+    **debug_info_seeds(),
+    # The first octets say what the function is like, see trace_targets.py.
+    "locations": [
+        b"\x1f\2\1\x9c\x91\x10",  # fbreg of a frame with a CFA
+        b"\x1a\3\0\x55\x93\4\x30\x9f\x93\4",  # reg5 piece, lit0 stack_value piece
+        b"\x0a\5\0\xa3\1\x55\x23\x10\x06\x1c\x9f",  # entry_value, plus_uconst, deref, minus
+        b"\x50\1\0\xa1\3\x94\2\x12\x1e\x16\x17\x9f",
+    ],
+    "operands": [
+        b"-4@%edi 8@-16(%rbp) 4@$5 8@(%rax,%rbx,8)",
+        b"-4@16+counter(%rip) 8f@%xmm0 1@%ah 8@%fs:-0x10 8@counter(,%rcx,4)",
+    ],
+    "conditions": [
+        b"i > 3 && req->len == 0x10 || !(ok)",
+        b"not color == Red and *req.next != nil or text == \"a\\n\" && u <= 1e3 && gone != 'c'",
+    ],
 }

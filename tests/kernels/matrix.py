@@ -26,6 +26,32 @@ TESTS = (
     "tests/live/test_hold.py::test_the_first_request_is_seen[fork]",
     "tests/live/test_hold.py::test_the_first_request_is_seen[block]",
 )
+FUNCTIONS = "tests/live/functions"
+REFUSAL = f"{FUNCTIONS}/test_older_kernels.py"
+TRACES = (
+    REFUSAL,
+    f"{FUNCTIONS}/test_conditions_live.py::test_the_kernel_counts_what_it_can_decide",
+    f"{FUNCTIONS}/test_fetching_live.py::test_a_hit_has_room_for_what_is_fetched",
+    f"{FUNCTIONS}/test_fetching_live.py::test_a_return_is_reported_by_trampoline",
+    f"{FUNCTIONS}/test_fetching_live.py::test_a_semaphore_is_counted_up_while_it_is_probed",
+    f"{FUNCTIONS}/test_fetching_live.py::test_long_items",
+    f"{FUNCTIONS}/test_fetching_live.py::test_memory_that_was_never_used_is_read",
+    f"{FUNCTIONS}/test_flow.py::test_indent_and_results[-O2]",
+    f"{FUNCTIONS}/test_flow.py::test_under[-O2]",
+    f"{FUNCTIONS}/test_flow.py::test_a_line_shows_its_locals[-O0]",
+    f"{FUNCTIONS}/test_inlined.py::test_four_calls[debug-hello.rs]",
+    f"{FUNCTIONS}/test_inlined.py::test_four_calls[O3-hello.rs]",
+    f"{FUNCTIONS}/test_stacks_live.py::test_text_shows_the_stack_below_the_call",
+    f"{FUNCTIONS}/test_tallies_live.py::test_a_call_is_known_by_the_stack_that_its_steps_compute",
+    f"{FUNCTIONS}/test_tallies_live.py::test_calls_are_timed_if_their_condition_holds",
+    f"{FUNCTIONS}/test_tallies_live.py::test_hits_are_counted_if_their_condition_holds",
+)
+"""Every program for tracing functions, once at least: older verifiers take less."""
+RUST_PROGRAMS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("hello.rs", ()),
+    ("hello.rs", ("-C", "opt-level=3")),
+)
+"""Source and flags of programs of these tests that a guest cannot build: it has no rustup."""
 
 
 class Case(NamedTuple):
@@ -35,20 +61,21 @@ class Case(NamedTuple):
     series: str
     addresses: str
     loader: str = "co-re"
-    tests: tuple[str, ...] = TESTS
+    tests: tuple[str, ...] = (*TESTS, *TRACES)
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = RUST_PROGRAMS
     patience_s: int = 200
     """How long a test waits for what takes moments on a machine that is not emulated."""
 
 
 CASES = (
-    Case("bullseye", "5.10", "kprobes"),
+    Case("bullseye", "5.10", "kprobes", tests=(*TESTS, REFUSAL), programs=()),
     Case("bookworm", "6.1", "kprobes"),
     # Compiling takes 4 s of CPU for the kernel's headers and 4 s for sslsniff: minutes in a guest.
-    Case("bookworm", "6.1", "kprobes", "bcc", CURL[:2], patience_s=600),
+    Case("bookworm", "6.1", "kprobes", "bcc", CURL[:2], (), patience_s=600),
     Case("trixie", "6.12", "tracepoints"),
     Case("sid", "7.", "tracepoints"),
 )
 """Oldest first. A suite that moves on to another series needs a row of its own."""
 
-BRIEF = CASES[0]._replace(tests=CURL[:2])
+BRIEF = CASES[0]._replace(tests=CURL[:2], programs=())
 """What every ``make test`` asks: whether the oldest kernel still takes the programs."""

@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 from tests.kernels import guest
 from tests.kernels.matrix import Case
+from tests.live.functions.tracing import build, build_name
 from tests.workload import debian
 
 _GUEST_S = 1800
+_COMPILED = debian.CACHE / "kernels/compiled"
 _COMMAND = """
 .venv/bin/sslsniff doctor > /mnt/doctor
 {plan}
 env PYTHONDONTWRITEBYTECODE=1 BCC_KERNEL_SOURCE={headers} \
-    SSLSNIFF_PATIENCE_S={patience_s} SSLSNIFF_LOADER={loader} \
+    SSLSNIFF_PATIENCE_S={patience_s} SSLSNIFF_LOADER={loader} SSLSNIFF_COMPILED={compiled} \
     .venv/bin/pytest -p no:cacheprovider -p no:hypothesispytest --junitxml=/mnt/junit.xml {tests}
 """
 # To plan probes for OpenSSL takes 5 s in a guest: longer than a start waits. Plans are kept.
@@ -57,12 +59,15 @@ def outcome(case: Case) -> Outcome:
     """Run a case; raises ``OSError`` or ``subprocess.SubprocessError`` without a kernel."""
     kernel = guest.fetch(case.suite)
     headers = guest.fetch_headers(case.suite, kernel) if case.loader == "bcc" else ""
+    for source, flags in case.programs:
+        _compile(source, flags)
     results = debian.CACHE / "kernels" / f"{case.suite}-{case.loader}"
     command = _COMMAND.format(
         headers=headers,
         loader=case.loader,
         patience_s=case.patience_s,
         plan=_PLAN,
+        compiled=_COMPILED,
         tests=" ".join(case.tests),
     )
     ran = guest.run(kernel, command, results, _GUEST_S)
@@ -80,6 +85,12 @@ def outcome(case: Case) -> Outcome:
         ran.total_s,
         tuple(_complaints(case, kernel, ran, addresses, failed, results)),
     )
+
+
+def _compile(source: str, flags: tuple[str, ...]) -> None:
+    """Compile a program on this machine, for the guest."""
+    _COMPILED.mkdir(parents=True, exist_ok=True)
+    build(source, _COMPILED, *flags).rename(_COMPILED / build_name(source, flags))
 
 
 def _addresses(report: Path) -> str:

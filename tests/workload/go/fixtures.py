@@ -69,6 +69,13 @@ FEW = (
     Fixture("client", BEFORE, "stripped"),
     Fixture("client", BEFORE, "cgo-pie"),
     Fixture("plain", NEWEST, "plain"),
+    *(Fixture("calls", release, "plain") for release in (BEFORE, OLDEST, NEWEST)),
+    *(Fixture("panics", release, "plain") for release in (BEFORE, NEWEST)),
+    *(Fixture("orders", release, "plain") for release in (BEFORE, NEWEST)),
+    *(Fixture("threads", release, "plain") for release in (BEFORE, NEWEST)),
+    Fixture("stacks", BEFORE, "plain"),
+    Fixture("stacks", OLDEST, "stripped"),
+    *(Fixture("stacks", NEWEST, mode) for mode in ("plain", "stripped")),
 )
 _WAYS = (BEFORE, OLDEST, NEWEST)
 EVERY = (
@@ -80,6 +87,11 @@ EVERY = (
     ),
     *(Fixture("storm", release, "stripped") for release in _WAYS),
     Fixture("grpc", NEWEST, "plain"),
+    *(
+        Fixture(program, release, "plain")
+        for program in ("calls", "panics", "stacks", "threads")
+        for release in RELEASES
+    ),
 )
 """All releases stripped, and some in all ways."""
 

@@ -82,6 +82,10 @@ BUILDS = (
     Build("openssl-static", "release", ("blocking",)),
 )
 
+_TRACED = ("orders", "probed")
+
+TRACED = (Build("rustls-0-23-ring", "debug-info", _TRACED, few=_TRACED),)
+"""With debug info: for ``--calls``, and with static probes."""
 
 REFUSED = (
     Build("rustls-0-20", "strip-symbols"),
@@ -122,7 +126,9 @@ def build_all(builds: Iterable[Build]) -> None:
 
 def few() -> Iterator[Build]:
     """Yield the builds that ``make test`` needs, with no more than it needs."""
-    return (build._replace(programs=build.few) for build in (*BUILDS, *REFUSED) if build.few)
+    return (
+        build._replace(programs=build.few) for build in (*BUILDS, *REFUSED, *TRACED) if build.few
+    )
 
 
 def _folder(profile: str) -> str:
@@ -155,4 +161,4 @@ def _put(built: Path, kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    build_all((*BUILDS, *REFUSED) if sys.argv[1:] == ["all"] else few())
+    build_all((*BUILDS, *REFUSED, *TRACED) if sys.argv[1:] == ["all"] else few())

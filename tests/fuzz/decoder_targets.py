@@ -1,0 +1,83 @@
+"""Fuzzing targets for the decoders: no input makes them raise or depend on how it is cut."""
+
+from collections.abc import Callable
+
+import atheris
+
+with atheris.instrument_imports(include=["sslsniff.decoders"]):
+    from sslsniff.decoders.content import charsets, codings
+    from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+    from sslsniff.decoders.http2.hpack import HpackDecoder
+    from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+    from tests.unit.decoders.wires import END, C, S, Step, merge, run
+
+from sslsniff.decoders.decoder import Decoder
+from sslsniff.decoders.messages import BodyTrailers, Headers, Message, StreamMessage, Undecoded
+
+_INSIDE = StreamMessage | BodyTrailers
+_CODINGS = ("gzip", "deflate", "br", "zstd", "gzip, br")
+
+
+def _decodes(data: bytes, make: Callable[[], Decoder]) -> None:
+    """Decode whole and in pieces, with a gap perhaps; what is understood, and lost, is alike."""
+    first, wire = data[:1] or b"\0", data[1:]
+    size, half = (first[0] & 15) + 1, len(wire) // 2
+    steps: list[Step] = [(C, wire[:half]), (S, wire[half:]), (C, wire), (S, wire)]
+    if first[0] & 16:
+        steps.insert(2, (S, 1 + (first[0] >> 5) * 9))
+    steps += [(C, END), (S, END)]
+    whole, pieces = run(make(), steps), run(make(), steps, size)
+    assert _heard(whole) == _heard(pieces)
+    assert _lost(whole) == _lost(pieces)
+
+
+def _heard(messages: list[Message]) -> list[Message]:
+    """Leave out what was lost; messages inside bodies come after, as they part these anywhere."""
+    heard = [message for message in messages if not isinstance(message, Undecoded)]
+    inside = [message for message in heard if isinstance(message, _INSIDE)]
+    return merge(message for message in heard if not isinstance(message, _INSIDE)) + inside
+
+
+def _lost(messages: list[Message]) -> int:
+    return sum(message.size for message in messages if isinstance(message, Undecoded))
+
+
+def _http1(data: bytes) -> None:
+    _decodes(data, lambda: Detector("http/1.1"))
+
+
+def _http2(data: bytes) -> None:
+    _decodes(data, lambda: Detector("h2", frames=True))
+
+
+def _detect(data: bytes) -> None:
+    _decodes(data, Detector)
+    guess_sender(data)
+    starts_message(data)
+
+
+def _carried(data: bytes) -> None:
+    _decodes(data, lambda: InnerProtocols(Detector()))
+
+
+def _hpack(data: bytes) -> None:
+    decoder = HpackDecoder()
+    for _ in range(2):
+        decoder.decode(data)
+
+
+def _content(data: bytes) -> None:
+    for coding in _CODINGS:
+        decoded = codings.decode(data, Headers([("content-encoding", coding)]), max_bytes=100_000)
+        assert len(decoded.data) <= 100_000
+        charsets.as_text(decoded.data)
+
+
+TARGETS = {
+    "http1": _http1,
+    "http2": _http2,
+    "detect": _detect,
+    "carried": _carried,
+    "hpack": _hpack,
+    "content": _content,
+}

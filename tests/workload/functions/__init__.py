@@ -1,0 +1,1 @@
+"""Programs whose functions the tests trace."""
