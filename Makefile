@@ -3,16 +3,19 @@
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
-CAPTURE_FILES := sslsniff/capture_files
+# What bpf/build.py compiles, and from what.
+COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/elf/dwarf/libscanner.so \
+	sslsniff/machine_code/stripped/libdistances.so
+C_SOURCES := $(wildcard bpf/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dwarf/*.[ch] sslsniff/machine_code/stripped/*.c)
 
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool cmake firefox-esr gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
-	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless procps python3-pycurl sudo \
-	tshark wget
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
+	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless postgresql procps \
+	python3-pycurl sudo systemtap-sdt-dev tshark wget
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 80
 SOAK_SECONDS ?= 900
 RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
@@ -55,18 +58,19 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo deb test test-kernels test-rust rust test-go go test-libraries s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make test    lint, type-check, and run every test, live ones included"
-	@echo "make fuzz    fuzz the decoders for FUZZ_SECONDS, 60 by itself, 600 every night"
+	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
-	@echo "make test-go       run live tests on Go programs of all releases, write their table (half an hour)"
+	@echo "make test-go       run live tests on Go programs of all releases, write their table (an hour)"
 	@echo "make test-libraries  run live tests on all releases of other TLS libraries, write their table (15 minutes)"
+	@echo "make test-boringssl  find functions in stripped BoringSSL, built in 500 ways, write their table (an hour)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make format  bring the sources into form"
@@ -102,9 +106,9 @@ lint: .cache/developer
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/clang-format --dry-run --Werror bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]
+	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels go
+unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/bun go
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
@@ -113,7 +117,7 @@ fuzz: .cache/developer
 live: .cache/test-packages .cache/developer .cache/wheels .cache/bun go rust s2n
 	$(SUDO) $(BIN)/pytest tests/live
 
-test-kernels: .cache/kernel-packages .cache/developer
+test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
 	$(BIN)/python -m tests.kernels
 
 oldest-kernel: .cache/kernel-packages .cache/developer
@@ -134,6 +138,8 @@ test-go: .cache/test-packages .cache/developer .cache/go-compiler
 	$(PYTHON) -m tests.workload.go.fixtures all
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
 	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
+	env SSLSNIFF_GO=all $(BIN)/pytest tests/unit/probing/functions/sites/test_go_functions.py tests/unit/probing/functions/stacks
+	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest -k gorout tests/live/functions
 
 s2n: .cache/test-packages .cache/cargo
 	$(PYTHON) -m tests.workload.s2n
@@ -143,6 +149,9 @@ test-libraries: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	@mkdir -p .cache/libraries
 	$(SUDO) env SSLSNIFF_LIBRARIES=all $(BIN)/pytest --junitxml=.cache/libraries/results.xml tests/live/libraries; \
 	code=$$?; $(BIN)/python -m tests.live.libraries.table .cache/libraries/results.xml && exit $$code
+
+test-boringssl: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/cargo
+	nice $(BIN)/python -m tests.boringssl
 
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
@@ -156,10 +165,10 @@ soak: .cache/bench-packages .cache/developer .cache/wheels rust
 format: .cache/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 clean:
-	rm -rf .venv .cache bpf/*.bpf.o $(CAPTURE_FILES)/libpacking.so build dist
+	rm -rf .venv .cache $(COMPILED) build dist
 
 # Runs $(1), and shows what it prints only if it fails.
 quietly = log=$$(mktemp) && { { $(1); } >$$log 2>&1 || { code=$$?; cat $$log; rm $$log; exit $$code; } && rm $$log; }
@@ -221,11 +230,11 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
 	@touch $@
 
-bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so &: bpf/build.py $(wildcard bpf/*.c bpf/*.h $(CAPTURE_FILES)/packing.[ch]) .cache/build-tools
+$(COMPILED) &: bpf/build.py $(C_SOURCES) .cache/build-tools
 	@echo "Compiling the BPF programs"
 	@$(BIN)/python bpf/build.py
 
-$(BIN)/sslsniff: bpf/sslsniff.bpf.o $(CAPTURE_FILES)/libpacking.so pyproject.toml
+$(BIN)/sslsniff: $(COMPILED) pyproject.toml
 	@echo "Installing from PyPI, into .venv: what sslsniff imports"
 	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
 	@touch $@
