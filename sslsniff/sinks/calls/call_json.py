@@ -29,7 +29,8 @@ class CallJson(CallSink):
     def __init__(self, stream: BinaryIO, names: ThreadNames | None = None) -> None:
         self._stream = stream
         self._names = names or ThreadNames()
-        self._fields: dict[int, str] = {}
+        self._fields: dict[int, tuple[Place, str]] = {}
+        """By the places' identities, which stay theirs while they are held."""
         self._comm = functools.lru_cache(_MOST_PROCESSES)(self._encoded_comm)
 
     def ended(self, call: TracedCall) -> None:
@@ -39,9 +40,10 @@ class CallJson(CallSink):
     def encoded(self, call: TracedCall) -> bytes:
         """Return the object of a call, encoded."""
         place = call.place
-        described = self._fields.get(id(place))
-        if described is None:
-            described = self._fields[id(place)] = _place_fields(place)
+        known = self._fields.get(id(place))
+        if known is None:
+            known = self._fields[id(place)] = (place, _place_fields(place))
+        _, described = known
         values: dict[str, object] = {"args": json_values(call.arguments)}
         if call.has_result:
             values["result"] = json_value(call.result)

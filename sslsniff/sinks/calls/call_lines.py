@@ -40,6 +40,7 @@ class _ShownPlace(NamedTuple):
     ``before`` and ``after``: their arguments. ``alone``: all of it, where there are none.
     """
 
+    place: Place
     name: str
     before: str
     after: str
@@ -78,6 +79,7 @@ class CallLines(CallSummaryLine):
         self._names = names or ThreadNames()
         self._start_ns = 0
         self._shown: dict[int, _ShownPlace] = {}
+        """By the places' identities, which stay theirs while they are held."""
         self._label = functools.lru_cache(_MOST_LABELS)(self._make_label)
 
     def began(self, time_ns: int) -> None:
@@ -171,9 +173,9 @@ class CallLines(CallSummaryLine):
         shown = self._paint("method", name)
         end = f"  {self._paint('dim', remark)}" if remark else ""
         if place.kind is PlaceKind.LINE:
-            return _ShownPlace(shown, f"{shown}: ", end, shown + end)
+            return _ShownPlace(place, shown, f"{shown}: ", end, shown + end)
         alone = shown if place.kind is PlaceKind.ADDRESS else f"{shown}()"
-        return _ShownPlace(shown, f"{shown}(", f"){end}", alone + end)
+        return _ShownPlace(place, shown, f"{shown}(", f"){end}", alone + end)
 
 
 def _described(place: Place) -> tuple[str, str]:
