@@ -85,11 +85,18 @@ class _AddressPairs:
         self._used: set[frozenset[Address]] = set()
 
     def reserve(self, client: Address, server: Address) -> tuple[Address, Address]:
-        """Return the pair for the packets: as it is, or with another client port if it is used."""
+        """Return the pair for the packets: as it is, or with another client port if it is used.
+
+        The two always differ: equal addresses do not tell who sent a packet.
+        """
         # The stride leads away from nearby ports, which the kernel gives to other connections next.
         ports = ((client.port + step * _PORT_STRIDE) % (1 << 16) for step in range(1 << 16))
         clients = (Address(client.ip, port) for port in ports if port)
-        free = (each for each in clients if frozenset((each, server)) not in self._used)
+        free = (
+            each
+            for each in clients
+            if each != server and frozenset((each, server)) not in self._used
+        )
         client = next(free, client)
         self._used.add(frozenset((client, server)))
         return client, server

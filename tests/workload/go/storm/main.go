@@ -39,8 +39,10 @@ func main() {
 	fmt.Println("ready")
 	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
 	check(err)
-	end := time.Now().Add(time.Duration(seconds * float64(time.Second)))
-	var all sync.WaitGroup
+	// All are open before one ends: none gets the port of another.
+	var all, open sync.WaitGroup
+	var end time.Time
+	open.Add(1)
 	for number := 0; number < connections; number++ {
 		dialled, err := net.Dial("tcp", listener.Addr().String())
 		check(err)
@@ -49,11 +51,21 @@ func main() {
 		client, server := tls.Client(dialled, config), tls.Server(accepted, config)
 		seed := int64(number)
 		all.Add(4)
-		go send(client, seed, end, &all)
-		go send(server, -seed, end, &all)
-		go receive(client, seed, &all)
-		go receive(server, -seed, &all)
+		for _, run := range []func(){
+			func() { send(client, seed, &end, &all) },
+			func() { send(server, -seed, &end, &all) },
+			func() { receive(client, seed, &all) },
+			func() { receive(server, -seed, &all) },
+		} {
+			run := run
+			go func() {
+				open.Wait()
+				run()
+			}()
+		}
 	}
+	end = time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	open.Done()
 	all.Wait()
 }
 
@@ -67,13 +79,13 @@ func certificate() tls.Certificate {
 }
 
 // send writes until the end, then says so: the other side reads all of it.
-func send(conn *tls.Conn, seed int64, end time.Time, all *sync.WaitGroup) {
+func send(conn *tls.Conn, seed int64, end *time.Time, all *sync.WaitGroup) {
 	defer all.Done()
 	random := rand.New(rand.NewSource(seed))
 	sum := sha256.New()
 	total := 0
 	check(conn.Handshake())
-	for total == 0 || time.Now().Before(end) {
+	for total == 0 || time.Now().Before(*end) {
 		data := make([]byte, 1+random.Intn(mostBytes)>>uint(random.Intn(12)))
 		random.Read(data)
 		deep(random.Intn(mostDepth), func() { check(second(conn.Write(data))) })
