@@ -6,6 +6,7 @@ from types import MappingProxyType
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.machine_code.operations import (
     InstructionShape,
+    MemoryOperand,
     Operation,
     OperationKind,
     instruction_shape,
@@ -16,8 +17,9 @@ _EQUAL, _NOT_EQUAL = 4, 5
 
 
 class Code:
-    """A function's operations by address; ``fatal``: some functions that never return.
+    """A function's operations by address.
 
+    ``fatal``: some functions that never return, and words with the address of such a function.
     ``switches``: the targets of indirect jumps, by address, as far as known (``returns.switches``).
     ``cold_parts``: parts of the function elsewhere, to which jumps lead: addresses and bytes.
     """
@@ -70,8 +72,14 @@ class Code:
     def is_fatal(self, operation: Operation) -> bool:
         """Say whether an operation is a call of a function that never returns."""
         return operation.kind is OperationKind.CALL and (
-            operation.leads_to in self._fatal or operation.following not in self.operations
+            _called(operation) in self._fatal or operation.following not in self.operations
         )
+
+    @property
+    def called(self) -> set[int]:
+        """The functions that it calls, and the words whose functions it calls."""
+        calls = (each for each in self.operations.values() if each.kind is OperationKind.CALL)
+        return {found for found in map(_called, calls) if found is not None}
 
     def leaves(self, operation: Operation) -> bool:
         """Say whether an operation may leave the function other than by a return or a call."""
@@ -82,6 +90,14 @@ class Code:
             operation.kind not in (OperationKind.RETURN, OperationKind.END, OperationKind.CALL)
             and operation.following not in self.operations
         )
+
+
+def _called(call: Operation) -> int | None:
+    """Return the function that a call leads to, or the word that has its address; None: neither."""
+    source = call.source
+    if isinstance(source, MemoryOperand) and source.is_exact and source.base is None:
+        return source.offset
+    return call.leads_to
 
 
 def _fatal_calls(shapes: list[InstructionShape], operations: dict[int, Operation]) -> Iterator[int]:

@@ -6,7 +6,6 @@ from sslsniff.errors import ElfError
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
-from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import WORD_BYTES, Memory
@@ -89,7 +88,7 @@ class _GoFitting:
         convention = go_tls.convention(code)
         if convention is None:
             raise UnfitError(f"the function at {function.address:#x} does not begin as Go's do")
-        fatal = filter(self._is_fatal, _calls(Code(code, function.address)))
+        fatal = filter(self._is_fatal, Code(code, function.address).called)
         return Flow(Code(code, function.address, fatal), convention)
 
     def _called(self, name: str) -> set[int]:
@@ -97,7 +96,7 @@ class _GoFitting:
         function = self._functions.function(name)
         if function is None:
             return set()
-        return _calls(Code(self._elf.code(function), function.address))
+        return Code(self._elf.code(function), function.address).called
 
     def _is_fatal(self, address: int) -> bool:
         name = self._functions.name_at(address)
@@ -120,8 +119,3 @@ class _GoFitting:
             handshakes=fields["handshakes"].offset,
             socket_type=pointer_hash(self._memory, "*net.TCPConn", known),
         )
-
-
-def _calls(code: Code) -> set[int]:
-    calls = (each for each in code.operations.values() if each.kind is OperationKind.CALL)
-    return {each.leads_to for each in calls if each.leads_to is not None}

@@ -283,6 +283,15 @@ class DebugInfo:
                 source = self._functions.source_line(entry, "DW_AT_call_file", "DW_AT_call_line")
             return found
 
+    def never_returns(self, address: int) -> bool:
+        """Say whether the function with the code at ``address`` is declared never to return.
+
+        DWARF 5, section 3.3.1 (DW_AT_noreturn). Raises ``ElfError`` if the file is damaged.
+        """
+        with _damage_of(self.path):
+            function = self._function_at(address)
+            return bool(function and function.entry.with_attribute("DW_AT_noreturn"))
+
     @cached_property
     def _unit_ranges(self) -> list[tuple[AddressRange, int, "_UnitPlace"]]:
         """The addresses of the units' code, in order; the number makes it sortable."""

@@ -284,12 +284,16 @@ class FunctionPlacer(PlaceMaker):
         return SourceLine(places[-1].file, places[-1].line) if places else None
 
     @cached_property
+    def _memory(self) -> Memory:
+        return Memory(self.elf)
+
+    @cached_property
     def _go_frames(self) -> GoFrames:
-        return GoFrames(Memory(self.elf))
+        return GoFrames(self._memory)
 
     @cached_property
     def _go_functions(self) -> GoFunctions:
-        return GoFunctions(Memory(self.elf))
+        return GoFunctions(self._memory)
 
     def _results_in_registers(
         self, function: DescribedFunction, copy: FunctionCopy
@@ -310,13 +314,21 @@ class FunctionPlacer(PlaceMaker):
         main = copy.ranges[0]
         code = self.elf.code(Function(main.start, main.end - main.start))
         cases = switches(code, main.start, self.elf.data)
-        flow = Flow(Code(code, main.start, switches=cases))
+        fatal = filter(self._never_returns, Code(code, main.start).called)
+        flow = Flow(Code(code, main.start, fatal, cases))
         size = result.type.size if result.type else 0
         for site in memory_return_sites(flow, ends.returns, size):
             if site.result is None and is_proved:
                 yield site._replace(result=in_memory(RAX, 0, size))
             else:
                 yield site
+
+    def _never_returns(self, called: int) -> bool:
+        """Say whether a function never returns, or the one whose address is in a word."""
+        if self.debug is None:
+            return False
+        is_code = self.elf.function_around(called) is not None
+        return self.debug.never_returns(called if is_code else self._memory.word(called))
 
     def _inlined(self, function: DescribedFunction, copy: FunctionCopy) -> Iterator[Place]:
         for address in copy.entries:
