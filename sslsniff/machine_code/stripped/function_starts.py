@@ -1,9 +1,10 @@
 """Where functions begin in a file without symbols, as far as anything proves it (x86-64).
 
 The unwind table has the beginnings of most programs' functions, but some have no table (Bun), or
-one that covers only a part of them (Chromium). There, a function begins where calls lead to, and
-after padding. A match of a call may be in the middle of an instruction, so a single one is not
-enough unless all functions are aligned or the instruction before ends a function.
+one that covers only a part of them (Chromium). There, a function begins where calls and pointers
+lead to, and after padding. A match of a call may be in the middle of an instruction, so a single
+one is not enough unless all functions are aligned or the instruction before ends a function. A
+pointer may lead to a label.
 
 Only windows of the code are looked at, around the addresses of interest: see ``cover``.
 """
@@ -12,9 +13,11 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import FileMemory
+from sslsniff.elf.relocations import Pointers, read_pointers
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.machine_code.stripped.decoded_code import DecodedCode
@@ -22,6 +25,7 @@ from sslsniff.machine_code.stripped.references import (
     TRANSFERS,
     AddressRange,
     ReferenceForm,
+    address_forms,
     find_references,
 )
 
@@ -35,6 +39,7 @@ _ENOUGH_CALLS = 2
 _ALIGNED_SHARE = 0.9
 _ENOUGH_STARTS = 8  # to tell from a window alone whether functions are aligned
 _PADDING = re.compile(rb"\xcc+")
+_ENOUGH_PADDING_BYTES = 4  # fewer may be the end of an instruction: 49 89 cc
 _PADDING_NAMES = ("nop", "int3")
 _CALL_BYTES = 5
 _END_BYTES = 5
@@ -48,10 +53,11 @@ _CALL, _JUMP, _SHORT_JUMP = 0xE8, 0xE9, 0xEB
 class FunctionStarts:
     """The functions around some addresses.
 
-    ``starts``: where functions begin that something calls, or that follow padding.
+    ``starts``: where functions begin that something calls or points to, or that follow padding.
     ``called``: where calls lead to -> the places of the calls.
     ``jumped``, ``branched``: the same for jumps, and for conditional ones.
-    All as linked, and for the covered windows only; calls and jumps come from all of the file.
+    ``pointed``: the same for instructions that load an address, and for pointers in data.
+    All as linked, and for the covered windows only; what leads there comes from all of the file.
     """
 
     def __init__(self, elf: Elf, code: DecodedCode) -> None:
@@ -64,6 +70,7 @@ class FunctionStarts:
         self.called: dict[int, list[int]] = {}
         self.jumped: dict[int, list[int]] = {}
         self.branched: dict[int, list[int]] = {}
+        self.pointed: dict[int, list[int]] = {}
         self._never_return: dict[int, bool] = {}
 
     def is_covered(self, address: int) -> bool:
@@ -75,7 +82,8 @@ class FunctionStarts:
 
         Raises ``ElfError`` if the file is damaged.
         """
-        windows = self._new_windows([each for each in addresses if not self.is_covered(each)])
+        added = [each for each in addresses if not self.is_covered(each)]
+        windows = self._new_windows(added)
         if not windows:
             return
         self._windows += windows
@@ -84,12 +92,21 @@ class FunctionStarts:
             ReferenceForm.CALL: self.called,
             ReferenceForm.JUMP: self.jumped,
             ReferenceForm.BRANCH: self.branched,
+            ReferenceForm.LOAD_ADDRESS: self.pointed,
+            ReferenceForm.NUMBER: self.pointed,
         }
-        for place, target, form in find_references(self._elf.executable(), windows, TRANSFERS):
+        forms = TRANSFERS | address_forms(self._elf)
+        for place, target, form in find_references(self._elf.executable(), windows, forms):
             places[form].setdefault(target, []).append(place)
+        if any(self.described(each) is None for each in added):
+            self._note_pointers(windows)
         for window in windows:
             self._find_starts(window)
         self._sorted = sorted(self.starts)
+
+    def is_pointed_to(self, address: int) -> bool:
+        """Say whether code or data has the address of a function in a covered window."""
+        return address in self.pointed or any(self._pointers.to((address,)))
 
     def described(self, address: int) -> Function | None:
         """Return the function of the unwind table that an address is in; None: it has none."""
@@ -160,6 +177,16 @@ class FunctionStarts:
         )
         return address + sum(size for _, size, _, _ in padding)
 
+    @cached_property
+    def _pointers(self) -> Pointers:
+        return read_pointers(self._elf)
+
+    def _note_pointers(self, windows: list[AddressRange]) -> None:
+        """Note the pointers in data that lead into windows."""
+        for slot, target in self._pointers.to(range(windows[0][0], windows[-1][1])):
+            if any(low <= target < high for low, high in windows):
+                self.pointed.setdefault(target, []).append(slot)
+
     def _new_windows(self, addresses: list[int]) -> list[AddressRange]:
         """Return windows around addresses that are in none, which overlap no other."""
         # The first addresses are those of one source file: what is between them belongs to it.
@@ -178,22 +205,30 @@ class FunctionStarts:
 
     def _find_starts(self, window: AddressRange) -> None:
         low, high = window
-        called = sorted(each for each in self.called if low <= each < high)
-        often = [each for each in called if len(self.called[each]) >= _CERTAIN_CALLS]
+        counts = {
+            each: len(self.called.get(each, ())) + len(self.pointed.get(each, ()))
+            for each in sorted({*self.called, *self.pointed})
+            if low <= each < high and self._code.is_code(each)
+        }
+        often = [
+            each
+            for each in counts
+            if each in self.pointed or len(self.called[each]) >= _CERTAIN_CALLS
+        ]
         if len(often) >= _ENOUGH_STARTS or self._is_aligned is None:
             aligned = sum(each % _ALIGNMENT == 0 for each in often)
             is_aligned = aligned >= _ALIGNED_SHARE * len(often)
             self._is_aligned = is_aligned if self._is_aligned is None else self._is_aligned
         else:
             is_aligned = self._is_aligned
-        for each in called:
+        for each, count in counts.items():
             described = self.described(each)
             if described is not None:
                 is_start = described.address == each
             elif is_aligned:
                 is_start = each % _ALIGNMENT == 0
             else:
-                is_start = len(self.called[each]) >= _ENOUGH_CALLS or self._is_after_an_end(each)
+                is_start = count >= _ENOUGH_CALLS or self._is_after_an_end(each)
             if is_start:
                 self.starts.add(each)
         self.starts.update(self._after_padding(window))
@@ -205,6 +240,9 @@ class FunctionStarts:
             code = self._code.bytes_at(first, end - first) if first < end else b""
             for match in _PADDING.finditer(code):
                 address = first + match.end()
+                is_short = match.end() - match.start() < _ENOUGH_PADDING_BYTES
+                if is_short and not self._is_after_an_end(first + match.start()):
+                    continue
                 described = self.described(address)
                 if address % _ALIGNMENT == 0 and described in (
                     None,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import IntFlag
 from typing import NamedTuple
 
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import FileMemory
 from sslsniff.machine_code.stripped.distances import ReferenceSearch
 
@@ -41,6 +42,17 @@ class Reference(NamedTuple):
     address: int
     target: int
     form: int
+
+
+def address_forms(elf: Elf) -> ReferenceForm:
+    """Return how the code of a file loads addresses of what is in the file.
+
+    Only a file that is linked for a fixed place has them as numbers. One that is not begins at
+    address 0 as linked, with its ELF header.
+    """
+    is_at_fixed_place = elf.data(0, 1) is None
+    numbers = ReferenceForm.NUMBER if is_at_fixed_place else ReferenceForm(0)
+    return ReferenceForm.LOAD_ADDRESS | numbers
 
 
 def find_references(

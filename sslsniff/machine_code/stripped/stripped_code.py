@@ -1,7 +1,6 @@
 """The code of a file without symbols: who refers to a text, in which function, called by whom."""
 
 from collections.abc import Collection, Iterable
-from functools import cached_property
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import FileMemory
@@ -14,7 +13,7 @@ from sslsniff.machine_code.stripped.references import (
     TRANSFERS,
     AddressRange,
     Reference,
-    ReferenceForm,
+    address_forms,
     find_references,
 )
 
@@ -81,10 +80,7 @@ class StrippedCode:
 
         The functions around them are known from then on.
         """
-        forms = ReferenceForm.LOAD_ADDRESS
-        if self._is_at_fixed_place:
-            forms |= ReferenceForm.NUMBER
-        found = find_references(self.elf.executable(), texts, forms)
+        found = find_references(self.elf.executable(), texts, address_forms(self.elf))
         self.starts.cover(each.address for each in found)
         return found
 
@@ -159,8 +155,9 @@ class StrippedCode:
         ]
 
     def is_called(self, target: int) -> bool:
-        """Say whether something calls ``target``, or jumps to it."""
-        return target in self.starts.called or target in self.starts.jumped
+        """Say whether something calls ``target``, jumps to it, or has its address."""
+        starts = self.starts
+        return target in starts.called or target in starts.jumped or starts.is_pointed_to(target)
 
     def function(self, start: int) -> Function | None:
         """Return the function that begins at ``start``, with its length; None: it is not proved.
@@ -222,14 +219,6 @@ class StrippedCode:
             for each in self.starts.branched.get(part.address, ())
             if not 0 <= each - part.address < part.size and self.starts.described(each)
         ]
-
-    @cached_property
-    def _is_at_fixed_place(self) -> bool:
-        """Whether the file is linked for a fixed address: only then code has addresses in it.
-
-        A file that is not begins at address 0 as linked, with its ELF header.
-        """
-        return self.elf.data(0, 1) is None
 
 
 def cold_parts(elf: Elf, functions: Iterable[Function]) -> dict[int, list[Function]]:

@@ -97,6 +97,71 @@ def test_constants_of_each_path_belong_together(program: tuple[Path, dict[str, i
         }
 
 
+BY_POINTERS = (
+    SOURCE.replace("int main(", "static int unused_main(")
+    + r"""
+static const struct { int (*one)(struct object *); int (*other)(struct object *, char *, long); }
+    table = {first, second};
+
+int main(int count, char **arguments)
+{
+    __typeof__(&table) methods = &table;
+
+    __asm__ volatile("" : "+r"(methods));
+    return methods->one((void *)arguments[0]) + methods->other((void *)arguments[0], 0, count);
+}
+"""
+)
+TAKEN_IN_CODE = (
+    SOURCE.replace("int main(", "static int unused_main(")
+    + r"""
+int main(int count, char **arguments)
+{
+    int (*one)(struct object *) = first;
+    int (*other)(struct object *, char *, long) = second;
+
+    __asm__ volatile("" : "+r"(one), "+r"(other));
+    return one((void *)arguments[0]) + other((void *)arguments[0], 0, count);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (BY_POINTERS, "no unwind table"),
+        (BY_POINTERS, "movable"),
+        (TAKEN_IN_CODE, "no unwind table"),
+        (TAKEN_IN_CODE, "fixed place, no unwind table"),
+    ],
+    ids=["data", "data, unwind table", "code", "code, fixed place"],
+)
+def test_functions_that_only_pointers_lead_to_are_found(
+    source: str, options: str, level: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.c").write_text(source)
+    whole, stripped = tmp_path / "whole", tmp_path / "stripped"
+    command = ["gcc", level, *OPTIONS[options], "-o", str(whole), str(tmp_path / "program.c")]
+    subprocess.run(command, check=True)
+    subprocess.run(["strip", "-o", stripped, whole], check=True)
+    with Elf(str(whole)) as elf:
+        places = {each: elf.function(each) for each in FUNCTIONS}
+    with Elf(str(stripped)) as elf:
+        code = StrippedCode(elf)
+        texts = code.texts_ending_with(b"where/file.cc")
+        owners = code.owners_of(each.address for each in code.references_to(texts))
+        for name in ("first", "second"):
+            function = places[name]
+            assert function is not None
+            assert function.address in owners
+            assert code.is_called(function.address)
+            found = code.function(function.address)
+            assert found is not None
+            assert found.size <= function.size + 16
+
+
 FAR = r"""
 __asm__(".section .text.startup,\"ax\"\n.skip 0x20000, 0x90\n.text");
 """
