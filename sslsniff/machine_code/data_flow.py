@@ -11,7 +11,9 @@ from sslsniff.machine_code.known_values import (
     WORD_BYTES,
     Argument,
     Failure,
+    Inside,
     Low,
+    MemoryField,
     Number,
     Result,
     Stack,
@@ -157,14 +159,23 @@ def _moved(operation: Operation, before: State) -> Values | None:
     if kind is OperationKind.ADDRESS and isinstance(source, MemoryOperand) and source.is_exact:
         if source.base is None:
             return frozenset({Number(source.offset)})
-        place = before.place(source)
         is_address = isinstance(target, Register) and target.size == WORD_BYTES
-        return frozenset({Stack(place)}) if is_address and place is not None else None
+        return _address(before.one(source.base), source.offset) if is_address else None
     if kind is OperationKind.ADD and isinstance(target, Register) and isinstance(source, int):
-        base = before.one(target.name)
-        if isinstance(base, Stack) and target.size == WORD_BYTES:
-            return frozenset({Stack(base.offset + source)})
+        return _address(before.one(target.name), source) if target.size == WORD_BYTES else None
     return frozenset({Result(operation.address)}) if operation.compares else None
+
+
+def _address(base: Value | None, offset: int) -> Values | None:
+    """Return the address ``base`` + ``offset``; None: unknown.
+
+    Of an ``Inside``, it is unknown: pointers that run through memory would have a value a round.
+    """
+    if isinstance(base, Stack):
+        return frozenset({Stack(base.offset + offset)})
+    if isinstance(base, Argument | MemoryField):
+        return frozenset({Inside(base, offset)})
+    return None
 
 
 def _use_stack(operation: Operation, before: State, state: State) -> None:

@@ -49,6 +49,14 @@ class MemoryField:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """The address ``base`` + ``offset``, where a field of an object is."""
+
+    base: Argument | MemoryField
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Local:
     """The value on the stack at ``offset``, which other functions may have written."""
 
@@ -69,7 +77,7 @@ class Low:
     value: "Value"
 
 
-Value = Argument | Stack | Number | Failure | MemoryField | Local | Result | Low
+Value = Argument | Stack | Number | Failure | MemoryField | Inside | Local | Result | Low
 Values = frozenset[Value]
 """The possible values; never empty."""
 
@@ -157,6 +165,8 @@ class State:
             size, values = self.slots.get(place, (0, None))
             return values if size >= memory.size else frozenset({Local(place)})
         base = self.one(memory.base) if memory.base and memory.is_exact else None
+        if isinstance(base, Inside):
+            return frozenset({MemoryField(base.base, base.offset + memory.offset)})
         is_pointer = isinstance(base, Argument | MemoryField | Local)
         return frozenset({MemoryField(base, memory.offset)}) if base and is_pointer else None
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.data_flow import state_after, state_on_way
 from sslsniff.machine_code.instructions import ARGUMENTS, SYSTEM_V
-from sslsniff.machine_code.known_values import Argument, Stack, State, Value
+from sslsniff.machine_code.known_values import Argument, Inside, Stack, State, Value
 from sslsniff.machine_code.operations import MemoryOperand, Operation, OperationKind
 from sslsniff.machine_code.stripped.decoded_code import DecodedCode
 from sslsniff.machine_code.stripped.function_starts import WINDOW_BYTES, FunctionStarts
@@ -261,9 +261,12 @@ class Walk:
         values = state.value(operation.source) if is_moved else None
         value = next(iter(values)) if values is not None and len(values) == 1 else None
         for memory in operation.stores:
-            base = _base(memory, state)
+            base, offset = _base(memory, state), memory.offset
+            if isinstance(base, Inside):
+                offset += base.offset
+                base = base.base
             if base is not None and not isinstance(base, Stack):
-                store = WalkedStore(operation.address, base, memory.offset, memory.size, value)
+                store = WalkedStore(operation.address, base, offset, memory.size, value)
                 self.stores[store] = None
 
 

@@ -21,6 +21,7 @@ from sslsniff.probing.boringssl.line_order import LineReason
 OBJECT, BUFFER, SIZE = Argument("rdi"), Argument("rsi"), Argument("rdx")
 """The arguments of ``SSL_read`` and ``SSL_write``."""
 
+NOT_CALLED = "nothing calls it or has its address"
 _MINUS_ONE = 0xFFFFFFFF
 
 
@@ -95,6 +96,11 @@ class LineOwners:
         cold_parts = tuple(walk.cold_parts())
         lines = self.lines(name, address)
         return SslFunction(name, shown, lines, tuple(proofs), tuple(against), cold_parts)
+
+
+def refused(name: str, reason: str) -> SslFunction:
+    """Return a finding without a place."""
+    return SslFunction(name, None, against=(reason,))
 
 
 def hex_list(addresses: set[int] | list[int]) -> str:

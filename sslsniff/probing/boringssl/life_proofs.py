@@ -15,6 +15,7 @@ from sslsniff.probing.boringssl.error_reasons import (
 )
 from sslsniff.probing.boringssl.evidence import (
     BUFFER,
+    NOT_CALLED,
     OBJECT,
     LineOwners,
     SslFunction,
@@ -100,7 +101,7 @@ def find_new_and_free(owners: LineOwners) -> list[SslFunction]:
     if odd:
         against.append(odd)
     if not owners.code.is_called(address):
-        against.append("nothing calls it")
+        against.append(NOT_CALLED)
     new = owners.ssl_function("SSL_new", address, proofs, against)
     return [new._replace(lines=_lines_of(owners, address, NULL_SSL_CTX)), free]
 

@@ -13,6 +13,7 @@ from sslsniff.probing.boringssl.error_reasons import (
 
 _MOST_SHOWN = 26
 _MOST_LINES = 512
+_MOST_WAYS = 4  # each takes a proof of all functions
 
 LineReason = tuple[int, int]
 """A line, and the reason of the error that is raised there."""
@@ -22,11 +23,12 @@ class LineOrderError(Exception):
     """The lines cannot be told apart; the text says why."""
 
 
-def functions_of_lines(lines: Sequence[LineReason]) -> dict[int, str]:
-    """Return each line -> the name of the function that it is in, from ``SSL_do_handshake`` on.
+def readings_of_lines(lines: Sequence[LineReason]) -> list[dict[int, str]]:
+    """Return the ways to read the lines: each line -> the function that it is in.
 
-    ``lines``: those of all errors of the file. There must be exactly one longest way to read them,
-    except for which of the functions in ``ALIKE`` a line is in. Raises ``LineOrderError``.
+    ``lines``: those of all errors of the file; the ways are from ``SSL_do_handshake`` on, and those
+    that explain most lines. They differ in other functions than those in ``ALIKE``. Raises
+    ``LineOrderError`` if there is none, or too many.
     """
     ordered = _with_one_reason(lines)
     first = [at for at, (_, reason) in enumerate(ordered) if reason == CONNECTION_TYPE_NOT_SET]
@@ -44,11 +46,17 @@ def functions_of_lines(lines: Sequence[LineReason]) -> dict[int, str]:
         shown = " ".join(f"{line}:{reason}" for line, reason in rest[:_MOST_SHOWN])
         raise LineOrderError(f"the reasons by line are in no known order: {shown}")
     longest = max(map(len, ways))
-    found = sorted(each for each in ways if len(each) == longest)
-    for names in zip(*found, strict=True):
-        if len({*names}) > 1 and not ALIKE.issuperset(names):
-            raise LineOrderError(f"there are {len(found)} ways to read the order of the reasons")
-    return {line: name for (line, _), name in zip(rest, found[0], strict=False)}
+    different = {
+        tuple(None if name in ALIKE else name for name in way): way
+        for way in sorted(ways)
+        if len(way) == longest
+    }
+    if len(different) > _MOST_WAYS:
+        raise LineOrderError(f"there are {len(different)} ways to read the order of the reasons")
+    return [
+        {line: name for (line, _), name in zip(rest, way, strict=False)}
+        for way in different.values()
+    ]
 
 
 def _with_one_reason(lines: Sequence[LineReason]) -> list[LineReason]:

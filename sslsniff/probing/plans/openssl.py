@@ -124,8 +124,8 @@ OPENSSL = Plan(
     # libssl itself has no text with its version since 3.0, but each minor release has new symbols.
     symbol_version=re.compile(rb"\0OPENSSL_(\d+\.\d+)\.\d+(?=\0)"),
 )
-# BoringSSL has neither the functions that end in _ex nor SSL_sendfile, and does not call SSL_clear
-# before a handshake.
+# BoringSSL has no SSL_sendfile, and does not call SSL_clear before a handshake. Only AWS-LC has the
+# functions that end in _ex: they call the others, unless these are inlined.
 BORINGSSL = Plan(
     library="boringssl",
     symbols=OPENSSL.symbols,
@@ -135,7 +135,10 @@ BORINGSSL = Plan(
         "SSL_get0_peer_verify_algorithms",
     ),
     file_names=OPENSSL.file_names,
-    required=(((_READ_PLAIN,),), ((_WRITE_PLAIN,),)),
+    required=(
+        ((_READ_PLAIN, _READ_EX), (_READ_ALONE,)),
+        ((_WRITE_PLAIN, _WRITE_EX), (_WRITE_ALONE,)),
+    ),
     optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
 )
 

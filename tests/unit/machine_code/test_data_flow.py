@@ -8,6 +8,7 @@ from sslsniff.machine_code.instructions import SYSTEM_V, CallingConvention
 from sslsniff.machine_code.known_values import (
     Argument,
     Failure,
+    Inside,
     Local,
     Low,
     MemoryField,
@@ -45,6 +46,7 @@ STORE_INDEXED = b"\x48\x89\x0c\x04"  # mov %rcx, (%rsp, %rax)
 LEA_RSI_STACK, LEA_RSI_HIGHER = b"\x48\x8d\x34\x24", b"\x48\x8d\x74\x24\x10"
 MOV_RBP_RSP, LEA_RSP_RBP, LEAVE = b"\x48\x89\xe5", b"\x48\x8d\x65\x00", b"\xc9"
 LOAD_FIELD, LOAD_FIELD_OF_FIELD = b"\x48\x8b\x47\x18", b"\x48\x8b\x40\x50"
+LEA_RAX_RDI_0X18, ADD_RAX_8, ADD_EAX_8 = b"\x48\x8d\x47\x18", b"\x48\x83\xc0\x08", b"\x83\xc0\x08"
 AND_EAX_2, MOV_ECX_EAX, MOV_EAX_ECX = b"\x83\xe0\x02", b"\x89\xc1", b"\x89\xc8"
 CMOVS_EAX_EDX, XOR_EDX, OR_EAX_1 = b"\x0f\x48\xc2", b"\x31\xd2", b"\x83\xc8\xff"
 MOVUPS_STACK = b"\x0f\x11\x44\x24\x08"  # movups %xmm0, 8(%rsp)
@@ -65,6 +67,7 @@ def at_return(code: bytes) -> State:
 
 
 RDI = Argument("rdi")
+FIELD_AFTER_ADDING = MemoryField(MemoryField(RDI, 0x18), 0x58)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,13 @@ RDI = Argument("rdi")
         (CALL + RET, {Result(AT)}),
         (CALL + MOV_EBX_EAX + CALL + MOV_EAX_EBX + RET, {Low(Result(AT))}),
         (LOAD_FIELD + LOAD_FIELD_OF_FIELD + RET, {MemoryField(MemoryField(RDI, 0x18), 0x50)}),
+        # Where a field is, and what is there: not in a loop, where each round adds.
+        (LEA_RAX_RDI_0X18 + RET, {Inside(RDI, 0x18)}),
+        (LEA_RAX_RDI_0X18 + LOAD_FIELD_OF_FIELD + RET, {MemoryField(RDI, 0x68)}),
+        (LOAD_FIELD + ADD_RAX_8 + RET, {Inside(MemoryField(RDI, 0x18), 8)}),
+        (LOAD_FIELD + ADD_RAX_8 + LOAD_FIELD_OF_FIELD + RET, {FIELD_AFTER_ADDING}),
+        (LOAD_FIELD + ADD_RAX_8 + ADD_RAX_8 + RET, None),
+        (LOAD_FIELD + ADD_EAX_8 + RET, None),
         # A function may store at an address that it was told, and above, but not below.
         (STORE_RDI + LOAD_RAX + RET, {RDI}),
         (STORE_RDI + STORE_BYTE + LOAD_RAX + RET, {Local(8)}),

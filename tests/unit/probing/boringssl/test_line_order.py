@@ -2,11 +2,16 @@
 
 import pytest
 
-from sslsniff.probing.boringssl.line_order import LineOrderError, functions_of_lines
+from sslsniff.probing.boringssl.line_order import LineOrderError, readings_of_lines
 
 # ssl/ssl_lib.cc of 2024, from SSL_do_handshake on.
 BORINGSSL = [134, 182, 110, 66, 226, 215, 66, 66, 226, 215, 111, 226, 66, 284, 246, 226, 291, 194]
 AWS_LC = [134, 66, 66, 182, 110, 66, 226, 215, 66, 66, 66, 66, 66, 66, 66, 226, 215, 111, 66]
+
+
+def functions_of_lines(lines: list[tuple[int, int]]) -> dict[int, str]:
+    [only] = readings_of_lines(lines)
+    return only
 
 
 def lines(reasons: list[int]) -> list[tuple[int, int]]:
@@ -52,6 +57,17 @@ def test_an_inlined_peek_of_aws_lc_checks_nothing_again() -> None:
     assert names[13:] == ["SSL_shutdown"] * 3
 
 
+def test_lines_that_can_be_read_in_several_ways_are_read_in_all() -> None:
+    """GCC inlined SSL_peek in SSL_read_ex, SSL_read and SSL_peek_ex: its check is gone there."""
+    reasons = [134, 66, 182, 110, 226, 215, *[66] * 6, 226, 215, 111, 66, 66, 226, 291]
+    readings = [list(each.values()) for each in readings_of_lines(lines(reasons))]
+    assert [each[6:10] for each in readings] == [
+        ["SSL_read", "SSL_peek", "SSL_peek", "SSL_peek_ex"],
+        ["SSL_read_ex", "SSL_read", "SSL_peek", "SSL_peek"],
+    ]
+    assert all(each[10:15] == ["SSL_write"] * 5 for each in readings)
+
+
 def test_a_line_with_several_reasons_does_not_count() -> None:
     found = functions_of_lines([*lines(BORINGSSL), (155, 1), (155, 2)])
     assert len(found) == len(BORINGSSL)
@@ -68,7 +84,7 @@ def test_a_line_with_several_reasons_does_not_count() -> None:
 )
 def test_an_order_that_is_not_known_is_refused(reasons: list[int], said: str) -> None:
     with pytest.raises(LineOrderError, match=said):
-        functions_of_lines(lines(reasons))
+        readings_of_lines(lines(reasons))
 
 
 @pytest.mark.parametrize("missing", range(len(BORINGSSL)))

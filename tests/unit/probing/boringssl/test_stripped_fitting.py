@@ -74,12 +74,25 @@ def test_fields_of_objects_are_where_accessors_find_them(stripped: Path) -> None
     assert found.server_mask == 1
 
 
-def test_the_protocol_is_right_before_the_name_of_the_server() -> None:
-    """As in SSL3_STATE: pointer and size of the one, then a pointer to the other."""
-    found = library(plan(program("grpcio"))).layout
+@pytest.mark.parametrize("name", ["grpcio", "curl_cffi"])
+def test_the_protocol_is_right_before_the_name_of_the_server(name: str, tmp_path: Path) -> None:
+    """As in SSL3_STATE: pointer and size of the one, then a pointer to the other.
+
+    GCC loads them in each branch of SSL_get0_alpn_selected; Clang chooses an address before.
+    """
+    path = tmp_path / "module.so"
+    subprocess.run(["strip", "-o", path, program(name)], check=True)
+    found = library(plan(path)).layout
     assert isinstance(found, ObjectLayout)
     assert (found.alpn_base, found.sni_base) == (48, 48)
     assert (found.alpn, found.alpn_length, found.sni_inner) == (488, 496, 504)
+
+
+def test_the_name_of_the_server_is_found_where_its_accessor_is_inlined() -> None:
+    """Bun's own function gets an object with a pointer to BoringSSL's."""
+    found = library(plan(BUN)).layout
+    assert isinstance(found, ObjectLayout)
+    assert (found.sni, found.sni_base, found.sni_inner) == (144, 48, 504)
 
 
 @pytest.mark.parametrize("style", ReturnStyle)
