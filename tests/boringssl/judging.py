@@ -1,6 +1,6 @@
 """Compares what is found in a program without symbols with the symbols of the same program."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,10 @@ from elftools.elf.sections import SymbolTableSection
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols
+from sslsniff.machine_code.instructions import instruction_lines
+from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols, fit_without_symbols
+from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.probing.probe_set import Probe, ReturnStyle
 from tests.workload.boringssl.builds import Build
 from tests.workload.boringssl.releases import Release
 
@@ -23,6 +26,16 @@ OTHERS = (
     "SSL_free",
     "SSL_set_tlsext_host_name",
 )
+_IF_FOUND = ("SSL_read_ex", "ssl_read_impl")
+"""Functions of which only wrong places count: programs may have them for nothing."""
+FIELDS = {
+    "role": ("server", "server_mask"),
+    "server name, in a client": ("sni",),
+    "server name, in a server": ("sni_base", "sni_inner"),
+    "ALPN": ("alpn_base", "alpn", "alpn_length"),
+}
+"""What is read of an object -> the fields of ``ObjectLayout`` that this takes."""
+
 _RESULT_UNUSED = ("SSL_shutdown", "SSL_free", "SSL_set_tlsext_host_name")
 _DESTROYERS = ("_ZN6ssl_stD1Ev", "_ZN6ssl_stD2Ev", "_ZN4bssl6DeleteI6ssl_stEEvPT_")
 """They get the object that ``SSL_free`` gets, and are what is left of it if it is inlined."""
@@ -48,16 +61,31 @@ class Judged(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What was found in one build."""
+    """What was found in one build.
+
+    ``verdicts``: by function. ``fields``: by ``FIELDS``. ``unfit``: why it gets no probes; "": it
+    gets them. ``misplaced``: the probes that are not where an instruction begins, in words.
+    """
 
     release: Release
     how: Build
     verdicts: Mapping[str, Judged]
+    fields: Mapping[str, Judged]
+    unfit: str
+    misplaced: tuple[str, ...]
 
     @property
     def is_found(self) -> bool:
-        """Whether reads and writes can be probed."""
-        return all(self.verdicts[name].verdict is Verdict.RIGHT for name in NEEDED)
+        """Whether reads and writes are found, and get probes."""
+        found = all(self.verdicts[name].verdict is Verdict.RIGHT for name in NEEDED)
+        return found and not self.unfit
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """What is wrong, in words."""
+        judged = (*self.verdicts.values(), *self.fields.values())
+        wrong = (each.detail for each in judged if each.verdict is Verdict.WRONG)
+        return (*wrong, *self.misplaced)
 
 
 class Damaged(NamedTuple):
@@ -80,6 +108,7 @@ class Findings(NamedTuple):
     addresses: Mapping[str, int]
     reasons: Mapping[str, str]
     refusal: str = ""
+    layout: ObjectLayout = ObjectLayout()
 
 
 Truth = Mapping[str, frozenset[int]]
@@ -114,12 +143,55 @@ def find(program: Path) -> Findings:
         },
         {each.name: "; ".join(each.against) for each in found.functions if not each.is_proved},
         found.refusal or "",
+        found.layout,
     )
+
+
+def misplaced_probes(program: Path, stripped: Path) -> tuple[str, tuple[str, ...]]:
+    """Return why a program gets no probes, "" if it does; and those that are misplaced, in words.
+
+    Each must be where an instruction begins in the function that ``program``'s symbols have there.
+    """
+    with Elf(str(stripped)) as elf:
+        parts, _, unprobed = fit_without_symbols(elf, ReturnStyle.INSTRUCTIONS)
+        if not parts:
+            return unprobed[0].reason, ()
+        [(start, _)] = elf.code_parts
+        shift = start - elf.offset(start)
+        probes = {each.offset + shift: each for part in parts for each in part.probes}
+    with Elf(str(program)) as elf:
+        return "", tuple(_misplaced(elf, probes))
+
+
+def _misplaced(elf: Elf, probes: Mapping[int, Probe]) -> Iterator[str]:
+    functions = {symbol.function for symbol in elf.functions()}
+    for address, probe in probes.items():
+        around = [each for each in functions if 0 <= address - each.address < each.size]
+        begins = {
+            at for each in around for at, *_ in instruction_lines(elf.code(each), each.address)
+        }
+        if address not in begins:
+            yield f"{probe.program} is at {address:#x}, where no instruction begins"
+
+
+def judge_fields(layout: ObjectLayout, truth: Mapping[str, int]) -> dict[str, Judged]:
+    """Return the verdict on what is read of an object; ``truth``: where the compiler has it."""
+    found, verdicts = layout._asdict(), {}
+    for name, fields in FIELDS.items():
+        if all(found[each] is None for each in fields):
+            verdicts[name] = Judged(Verdict.REFUSED)
+        elif all(found[each] == truth[each] for each in fields):
+            verdicts[name] = Judged(Verdict.RIGHT)
+        else:
+            shown = ", ".join(f"{each}: {found[each]}, not {truth[each]}" for each in fields)
+            verdicts[name] = Judged(Verdict.WRONG, f"{name} is not at {shown}")
+    return verdicts
 
 
 def judge(findings: Findings, truth: Truth) -> dict[str, Judged]:
     """Return the verdict on each function."""
-    return {name: _judged(name, findings, truth) for name in (*NEEDED, *OTHERS)}
+    found = (each for each in _IF_FOUND if each in findings.addresses)
+    return {name: _judged(name, findings, truth) for name in (*NEEDED, *OTHERS, *found)}
 
 
 def _judged(name: str, findings: Findings, truth: Truth) -> Judged:
@@ -142,4 +214,6 @@ def _is_as_good(symbol: str, name: str) -> bool:
     base, _, clone = symbol.partition(".")
     if name == "SSL_free" and base in _DESTROYERS:
         return True
+    if name == "ssl_read_impl":  # it is static, and its name is mangled
+        return name in base
     return base == name and (not clone or name in _RESULT_UNUSED)

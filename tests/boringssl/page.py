@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests import pages
-from tests.boringssl.judging import NEEDED, OTHERS, Damaged, Outcome, Verdict
+from tests.boringssl.judging import FIELDS, NEEDED, OTHERS, Damaged, Outcome, Verdict
 from tests.boringssl.real_programs import Look
 
 PAGE = Path(__file__).parents[2] / "docs" / "boringssl.md"
@@ -22,6 +22,7 @@ def write(outcomes: Sequence[Outcome], damaged: Sequence[Damaged], real: Sequenc
     tables = {
         "releases": _releases(outcomes),
         "functions": _functions(outcomes),
+        "fields": _fields(outcomes),
         "refusals": _refusals(outcomes),
         "damaged copies": _copies(damaged),
         "programs": _programs(real),
@@ -35,7 +36,7 @@ def _releases(outcomes: Sequence[Outcome]) -> list[str]:
     body = []
     for release in dict.fromkeys(each.release for each in outcomes):
         own = [each for each in outcomes if each.release == release]
-        wrong = sum(v.verdict is Verdict.WRONG for each in own for v in each.verdicts.values())
+        wrong = sum(len(each.wrong) for each in own)
         shares = (_share(each for each in own if each.how.lto == lto) for lto in (False, True))
         package = f"{release.package} {release.version}"
         body.append((release.library, release.month, package, *shares, str(wrong)))
@@ -56,11 +57,20 @@ def _functions(outcomes: Sequence[Outcome]) -> list[str]:
     return pages.table(headings, body)
 
 
+def _fields(outcomes: Sequence[Outcome]) -> list[str]:
+    verdicts = {"right": Verdict.RIGHT, "unknown": Verdict.REFUSED, "wrong": Verdict.WRONG}
+    body = []
+    for name in FIELDS:
+        counts = Counter(each.fields[name].verdict for each in outcomes)
+        body.append((name, *(str(counts[each]) for each in verdicts.values())))
+    return pages.table(("what", *verdicts), body)
+
+
 def _refusals(outcomes: Sequence[Outcome]) -> list[str]:
     """Return why reads or writes were refused, most frequent first."""
     builds: dict[str, list[str]] = {}
     for outcome in outcomes:
-        reasons = (_reason(name, outcome) for name in NEEDED)
+        reasons = (*(_reason(name, outcome) for name in NEEDED), _unfit(outcome))
         for reason in dict.fromkeys(each for each in reasons if each):
             builds.setdefault(reason, []).append(f"{outcome.release.name} {outcome.how.name}")
     most = sorted(builds.items(), key=lambda each: -len(each[1]))[:_MOST_REASONS]
@@ -75,6 +85,12 @@ def _reason(name: str, outcome: Outcome) -> str:
     is_whole = name not in judged.detail and "order" in judged.detail
     shown = _ADDRESS.sub("0x…", _LINES.sub(r"\1…", judged.detail))
     return shown if is_whole else f"`{name}`: {shown}"
+
+
+def _unfit(outcome: Outcome) -> str:
+    """Return why functions that are found get no probes; "": they get them, or are not found."""
+    found = all(outcome.verdicts[name].verdict is Verdict.RIGHT for name in NEEDED)
+    return _ADDRESS.sub("0x…", outcome.unfit) if found else ""
 
 
 def _copies(damaged: Sequence[Damaged]) -> list[str]:

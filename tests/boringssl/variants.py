@@ -7,6 +7,7 @@ from tests.workload.boringssl.builds import Build, Frames
 _COMPILERS = ("gcc", "clang")
 _LEVELS = ("O2", "O3", "Os", "Oz")
 _IN_SECTIONS = ("O3", "Oz")
+_BY_POINTERS = ("O2", "Os")
 _HARDENED = ("-fstack-protector-strong", "-fcf-protection=full", "-D_FORTIFY_SOURCE=2")
 
 
@@ -22,6 +23,8 @@ def _builds() -> Iterator[Build]:
         yield usual._replace(frames=Frames.NONE, sections=True, fixed=True)  # as in Bun
         yield usual._replace(more=("-fno-omit-frame-pointer",))
         yield usual._replace(frames=Frames.NONE, more=_HARDENED)
+        for level in _BY_POINTERS:
+            yield Build(compiler, level, frames=Frames.NONE, by_pointers=True)
 
 
 BUILDS = tuple(_builds())

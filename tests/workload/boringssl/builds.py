@@ -5,18 +5,24 @@ inlined there. All other functions are empty: none of them raises an error of ``
 program takes seconds instead of minutes, but it cannot run.
 """
 
+import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.workload.boringssl.releases import CACHE, Release, sources
 
 _CALLER = Path(__file__).with_name("caller.cc")
+_OFFSETS = Path(__file__).with_name("offsets.cc")
 _MAIN_SOURCE = "ssl_lib.cc"
 _INLINED_SOURCES = (
     "handshake.cc",
@@ -38,6 +44,7 @@ _COMPILERS = {
     "clang": (*_ZIG, "c++", "-target", "x86_64-linux-gnu", "-fomit-frame-pointer"),
 }
 _UNDEFINED = re.compile(r"(?:undefined reference to|undefined symbol:?) [`']?([\w.$@]+)")
+_PROGRAMS = CACHE / "programs"
 _EMPTY_FUNCTION = """
 .globl "{0}"
 .type "{0}", @function
@@ -69,6 +76,7 @@ class Build(NamedTuple):
     ``fixed``: to a fixed address.
     ``sections``: each function in a section of its own, without those that nothing calls, as
     Bazel, Cargo and GN build.
+    ``by_pointers``: the program calls the functions only through pointers in its data.
     """
 
     compiler: str
@@ -77,6 +85,7 @@ class Build(NamedTuple):
     frames: Frames = Frames.ALL
     fixed: bool = False
     sections: bool = False
+    by_pointers: bool = False
     more: tuple[str, ...] = ()
 
     @property
@@ -90,6 +99,7 @@ class Build(NamedTuple):
             ],
             "EXEC" if self.fixed else "",
             "sections" if self.sections else "",
+            "pointers" if self.by_pointers else "",
             *self.more,
         )
         return " ".join(filter(None, parts))
@@ -107,7 +117,7 @@ def build(release: Release, how: Build) -> Built:
 
     Raises ``subprocess.CalledProcessError``, with what the compiler or linker wrote.
     """
-    folder = CACHE / release.name / how.name.replace(" ", "_")
+    folder = _PROGRAMS / _recipe() / release.name / how.name.replace(" ", "_")
     built = Built(folder / "whole", folder / "stripped")
     if not built.stripped.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -115,6 +125,39 @@ def build(release: Release, how: Build) -> Built:
         _link(how, objects, built.whole)
         _strip(how, built)
     return built
+
+
+def remove_outdated() -> None:
+    """Remove the programs that an older version of this module built."""
+    for folder in _PROGRAMS.glob("*"):
+        if folder.name != _recipe():
+            shutil.rmtree(folder)
+
+
+@cache
+def offsets(release: Release) -> dict[str, int]:
+    """Return where the objects of a release have their fields, by the compiler.
+
+    The names are those of ``ObjectLayout``. Raises ``subprocess.CalledProcessError``.
+    """
+    folder = sources(release)
+    includes = (f"-I{folder / 'include'}", f"-I{folder / 'ssl'}")
+    options = (*_LANGUAGE, *_DEFINED, "-O2", "-ffunction-sections", "-Wl,--gc-sections", *includes)
+    with tempfile.TemporaryDirectory() as made:
+        program = str(Path(made) / "offsets")
+        _run(*_COMPILERS["gcc"], *options, str(_OFFSETS), "-o", program)
+        found: dict[str, int] = json.loads(_run(program).stdout)
+    return found
+
+
+@cache
+def _recipe() -> str:
+    """Return what names the way in which programs are made, as these sources have it."""
+    return _digest(*(each.read_bytes() for each in (Path(__file__), _CALLER)))
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
 def _sources(release: Release, how: Build) -> list[Path]:
@@ -133,7 +176,13 @@ def _compiled(release: Release, how: Build, source: Path) -> Path:
             flags += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
     if how.lto:
         flags += ["-flto"]
-    made = CACHE / release.name / "objects" / f"{how.compiler}{''.join(flags)}" / f"{source.stem}.o"
+    name = source.stem
+    if source == _CALLER:
+        flags += ["-DBY_POINTERS"] if how.by_pointers else []
+        name += f"-{_digest(source.read_bytes())}"
+    language = _digest(repr((_LANGUAGE, _DEFINED)).encode())
+    folder = CACHE / release.name / f"objects-{language}" / f"{how.compiler}{''.join(flags)}"
+    made = folder / f"{name}.o"
     with _lock:
         lock = _locks.setdefault(made, threading.Lock())
     with lock:

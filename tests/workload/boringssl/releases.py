@@ -52,8 +52,10 @@ RELEASES = (
     Release("BoringSSL", "2025-10", "boring-sys", "5.0.0", "deps/boringssl"),
     Release("BoringSSL", "2026-06", "grpcio", "1.85.1", "third_party/boringssl-with-bazel"),
     Release("AWS-LC 1.3.0", "2022", "aws-lc-sys", "0.1.0", "deps/aws-lc"),
+    Release("AWS-LC FIPS 2.0.6", "2022", "aws-lc-fips-sys", "0.12.0", "aws-lc"),
     Release("AWS-LC 1.15.0", "2023", "aws-lc-sys", "0.10.0", "aws-lc"),
     Release("AWS-LC 1.32.0", "2024", "aws-lc-sys", "0.20.0", "aws-lc"),
+    Release("AWS-LC FIPS 3.0.0", "2024", "aws-lc-fips-sys", "0.13.0", "aws-lc"),
     Release("AWS-LC 1.55.0", "2025", "aws-lc-sys", "0.30.0", "aws-lc"),
     Release("AWS-LC 5.12.0", "2026", "aws-lc-sys", "0.47.0", "aws-lc"),
 )
@@ -91,7 +93,7 @@ def _python_package(release: Release, folder: Path) -> Path:
     if unpacked.exists():
         return unpacked
     folder.mkdir(parents=True, exist_ok=True)
-    options = ("-q", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:")
+    options = ("-q", "--disable-pip-version-check", "--no-deps", "--no-binary", release.package)
     wanted = f"{release.package}=={release.version}"
     command = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), wanted]
     subprocess.run(command, check=True)
