@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
+from sslsniff.decoders.inner.models.model_call import ModelCall
+
 
 class Side(Enum):
     """A peer of a connection."""
@@ -308,6 +310,21 @@ class BodyTrailers:
     trailers: list[Header]
 
 
+@dataclass(slots=True)
+class ModelRequest:
+    """The request on ``stream`` calls a language model; the ``call`` grows with its answer."""
+
+    stream: int
+    call: ModelCall
+
+
+@dataclass(slots=True)
+class FirstOutput:
+    """A streamed answer of a language model on ``stream`` has its first output."""
+
+    stream: int
+
+
 Message = (
     RequestHead
     | ResponseHead
@@ -323,6 +340,8 @@ Message = (
     | GrpcMessage
     | ServerSentEvent
     | BodyTrailers
+    | ModelRequest
+    | FirstOutput
 )
 
 

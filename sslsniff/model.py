@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Self
 
+from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
 
 # RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
@@ -310,6 +311,8 @@ class Exchange:
     ``error``: why the exchange ended early; None if it did not.
     ``warnings``: framing that another reader may read differently (request smuggling).
     ``omitted``: header fields that are not stored; None if all are.
+    ``model_call``: the call of a language model, or by MCP, that it is; None if it is none.
+    ``first_output_ns``: when the model's first output came, if the answer was streamed.
     """
 
     connection: Connection
@@ -326,6 +329,8 @@ class Exchange:
     sent_ns: int | None = None
     warnings: list[str] = field(default_factory=list)
     omitted: Omitted | None = None
+    model_call: ModelCall | None = None
+    first_output_ns: int | None = None
 
     @property
     def is_websocket(self) -> bool:

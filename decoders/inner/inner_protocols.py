@@ -1,4 +1,4 @@
-"""Protocols inside HTTP bodies: the messages of gRPC, WebSocket and server-sent events.
+"""Protocols inside HTTP bodies: gRPC, WebSocket, server-sent events and calls of language models.
 
 A wrapper around a decoder of HTTP. It reads the bodies in the decoder's messages, and adds the
 messages that it finds in them. The decoder's own messages are not changed.
@@ -8,7 +8,7 @@ and ``_MAX_READERS`` readers.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sslsniff.decoders.content.coded_body import WINDOWS_BYTES, decompressing
 from sslsniff.decoders.decoder import CLOSED, BodyReader
@@ -16,6 +16,7 @@ from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner import grpc, permessage_deflate
 from sslsniff.decoders.inner.event_stream import EventStreamReader, is_event_stream
 from sslsniff.decoders.inner.grpc_shape import GrpcShape
+from sslsniff.decoders.inner.models.possible_calls import may_be_model_call
 from sslsniff.decoders.inner.partial_messages import START_BYTES, Room
 from sslsniff.decoders.inner.websocket import WebSocketReader
 from sslsniff.decoders.messages import (
@@ -32,12 +33,16 @@ from sslsniff.decoders.messages import (
     in_pieces,
 )
 
+if TYPE_CHECKING:
+    from sslsniff.decoders.inner.models.model_bodies import OpenCall
+
 _MAX_EXCHANGES = 4096
 _MAX_READERS = 2 * _MAX_EXCHANGES
 """One for the request and one for the response of each open exchange."""
 _READERS_GROWTH = START_BYTES
 """See ``Decoder.growth``: a few compressed bytes may decode to all of ``START_BYTES``."""
 _READER_BYTES, _SHAPE_BYTES, _WEBSOCKET_REQUEST_BYTES = 1000, 600, 100  # memory of each
+_CALL_BYTES = 3000  # memory of a model call, beside its texts
 
 
 class InnerProtocols:
@@ -50,6 +55,7 @@ class InnerProtocols:
         self._readers: dict[tuple[int, Side], BodyReader] = {}
         self._websocket_requests: set[int] = set()  # streams that may become a WebSocket
         self._shape = GrpcShape()
+        self._calls: dict[int, OpenCall] = {}
 
     @property
     def protocol(self) -> str:
@@ -59,9 +65,11 @@ class InnerProtocols:
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
         messages = self._decoder.feed(side, data)
-        if not (self._readers or self._websocket_requests or self._shape.watched):
+        if not (self._readers or self._websocket_requests or self._shape.watched or self._calls):
             for message in messages:
                 if isinstance(message, _HEADS) and not _is_plain(message.headers):
+                    break
+                if isinstance(message, RequestHead) and may_be_model_call(message):
                     break
             else:  # the usual case
                 return messages
@@ -87,6 +95,7 @@ class InnerProtocols:
             + buffers
             + readers
             + _WEBSOCKET_REQUEST_BYTES * len(self._websocket_requests)
+            + _CALL_BYTES * len(self._calls)
         )
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
@@ -99,6 +108,8 @@ class InnerProtocols:
         for reader in self._readers.values():
             reader.stop(reason, out)
         self._readers.clear()
+        for stream in [*self._calls]:
+            self._close_call(stream)
         for side in Side:
             out += self._read(self._decoder.end(side, reason))
         return out
@@ -122,6 +133,8 @@ class InnerProtocols:
 
     def _request(self, head: RequestHead, out: list[Message]) -> None:
         self._begin_body(head.stream, Side.CLIENT, head.headers, out)
+        if may_be_model_call(head):
+            self._begin_call(head, out)
         if head.method == "CONNECT" and (":protocol", "websocket") in head.headers:
             if len(self._websocket_requests) >= _MAX_EXCHANGES:
                 self._websocket_requests.clear()
@@ -130,7 +143,8 @@ class InnerProtocols:
     def _response(self, head: ResponseHead, out: list[Message]) -> None:
         if head.status is not None and head.status < 200:
             return
-        self._begin_body(head.stream, Side.SERVER, head.headers, out)
+        if not self._begin_answer(head, out):
+            self._begin_body(head.stream, Side.SERVER, head.headers, out)
         if head.stream in self._websocket_requests:
             self._websocket_requests.discard(head.stream)
             if head.status is not None and head.status < 300:  # RFC 8441 section 5
@@ -154,6 +168,38 @@ class InnerProtocols:
             events = EventStreamReader(stream, side, self._room)
             self._add(stream, side, decompressing(events, headers, self._windows), out)
 
+    def _begin_call(self, head: RequestHead, out: list[Message]) -> None:
+        """Read a request that may be a model call."""
+        from sslsniff.decoders.inner.models import model_bodies  # only for programs that post JSON
+
+        self._close_call(head.stream)
+        opened = model_bodies.open_call(head, self._room)
+        if opened is None:
+            return
+        if len(self._calls) >= _MAX_EXCHANGES:
+            self._close_call(next(iter(self._calls)))
+        self._calls[head.stream] = opened
+        reader = model_bodies.RequestReader(opened, self._room)
+        self._add(head.stream, Side.CLIENT, decompressing(reader, head.headers, self._windows), out)
+
+    def _begin_answer(self, head: ResponseHead, out: list[Message]) -> bool:
+        """Read the answer to a model call; return whether it is one."""
+        opened = self._calls.get(head.stream)
+        if opened is None:
+            return False
+        from sslsniff.decoders.inner.models.model_bodies import answer_reader
+
+        reader = answer_reader(opened, head.headers, self._room)
+        if reader is None:
+            return False
+        self._add(head.stream, Side.SERVER, decompressing(reader, head.headers, self._windows), out)
+        return True
+
+    def _close_call(self, stream: int) -> None:
+        opened = self._calls.pop(stream, None)
+        if opened is not None:
+            opened.close()
+
     def _read_body(self, message: BodyData, out: list[Message]) -> None:
         if self._shape.watched:
             self._shape.body(message)
@@ -173,12 +219,15 @@ class InnerProtocols:
         if self._shape.watched:
             self._shape.end(message.stream, message.side)
         self._drop(message.stream, message.side, out)
+        if message.side is Side.SERVER and self._calls:
+            self._close_call(message.stream)
 
     def _abort(self, message: Aborted, out: list[Message]) -> None:
         self._websocket_requests.discard(message.stream)
         self._shape.drop(message.stream)
         for side in Side:
             self._drop(message.stream, side, out)
+        self._close_call(message.stream)
 
     def _add(self, stream: int, side: Side, reader: BodyReader, out: list[Message]) -> None:
         self._drop(stream, side, out)

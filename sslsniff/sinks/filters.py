@@ -133,6 +133,18 @@ def _unit(exchange: Exchange) -> Iterable[str]:
     return (container.unit,) if container is not None and container.unit is not None else ()
 
 
+def _models(exchange: Exchange) -> Iterable[str]:
+    """Return the model that was asked for, and the one that answered."""
+    call = exchange.model_call
+    return () if call is None else filter(None, (call.model, call.answered_by))
+
+
+def _tools(exchange: Exchange) -> Iterable[str]:
+    """Return the names of the tools that a model, or a client of MCP, called."""
+    call = exchange.model_call
+    return () if call is None else [each.name for each in call.tool_calls if each.name]
+
+
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
@@ -151,10 +163,12 @@ _TEXTS: dict[str, _Texts] = {
     "hq": _lines(_request),
     "hs": _lines(_response),
     "m": lambda exchange: ((exchange.request and exchange.request.method) or "",),
+    "model": _models,
     "proto": lambda exchange: (exchange.protocol,),
     "src": lambda exchange: _address(exchange.connection.client),
     "t": _types(_messages),
     "tq": _types(_request),
+    "tool": _tools,
     "ts": _types(_response),
     "unit": _unit,
     "u": lambda exchange: (exchange.request.url,) if exchange.request is not None else (),

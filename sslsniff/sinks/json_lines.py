@@ -32,6 +32,7 @@ from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.message_objects import call_object, message_object
+from sslsniff.sinks.model_calls import llm_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text import pieces
 
@@ -121,6 +122,8 @@ class JsonSink(Sink):
         call = call_of(exchange)
         if call is not None:
             fields["grpc"] = call_object(call)
+        if exchange.model_call is not None:
+            fields["llm"] = llm_object(exchange, exchange.model_call)
         if self._calls_of is not None:
             calls = self._calls_of(exchange)
             fields["calls"] = calls and [*map(self._call, calls)]

@@ -10,11 +10,13 @@ from sslsniff.decoders.messages import (
     BodyData,
     BodyInDoubt,
     BodyTrailers,
+    FirstOutput,
     Frame,
     GrpcMessage,
     Http2Totals,
     Message,
     MessageEnd,
+    ModelRequest,
     RequestHead,
     ResponseHead,
     ServerSentEvent,
@@ -362,6 +364,16 @@ class Conversation:
         if opened is not None:
             self._count_head(opened, opened.add_trailers(message.side, message.trailers))
 
+    def _on_model_request(self, message: ModelRequest) -> None:
+        opened = self._open.get(message.stream)
+        if opened is not None:
+            opened.exchange.model_call = message.call
+
+    def _on_first_output(self, message: FirstOutput) -> None:
+        opened = self._open.get(message.stream)
+        if opened is not None:
+            opened.exchange.first_output_ns = self._now_ns
+
     def _on_undecoded(self, message: Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)
 
@@ -381,4 +393,6 @@ _HANDLERS: dict[type, Callable[[Conversation, Any], None]] = {
     GrpcMessage: Conversation._on_stream_message,
     ServerSentEvent: Conversation._on_stream_message,
     BodyTrailers: Conversation._on_body_trailers,
+    ModelRequest: Conversation._on_model_request,
+    FirstOutput: Conversation._on_first_output,
 }

@@ -8,6 +8,7 @@ from typing import NamedTuple, TextIO
 from sslsniff.decoders.messages import Omitted
 from sslsniff.escaping import escape
 from sslsniff.model import Connection, Exchange, Response
+from sslsniff.sinks import model_calls
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded, width
@@ -229,6 +230,12 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if call is not None and call.status is not None:  # HTTP's status is 200 also for failed calls
         shown = f"{call.status.name} {call.status.message}".rstrip()
         yield "failure" if call.status.code else "ok", shown
+    if exchange.model_call is not None:
+        yield None, model_calls.summary(exchange, exchange.model_call)
+        if exchange.model_call.error:
+            yield "failure", exchange.model_call.error
+        if exchange.model_call.fault:
+            yield "loss", exchange.model_call.fault
     if exchange.missing_bytes:
         yield "loss", f"{exchange.missing_bytes} bytes missing"
     for warning in exchange.warnings:

@@ -67,8 +67,9 @@ class TerminalSink(Sink):
         return CallLines(self._stream, self._paint)
 
     def message(self, inner: InnerMessage) -> None:
-        """See ``Sink``; keep-alive messages are shown with ``-v`` only."""
-        if is_keepalive(inner.message) and not self._verbosity:
+        """See ``Sink``; keep-alive messages and pieces of models' answers need ``-v``."""
+        is_piece = inner.exchange is not None and inner.exchange.model_call is not None
+        if (is_piece or is_keepalive(inner.message)) and not self._verbosity:
             return
         self._write(message_line(inner, self._lines, self._schema))
         if self._verbosity >= 2:
