@@ -306,13 +306,10 @@ class Response:
 class Exchange:
     """A request and its response; either is None if it was not seen.
 
-    ``stream``: of HTTP/2; None for HTTP/1.
+    ``stream``: of HTTP/2; None for HTTP/1. ``error``: why it ended early; None if it did not.
     ``sent_ns``: when the request was complete. ``first_byte_ns``: when the response began.
-    ``error``: why the exchange ended early; None if it did not.
     ``warnings``: framing that another reader may read differently (request smuggling).
-    ``omitted``: header fields that are not stored; None if all are.
-    ``model_call``: the call of a language model, or by MCP, that it is; None if it is none.
-    ``first_output_ns``: when the model's first output came, if the answer was streamed.
+    ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
     """
 
     connection: Connection
@@ -330,7 +327,6 @@ class Exchange:
     warnings: list[str] = field(default_factory=list)
     omitted: Omitted | None = None
     model_call: ModelCall | None = None
-    first_output_ns: int | None = None
 
     @property
     def is_websocket(self) -> bool:
@@ -382,8 +378,7 @@ class Loss:
 class Summary:
     """The figures of a whole capture.
 
-    ``exchanges``: None if nothing was decoded. ``shown``: those that matched the filter, None
-    without a filter.
+    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
     ``joined``: connections joined in the middle; their earlier bytes are not counted.
     ``unplaced_bytes``: lost bytes of unknown connections, all of whose events were lost.
     ``left_out``: connections that sampling left out, counted nowhere else; None without sampling.

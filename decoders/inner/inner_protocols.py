@@ -34,7 +34,7 @@ from sslsniff.decoders.messages import (
 )
 
 if TYPE_CHECKING:
-    from sslsniff.decoders.inner.models.model_bodies import OpenCall
+    from sslsniff.decoders.inner.models.model_bodies import OpenModelCall
 
 _MAX_EXCHANGES = 4096
 _MAX_READERS = 2 * _MAX_EXCHANGES
@@ -55,7 +55,7 @@ class InnerProtocols:
         self._readers: dict[tuple[int, Side], BodyReader] = {}
         self._websocket_requests: set[int] = set()  # streams that may become a WebSocket
         self._shape = GrpcShape()
-        self._calls: dict[int, OpenCall] = {}
+        self._calls: dict[int, OpenModelCall] = {}
 
     @property
     def protocol(self) -> str:

@@ -305,7 +305,7 @@ def _address(address: Address | None) -> Object | None:
 
 def _since(start_ns: int, end_ns: int | None) -> float | None:
     """Return milliseconds, rounded to microseconds."""
-    return None if end_ns is None else (end_ns - start_ns + 500) // 1000 / 1000
+    return None if end_ns is None else pieces.milliseconds(end_ns - start_ns)
 
 
 @cached_in_headers

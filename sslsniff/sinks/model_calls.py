@@ -6,13 +6,17 @@ from typing import Any
 from sslsniff.decoders.inner.models.model_call import ModelCall, ToolCall, Turn
 from sslsniff.model import Exchange
 from sslsniff.sinks.text import pieces
+from sslsniff.sinks.text.cutting import MARK
 
 Object = dict[str, Any]
+
+_CHARACTERS = 100
+"""A name, the names of all tools that are called, and an error are cut to this in lines."""
 
 
 def llm_object(exchange: Exchange, call: ModelCall) -> Object:
     """Return the ``llm`` object of an exchange that is the model call ``call``."""
-    first = exchange.first_output_ns
+    first = call.first_output_ns
     usage = call.usage
     return {
         "api": call.api,
@@ -34,7 +38,9 @@ def llm_object(exchange: Exchange, call: ModelCall) -> Object:
             "cached_tokens": usage.cached,
             "reasoning_tokens": usage.reasoning,
         },
-        "first_output_ms": None if first is None else (first - exchange.started_ns) / 1e6,
+        "first_output_ms": None
+        if first is None
+        else pieces.milliseconds(first - exchange.started_ns),
         "error": call.error,
         "incomplete": call.fault,
     }
@@ -58,13 +64,18 @@ def summary(exchange: Exchange, call: ModelCall) -> str:
     return ", ".join(_facts(exchange, call))
 
 
+def short(text: str) -> str:
+    """Return a text of the wire, not escaped, short enough for a line."""
+    return text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + MARK
+
+
 def _facts(exchange: Exchange, call: ModelCall) -> Iterator[str]:
-    yield call.method or call.answered_by or call.model or call.api
+    yield short(call.method or call.answered_by or call.model or call.api)
     usage = call.usage
     if (usage.input, usage.output) != (None, None):
         count_in, count_out = ("?" if n is None else n for n in (usage.input, usage.output))
         yield f"{count_in} tokens in, {count_out} out"
-    if exchange.first_output_ns is not None:
-        yield f"first after {pieces.duration(exchange.first_output_ns - exchange.started_ns)}"
+    if call.first_output_ns is not None:
+        yield f"first after {pieces.duration(call.first_output_ns - exchange.started_ns)}"
     if call.tool_calls:
-        yield f"calls {' '.join(each.name or '?' for each in call.tool_calls)}"
+        yield short(f"calls {' '.join(each.name or '?' for each in call.tool_calls)}")

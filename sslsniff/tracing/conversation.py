@@ -371,8 +371,8 @@ class Conversation:
 
     def _on_first_output(self, message: FirstOutput) -> None:
         opened = self._open.get(message.stream)
-        if opened is not None:
-            opened.exchange.first_output_ns = self._now_ns
+        if opened is not None and opened.exchange.model_call is not None:
+            opened.exchange.model_call.first_output_ns = self._now_ns
 
     def _on_undecoded(self, message: Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)

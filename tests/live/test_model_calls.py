@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from tests.live.checks import Sniff, assert_whole
@@ -27,10 +28,18 @@ CALLS = [(sdk, streamed) for sdk in SDKS for streamed in (False, True)]
 def call(certificate: Certificate, port: str, sdk: str, streamed: bool) -> dict[str, Any]:
     """Return what an SDK made of the answer."""
     program = PROGRAMS / "python" / "model_client.py"
-    command = [sys.executable, program, certificate.certificate, port, sdk]
-    mode = ["stream"] if streamed else []
+    arguments: list[str | Path] = [
+        certificate.certificate,
+        port,
+        sdk,
+        *(["stream"] if streamed else []),
+    ]
     done = subprocess.run(
-        [*command, *mode], capture_output=True, timeout=PATIENCE_S, check=False, text=True
+        [sys.executable, program, *arguments],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)

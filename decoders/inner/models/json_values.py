@@ -5,7 +5,7 @@ from typing import Any
 
 Object = dict[str, Any]
 
-_MOST_VALUES = 400_000
+_MOST_VALUES = 200_000
 """Values of a document, by the marks between them: as Python's objects they take some 25 MB."""
 
 

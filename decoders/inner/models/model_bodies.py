@@ -25,7 +25,7 @@ _END_OF_EVENTS = b"[DONE]"  # of OpenAI's chat completions
 
 
 @dataclass(slots=True)
-class OpenCall:
+class OpenModelCall:
     """A request that may be a model call, until its answer ended.
 
     ``is_read``: its body was read, and is one. ``memory``: of the request's and the answer's text.
@@ -56,13 +56,13 @@ class OpenCall:
             self.call.fault = "no room for the answer"
 
 
-def open_call(head: RequestHead, room: Room) -> OpenCall | None:
+def open_call(head: RequestHead, room: Room) -> OpenModelCall | None:
     """Return the call that a request may be by its head; None if it is none."""
     found = possible_call(head)
-    return found and OpenCall(head.stream, found.api, found.call, Reservation(room))
+    return found and OpenModelCall(head.stream, found.api, found.call, Reservation(room))
 
 
-def answer_reader(opened: OpenCall, headers: Headers, room: Room) -> BodyReader | None:
+def answer_reader(opened: OpenModelCall, headers: Headers, room: Room) -> BodyReader | None:
     """Return a reader of the answer to a call that was read; None for other types of content."""
     if not opened.is_read:
         return None
@@ -76,7 +76,7 @@ def answer_reader(opened: OpenCall, headers: Headers, room: Room) -> BodyReader 
 class _JsonBody:
     """The base of readers that need a whole body."""
 
-    def __init__(self, opened: OpenCall, room: Room) -> None:
+    def __init__(self, opened: OpenModelCall, room: Room) -> None:
         self._opened = opened
         self._body = PartialMessage(room)
         self._fault: str | None = None
@@ -151,7 +151,7 @@ class _JsonAnswer(_JsonBody):
 class _Pieces:
     """Reads the pieces of an answer, and reports the first that has output."""
 
-    def __init__(self, opened: OpenCall) -> None:
+    def __init__(self, opened: OpenModelCall) -> None:
         self._opened = opened
         # Calls of tools by MCP are no model's output.
         self._waits_for_output = opened.call.method is None
@@ -171,7 +171,7 @@ class _Pieces:
 class _EventAnswer:
     """Reads an answer of server-sent events, which are reported, too."""
 
-    def __init__(self, opened: OpenCall, room: Room) -> None:
+    def __init__(self, opened: OpenModelCall, room: Room) -> None:
         self._opened = opened
         self._events = EventStreamReader(opened.stream, Side.SERVER, room)
         self._pieces = _Pieces(opened)
@@ -208,7 +208,7 @@ class _EventAnswer:
 class _JsonLinesAnswer:
     """Reads an answer of JSON documents, a line each."""
 
-    def __init__(self, opened: OpenCall, room: Room) -> None:
+    def __init__(self, opened: OpenModelCall, room: Room) -> None:
         self._opened = opened
         self._line = PartialMessage(room)
         self._pieces = _Pieces(opened)

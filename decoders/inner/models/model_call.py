@@ -34,7 +34,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Usage:
+class TokenUsage:
     """Tokens as the server counts them; None where it does not say.
 
     ``cached``: those of the input that a cache had. ``reasoning``: those of the output, or beside
@@ -68,6 +68,7 @@ class ModelCall:
     ``api``: the format, such as ``openai.chat``. ``method``: of JSON-RPC, with MCP only.
     ``tools``: names of the tools that the model may call.
     ``texts``, ``reasonings``: pieces of the answer, and of the reasoning before it.
+    ``first_output_ns``: when the first output of a streamed answer came; whoever knows sets it.
     ``error``: of the server. ``fault``: why what is shown may not be all.
     """
 
@@ -84,9 +85,10 @@ class ModelCall:
     reasonings: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finish: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     error: str | None = None
     fault: str | None = None
+    first_output_ns: int | None = None
     kept: int = 0
     """About the memory of the answer in bytes."""
 

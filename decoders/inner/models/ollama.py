@@ -4,6 +4,7 @@ from sslsniff.decoders.inner.models.conversation_parts import turn_of
 from sslsniff.decoders.inner.models.json_values import (
     Object,
     as_json,
+    at,
     error_text,
     number,
     objects,
@@ -21,11 +22,11 @@ def read_request(call: ModelCall, document: Object) -> None:
             call.messages.append(Turn(role, shown))
     for message in objects(document, "messages"):
         turn = turn_of(text(message, "role"), message.get("content"))
-        turn.other += ["image"] * len(message.get("images") or ())
+        images = message.get("images")
+        turn.other += ["image"] * (len(images) if isinstance(images, list) else 0)
         for asked in objects(message, "tool_calls"):
-            function = asked.get("function")
-            arguments = as_json(function.get("arguments")) if isinstance(function, dict) else ""
-            turn.tool_calls.append(ToolCall(None, None, text(function, "name"), arguments))
+            arguments = as_json(at(asked, "function", "arguments"))
+            turn.tool_calls.append(ToolCall(None, None, text(asked, "function", "name"), arguments))
         call.messages.append(turn)
     for tool in objects(document, "tools"):
         call.tools += filter(None, [text(tool, "function", "name")])
@@ -41,9 +42,9 @@ def read_answer(call: ModelCall, document: Object) -> None:
         call.add_text(text(message, "content") or "")
         call.add_reasoning(text(message, "thinking") or "")
         for asked in objects(message, "tool_calls"):  # never in pieces
-            function = asked.get("function")
-            arguments = as_json(function.get("arguments")) if isinstance(function, dict) else ""
-            call.add_tool_call(None, text(asked, "id"), text(function, "name"), arguments)
+            arguments = as_json(at(asked, "function", "arguments"))
+            name = text(asked, "function", "name")
+            call.add_tool_call(None, text(asked, "id"), name, arguments)
     call.finish = text(document, "done_reason") or call.finish
     call.usage.update(
         input=number(document, "prompt_eval_count"), output=number(document, "eval_count")

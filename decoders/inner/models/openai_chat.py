@@ -7,6 +7,7 @@ from sslsniff.decoders.inner.models.conversation_parts import turn_of
 from sslsniff.decoders.inner.models.json_values import (
     Object,
     as_json,
+    at,
     error_text,
     number,
     objects,
@@ -27,7 +28,7 @@ def read_request(call: ModelCall, document: Object) -> None:
                     None,
                     text(tool_call, "id"),
                     text(tool_call, "function", "name"),
-                    as_json((tool_call.get("function") or {}).get("arguments")),
+                    as_json(at(tool_call, "function", "arguments")),
                 )
             )
         call.messages.append(turn)

@@ -233,7 +233,7 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if exchange.model_call is not None:
         yield None, model_calls.summary(exchange, exchange.model_call)
         if exchange.model_call.error:
-            yield "failure", exchange.model_call.error
+            yield "failure", model_calls.short(exchange.model_call.error)
         if exchange.model_call.fault:
             yield "loss", exchange.model_call.fault
     if exchange.missing_bytes:

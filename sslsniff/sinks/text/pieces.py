@@ -54,6 +54,11 @@ def duration(span_ns: int) -> str:
     return f"{span_ns / 1e9:.2f} s"
 
 
+def milliseconds(span_ns: int) -> float:
+    """Return a span of time in milliseconds, rounded to microseconds."""
+    return (span_ns + 500) // 1000 / 1000
+
+
 def address(value: Address | None) -> str:
     """Return ``ip:port``, with brackets around IPv6; ``?`` where it is not known."""
     if value is None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.errors import FilterError
 from sslsniff.model import Container, Exchange
 from sslsniff.sinks.filters import OPERATORS, parse
@@ -117,7 +118,15 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     absent = set(re.findall("`~(\\w+)`", told.partition("\n")[0]))
     assert len(theirs) > 30
     assert theirs - set(OPERATORS) == absent
-    assert set(OPERATORS) - theirs == {"comm", "container", "pid", "proto", "unit"}
+    assert set(OPERATORS) - theirs == {
+        "comm",
+        "container",
+        "model",
+        "pid",
+        "proto",
+        "tool",
+        "unit",
+    }
     assert {name for name in OPERATORS if f"`~{name}" in table} == set(OPERATORS)
 
 
@@ -179,6 +188,25 @@ def test_processes_and_protocols() -> None:
     )
     assert parse("~proto http/2").matches(exchange(request(), protocol="http/2"))
     assert not parse("~proto http/2").matches(EXCHANGES[0])
+
+
+def test_model_calls() -> None:
+    """The model that was asked for or that answered; the tools that were called."""
+    called = exchange(request("POST", "/v1/messages"), response())
+    called.model_call = ModelCall("anthropic.messages", None, "claude-test")
+    called.model_call.answered_by = "claude-test-2026"
+    called.model_call.add_tool_call(0, "1", "get_weather", "{}")
+    for text, matches in (
+        ("~model claude", True),
+        ("~model 2026$", True),
+        ("~model ^claude-test$", True),
+        ("~model gpt", False),
+        ("~tool weather", True),
+        ("~tool claude", False),
+        ("~model . & ~tool .", True),
+    ):
+        assert parse(text).matches(called) is matches
+        assert not parse(text).matches(EXCHANGES[0])
 
 
 def test_a_server_name_is_a_domain() -> None:

@@ -21,7 +21,9 @@ def openai_chat(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
     """Chat completions; a stream is put together by the SDK."""
     import openai
 
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="-", http_client=_httpx(openai, verify))
+    client: Any = openai.OpenAI(
+        base_url=f"{url}/v1", api_key="-", http_client=_httpx(openai, verify)
+    )
     asked: dict[str, Any] = {
         "model": "gpt-test",
         "messages": [
@@ -56,7 +58,9 @@ def openai_responses(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
     """The Responses API."""
     import openai
 
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="-", http_client=_httpx(openai, verify))
+    client: Any = openai.OpenAI(
+        base_url=f"{url}/v1", api_key="-", http_client=_httpx(openai, verify)
+    )
     asked: dict[str, Any] = {
         "model": "gpt-test",
         "instructions": SYSTEM,
@@ -87,7 +91,7 @@ def anthropic(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
     """The Messages API."""
     import anthropic as sdk
 
-    client = sdk.Anthropic(base_url=url, api_key="-", http_client=_httpx(sdk, verify))
+    client: Any = sdk.Anthropic(base_url=url, api_key="-", http_client=_httpx(sdk, verify))
     asked: dict[str, Any] = {
         "model": "claude-test",
         "max_tokens": 100,
@@ -118,7 +122,7 @@ def google_genai(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
     from google.genai import types
 
     options = types.HttpOptions(base_url=url, client_args={"verify": verify})
-    client = genai.Client(api_key="-", http_options=options)
+    client: Any = genai.Client(api_key="-", http_options=options)
     function = types.FunctionDeclaration(name=TOOL, parameters_json_schema=SCHEMA)
     config = types.GenerateContentConfig(
         system_instruction=SYSTEM, tools=[types.Tool(function_declarations=[function])]
@@ -148,7 +152,7 @@ def ollama(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
     """Ollama's chat; its SDK leaves it to its caller to put a stream together."""
     import ollama as sdk
 
-    client = sdk.Client(host=url, verify=verify)
+    client: Any = sdk.Client(host=url, verify=verify)
     asked: dict[str, Any] = {
         "model": "llama-test",
         "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": QUESTION}],

@@ -175,7 +175,7 @@ def messages(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
             ],
         ),
     ]
-    begun = {**base, "content": [], "stop_reason": None, "stop_sequence": None}
+    begun: dict[str, Any] = {**base, "content": [], "stop_reason": None, "stop_sequence": None}
     pieces: Pieces = [
         {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}},
         {"type": "ping"},
@@ -193,7 +193,7 @@ def messages(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
 
 def gemini(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
     """Return an answer of Google's Gemini."""
-    parts = [
+    parts: Pieces = [
         *({"text": text, "thought": True} for text in REASONING),
         *({"text": text} for text in TEXT),
         {"functionCall": {"name": TOOL, "args": ARGUMENTS}},
