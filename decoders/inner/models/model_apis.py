@@ -14,7 +14,8 @@ from sslsniff.decoders.inner.models import (
 )
 from sslsniff.decoders.inner.models.json_values import Object
 from sslsniff.decoders.inner.models.model_call import ModelCall
-from sslsniff.decoders.messages import Headers, RequestHead, cached_in_headers
+from sslsniff.decoders.inner.models.possible_calls import may_be_mcp
+from sslsniff.decoders.messages import RequestHead
 
 
 class ModelFormat(Protocol):
@@ -80,13 +81,6 @@ class PossibleCall(NamedTuple):
     call: ModelCall
 
 
-@cached_in_headers
-def _may_be_mcp(headers: Headers) -> bool:
-    """Return whether headers are those that clients of MCP must send."""
-    accepted = (headers.first("accept") or "").lower()
-    return "application/json" in accepted and "text/event-stream" in accepted
-
-
 def possible_call(head: RequestHead) -> PossibleCall | None:
     """Return what a request may be; None if it is no model call."""
     if head.target is None:
@@ -94,7 +88,7 @@ def possible_call(head: RequestHead) -> PossibleCall | None:
     found = _PATH_END.search(head.target.partition("?")[0])
     provider = _provider(head.authority or head.headers.first("host") or "")
     if found is None:
-        return PossibleCall(_MCP, ModelCall("mcp", None)) if _may_be_mcp(head.headers) else None
+        return PossibleCall(_MCP, ModelCall("mcp", None)) if may_be_mcp(head.headers) else None
     api = next(api for n, (_, api) in enumerate(_BY_PATH) if found[f"api_{n}"])
     call = ModelCall(api.name, provider, found["model"] or found["model_"])
     call.streamed = found["stream"] == "streamG"
