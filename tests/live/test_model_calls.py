@@ -5,11 +5,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tests.live.checks import Sniff, assert_whole
 from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, started
+from tests.workload.python import mcp_client
 from tests.workload.python.model_client import QUESTION, SDKS, SYSTEM, TOOL
 from tests.workload.python.model_server import PAUSE_S
 from tests.workload.servers import Certificate
@@ -25,17 +25,11 @@ MODELS = {
 CALLS = [(sdk, streamed) for sdk in SDKS for streamed in (False, True)]
 
 
-def call(certificate: Certificate, port: str, sdk: str, streamed: bool) -> dict[str, Any]:
+def call(program: str, certificate: Certificate, port: str, *arguments: str) -> dict[str, Any]:
     """Return what an SDK made of the answer."""
-    program = PROGRAMS / "python" / "model_client.py"
-    arguments: list[str | Path] = [
-        certificate.certificate,
-        port,
-        sdk,
-        *(["stream"] if streamed else []),
-    ]
+    path = PROGRAMS / "python" / program
     done = subprocess.run(
-        [sys.executable, program, *arguments],
+        [sys.executable, path, certificate.certificate, port, *arguments],
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
@@ -47,18 +41,21 @@ def call(certificate: Certificate, port: str, sdk: str, streamed: bool) -> dict[
 
 
 @contextlib.contextmanager
-def captured_calls(certificate: Certificate, sniff: Sniff) -> Iterator[Any]:
-    program = PROGRAMS / "python" / "model_server.py"
+def captured_calls(program: str, certificate: Certificate, sniff: Sniff) -> Iterator[Any]:
+    path = PROGRAMS / "python" / program
     with (
-        started(sys.executable, program, certificate.certificate, certificate.key) as server,
+        started(sys.executable, path, certificate.certificate, certificate.key) as server,
         sniff("--pid", str(server.pid)) as sniffer,
     ):
         yield next_line(server), sniffer
 
 
 def test_sdks(certificate: Certificate, sniff: Sniff) -> None:
-    with captured_calls(certificate, sniff) as (port, sniffer):
-        answers = [call(certificate, port, sdk, streamed) for sdk, streamed in CALLS]
+    with captured_calls("model_server.py", certificate, sniff) as (port, sniffer):
+        answers = [
+            call("model_client.py", certificate, port, sdk, *(["stream"] if streamed else []))
+            for sdk, streamed in CALLS
+        ]
         sniffer.until(len(CALLS), "exchange")
         captured = sniffer.stop()
 
@@ -94,3 +91,24 @@ def test_sdks(certificate: Certificate, sniff: Sniff) -> None:
             assert first + PAUSE_S * 900 * 5 <= exchange["duration_ms"]
         else:
             assert llm["first_output_ms"] is None
+
+
+def test_mcp(certificate: Certificate, sniff: Sniff) -> None:
+    """Tools are listed, and one is called."""
+    with captured_calls("mcp_server.py", certificate, sniff) as (port, sniffer):
+        answer = call("mcp_client.py", certificate, port)
+        sniffer.until(3, "exchange")
+        captured = sniffer.stop()
+
+    assert_whole(captured)
+    calls = {
+        each["llm"]["method"]: each["llm"] for each in captured.of("exchange") if "llm" in each
+    }
+    assert {each["api"] for each in calls.values()} == {"mcp"}
+    assert calls["tools/list"]["tools"] == answer["tools"] == [mcp_client.TOOL]
+    called = calls["tools/call"]
+    assert [(each["name"], json.loads(each["arguments"])) for each in called["tool_calls"]] == [
+        (mcp_client.TOOL, mcp_client.ARGUMENTS)
+    ]
+    assert called["text"] == answer["text"]
+    assert (called["model"], called["error"], called["incomplete"]) == (None, None, None)
