@@ -138,6 +138,8 @@ def _plans(elf: Elf) -> list[Plan]:
 
 
 def _is_in(plan: Plan, elf: Elf) -> bool:
-    return all(elf.function(each) for each in plan.symbols) and (
-        not plan.marks or any(elf.function(each) for each in plan.marks)
-    )
+    if not all(elf.function(each) for each in plan.symbols):
+        return False
+    if not plan.marks or any(elf.function(each) for each in plan.marks):
+        return True
+    return plan.mark_text is not None and plan.mark_text in elf.section_region(".rodata")

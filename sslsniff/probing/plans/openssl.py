@@ -140,6 +140,7 @@ BORINGSSL = Plan(
         ((_WRITE_PLAIN, _WRITE_EX), (_WRITE_ALONE,)),
     ),
     optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
+    mark_text=b"ssl/ssl_lib.cc\0",
 )
 
 _INNER_NEW = "ossl_ssl_connection_new_int"

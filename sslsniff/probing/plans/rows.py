@@ -107,7 +107,8 @@ class Plan(NamedTuple):
     """How a library is recognised and where it is probed.
 
     ``symbols``, ``marks``: a file has the library if it defines all ``symbols``, and one of
-    ``marks`` if there are any.
+    ``marks`` if there are any. ``mark_text``: a text in its read-only data that does in their
+    place, as linkers remove functions that nothing calls.
     ``file_names``: the beginnings of the names of its shared libraries.
     ``required``: groups of alternatives. Of each group the cheapest alternative that fits is used,
     the first of equals. If none fits, the file is refused.
@@ -125,3 +126,4 @@ class Plan(NamedTuple):
     optional: tuple[Row, ...]
     version: re.Pattern[bytes] | None = None
     symbol_version: re.Pattern[bytes] | None = None
+    mark_text: bytes | None = None
