@@ -11,9 +11,10 @@ C_SOURCES := $(wildcard bpf/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dw
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
 	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless postgresql procps \
 	python3-pycurl sudo systemtap-sdt-dev tshark wget
+BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 80
 SOAK_SECONDS ?= 900
@@ -150,7 +151,9 @@ test-libraries: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(SUDO) env SSLSNIFF_LIBRARIES=all $(BIN)/pytest --junitxml=.cache/libraries/results.xml tests/live/libraries; \
 	code=$$?; $(BIN)/python -m tests.live.libraries.table .cache/libraries/results.xml && exit $$code
 
-test-boringssl: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/cargo
+test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels .cache/bun .cache/cargo
+	$(PYTHON) -m tests.workload.rust.fixtures boringssl
+	$(SUDO) $(BIN)/pytest tests/boringssl
 	nice $(BIN)/python -m tests.boringssl
 
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler rust

@@ -1,70 +1,20 @@
 """nginx as a server: worker processes that serve many connections on one thread each."""
 
-import json
 import os
 import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, seen
 from tests.live.sniffer import Captured
 from tests.workload.curl import Request, curl, results
+from tests.workload.nginx import PROTOCOLS, Nginx, running_nginx, wait_until
 from tests.workload.passed import Passed
-from tests.workload.processes import PATIENCE_S, run
+from tests.workload.processes import run
 from tests.workload.python.server import pattern
-from tests.workload.servers import Certificate, Server
-
-_CONFIGURATION = """
-daemon off; user root; worker_processes 2; pid {folder}/pid;
-events {{ worker_connections 64; }}
-http {{
-    log_format told escape=json '{{"nonce": "$http_x_nonce", "protocol": "$server_protocol", '
-        '"method": "$request_method", "target": "$request_uri", "status": $status, "pid": $pid, '
-        '"client": ["$remote_addr", $remote_port], "server": ["$server_addr", $server_port]}}';
-    access_log {folder}/access.log told;
-    types {{ text/plain txt; }}
-    default_type application/octet-stream;
-    gzip on; gzip_min_length 0; gzip_types text/plain;
-    server {{
-        listen 127.0.0.1:{port} ssl http2;
-        ssl_protocols TLSv1.2 TLSv1.3;
-        ssl_certificate {certificate.certificate};
-        ssl_certificate_key {certificate.key};
-        add_header X-Nonce $http_x_nonce always;
-        root {folder}/files;
-        location /take {{ proxy_pass http://unix:{folder}/backend; }}
-    }}
-    server {{
-        listen unix:{folder}/backend;
-        access_log off;
-        return 201 "taken\\n";
-    }}
-}}
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nginx(Server):
-    """A running nginx; ``pid`` is the master's."""
-
-    folder: Path
-
-    @property
-    def workers(self) -> list[int]:
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-        return [int(child) for child in children.split()]
-
-    def told(self) -> list[dict[str, Any]]:
-        """Return what nginx logged: a line a request."""
-        lines = (self.folder / "access.log").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+from tests.workload.servers import Certificate
 
 
 @pytest.fixture
@@ -76,30 +26,8 @@ def nginx(certificate: Certificate, tmp_path: Path) -> Iterator[Nginx]:
     (files / "text.txt").write_text("to be compressed\n" * 5000)
     for number in range(10):
         (files / f"{number}").write_bytes(pattern(number * 4000))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    configuration = folder / "nginx.conf"
-    configuration.write_text(
-        _CONFIGURATION.format(folder=folder, port=port, certificate=certificate)
-    )
-    with (folder / "error.log").open("w") as errors:
-        process = subprocess.Popen(
-            ["/usr/sbin/nginx", "-p", folder, "-c", configuration, "-e", "stderr"], stderr=errors
-        )
-    running = Nginx(pid=process.pid, port=port, folder=folder)
-    try:
-        wait_until(lambda: len(running.workers) == 2)
+    with running_nginx(certificate, folder) as running:
         yield running
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
-
-
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def some_of_all() -> list[Request]:
@@ -125,12 +53,11 @@ def ask(
 
 def assert_told(captured: Captured, nginx: Nginx, passed: list[Passed]) -> None:
     """What was captured is what nginx logged, down to the worker."""
-    protocols = {"HTTP/1.1": "http/1.1", "HTTP/2.0": "http/2"}
     nonces = {each.nonce for each in passed}
     logged = {
         (
             each["nonce"],
-            protocols[each["protocol"]],
+            PROTOCOLS[each["protocol"]],
             each["method"],
             each["target"],
             each["status"],

@@ -1,11 +1,11 @@
 /* An HTTPS server and client on Node.js, whose TLS goes through memory.
  *
  *     node node_http.js server CERTIFICATE KEY
- *     node node_http.js client CERTIFICATE PORT
+ *     node node_http.js client CERTIFICATE PORT [COUNT]
  *
  * The server prints its port; it speaks HTTP/2 and HTTP/1.1. The client waits for a line on
- * standard input, makes 24 requests over four HTTP/1.1 connections and 24 over two HTTP/2 ones,
- * all at once, and tells what passed: a JSON object for each, in a line.
+ * standard input, makes COUNT requests (24) over four HTTP/1.1 connections and COUNT over two HTTP/2
+ * ones, at once, and tells what passed: a JSON object for each, in a line.
  */
 'use strict';
 const crypto = require('crypto');
@@ -13,7 +13,8 @@ const fs = require('fs');
 const http2 = require('http2');
 const https = require('https');
 
-const REQUESTS = 24;
+const SIZES = 24;
+const STREAMS = 12; // at once, on a connection
 const sha256 = (data) => crypto.createHash('sha256').update(data).digest('hex');
 
 function all(stream, done) {
@@ -35,12 +36,14 @@ function serve(certificate, key) {
 }
 
 function planned(number) {
-  const body = number % 2 ? crypto.randomBytes(number * 3000) : Buffer.alloc(0);
+  const size = number % SIZES;
+  const unit = number < SIZES ? 1000 : 20; // after these, the rest is small
+  const body = size % 2 ? crypto.randomBytes(size * 3 * unit) : Buffer.alloc(0);
   return {
     body,
     nonce: crypto.randomBytes(12).toString('hex'),
-    method: number % 2 ? 'POST' : 'GET',
-    target: number % 2 ? '/echo' : `/bytes/${number * 5000}`,
+    method: size % 2 ? 'POST' : 'GET',
+    target: size % 2 ? '/echo' : `/bytes/${size * 5 * unit}`,
   };
 }
 
@@ -58,10 +61,10 @@ function tell(plan, protocol, status, socket, answer) {
   }));
 }
 
-function askHttp1(port, ca) {
+function askHttp1(port, ca, count) {
   const agent = new https.Agent({ keepAlive: true, maxSockets: 4, ca });
-  let open = REQUESTS;
-  for (let number = 0; number < REQUESTS; number++) {
+  let open = count;
+  for (let number = 0; number < count; number++) {
     const plan = planned(number);
     const request = https.request({
       agent, port, host: '127.0.0.1', servername: 'localhost', method: plan.method,
@@ -79,14 +82,15 @@ function askHttp1(port, ca) {
   }
 }
 
-function askHttp2(port, ca) {
+function askHttp2(port, ca, count) {
   const session = http2.connect(`https://localhost:${port}`, {
     ca, servername: 'localhost', lookup: (_name, options, done) =>
       options.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4),
   });
-  let open = REQUESTS / 2;
-  for (let number = 0; number < REQUESTS / 2; number++) {
-    const plan = planned(number);
+  let next = 0;
+  let open = count;
+  function ask() {
+    const plan = planned(next++);
     const stream = session.request(
       { ':method': plan.method, ':path': plan.target, 'x-nonce': plan.nonce },
       { endStream: plan.body.length === 0 });
@@ -95,20 +99,22 @@ function askHttp2(port, ca) {
     if (plan.body.length) stream.end(plan.body);
     all(stream, (answer) => {
       tell(plan, 'http/2', status, session.socket, answer);
+      if (next < count) ask();
       if (--open === 0) session.close();
     });
   }
+  for (let number = 0; number < Math.min(count, STREAMS); number++) ask();
 }
 
-const [role, certificate, other] = process.argv.slice(2);
+const [role, certificate, other, count = 24] = process.argv.slice(2);
 if (role === 'server') {
   serve(certificate, other);
 } else {
   process.stdin.once('data', () => {
     const ca = fs.readFileSync(certificate);
-    askHttp1(Number(other), ca);
-    askHttp2(Number(other), ca);
-    askHttp2(Number(other), ca);
+    askHttp1(Number(other), ca, Number(count));
+    askHttp2(Number(other), ca, count / 2);
+    askHttp2(Number(other), ca, count / 2);
     process.stdin.unref?.();
     process.stdin.pause();
   });

@@ -1,8 +1,8 @@
 """Which Rust programs are built, with which TLS library and profile, and where they lie.
 
-    python -m tests.workload.rust.fixtures [all]
+    python -m tests.workload.rust.fixtures [all | boringssl]
 
-Builds the few that ``make test`` needs, or all of them.
+Builds the few that ``make test`` needs, or all with rustls and OpenSSL, or those with BoringSSL.
 """
 
 import os
@@ -87,6 +87,18 @@ _TRACED = ("orders", "probed")
 TRACED = (Build("rustls-0-23-ring", "debug-info", _TRACED, few=_TRACED),)
 """With debug info: for ``--calls``, and with static probes."""
 
+STRIPPED = (
+    Build("openssl-static", "release", ("two-libraries",), few=("two-libraries",)),
+    Build("openssl-static", "strip-symbols", ("two-libraries",), few=("two-libraries",)),
+)
+"""With OpenSSL and rustls in one file."""
+
+BORINGSSL = (
+    Build("boringssl", "release", ("boringssl",)),
+    Build("boringssl", "strip-symbols", ("boringssl",)),
+)
+"""BoringSSL itself is compiled with these: that takes minutes."""
+
 REFUSED = (
     Build("rustls-0-20", "strip-symbols"),
     Build("rustls-0-21", "strip-symbols", few=("server",)),
@@ -127,7 +139,9 @@ def build_all(builds: Iterable[Build]) -> None:
 def few() -> Iterator[Build]:
     """Yield the builds that ``make test`` needs, with no more than it needs."""
     return (
-        build._replace(programs=build.few) for build in (*BUILDS, *REFUSED, *TRACED) if build.few
+        build._replace(programs=build.few)
+        for build in (*BUILDS, *STRIPPED, *REFUSED, *TRACED)
+        if build.few
     )
 
 
@@ -161,4 +175,5 @@ def _put(built: Path, kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    build_all((*BUILDS, *REFUSED, *TRACED) if sys.argv[1:] == ["all"] else few())
+    wanted = {"all": (*BUILDS, *STRIPPED, *REFUSED, *TRACED), "boringssl": BORINGSSL}
+    build_all(wanted[sys.argv[1]] if sys.argv[1:] else few())

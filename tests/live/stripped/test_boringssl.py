@@ -12,7 +12,7 @@ from tests.live.checks import Sniff, assert_passed, assert_whole, connections, r
 from tests.live.refusals import sniff as sniff_once
 from tests.workload.debian import CACHE
 from tests.workload.passed import Passed, new_nonce, sha256, told
-from tests.workload.processes import PATIENCE_S, PROGRAMS, run, started
+from tests.workload.processes import PATIENCE_S, PROGRAMS, Process, run, started
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
@@ -20,24 +20,45 @@ BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"
 WHEELS = CACHE / "wheels/bin/python"
 GRPC = importlib.util.find_spec("grpc")
 NODE_PROGRAM = PROGRAMS / "node/node_http.js"
+PYTHON = Path(sys.executable).resolve().name
 REQUESTS = 20
+COUNTS = (24, 1000)
+ROOM = ("--ring-size", "64M")  # servers send faster than JSON is written
 SIZES = (0, 1, 1 << 10, 1 << 14, 100_000)
 
 
-def test_bun_as_client_and_server(certificate: Certificate, sniff: Sniff) -> None:
-    """48 requests by HTTP/1.1 and HTTP/2, over six connections at once."""
-    with started(BUN, NODE_PROGRAM, "server", certificate.certificate, certificate.key) as server:
+def watched(*processes: Process) -> list[str]:
+    return [part for each in processes for part in ("--pid", str(each.pid))]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program that Bun made of its own executable and a script."""
+    made = tmp_path_factory.mktemp("compiled") / "node_http"
+    run(BUN, "build", "--compile", "--outfile", made, NODE_PROGRAM)
+    return made
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("kind", ["bun", "compiled"])
+def test_bun_as_client_and_server(
+    kind: str, count: int, certificate: Certificate, sniff: Sniff, request: pytest.FixtureRequest
+) -> None:
+    """Requests by HTTP/1.1 and as many by HTTP/2, over six connections at once."""
+    program = (BUN, NODE_PROGRAM) if kind == "bun" else (request.getfixturevalue(kind),)
+    files = (certificate.certificate, certificate.key)
+    with started(*program, "server", *files) as server:
         assert server.stdout is not None
         port = server.stdout.readline().strip()
         with (
-            started(BUN, NODE_PROGRAM, "client", certificate.certificate, port) as client,
-            sniff("--pid", str(server.pid), "--pid", str(client.pid), "--lib", str(BUN)) as sniffer,
+            started(*program, "client", files[0], port, str(count)) as client,
+            sniff(*watched(server, client), "--lib", str(program[0]), *ROOM) as sniffer,
         ):
-            stdout, _ = client.communicate("go\n", PATIENCE_S)
-            sniffer.until(2 * 48)
+            stdout, _ = client.communicate("go\n", 2 * PATIENCE_S)
+            sniffer.until(4 * count)
             captured = sniffer.stop()
     passed = told(stdout)
-    assert len(passed) == 48
+    assert len(passed) == 2 * count
     assert_passed(captured, passed, role="client", pid=client.pid, library="boringssl")
     assert_passed(captured, passed, role="server", pid=server.pid, library="boringssl")
     assert_whole(captured)
@@ -67,23 +88,24 @@ def test_bun_that_was_not_seen_before(certificate: Certificate, tmp_path: Path) 
     assert_whole(ran.captured)
 
 
-def test_grpcio_as_client_and_server(certificate: Certificate, sniff: Sniff) -> None:
-    """20 calls over two connections, half of them streams of messages."""
+@pytest.mark.parametrize("count", [10, 1000])
+def test_grpcio_as_client_and_server(count: int, certificate: Certificate, sniff: Sniff) -> None:
+    """Calls over two connections, half of them streams of messages."""
     assert GRPC is not None
     assert GRPC.origin is not None
     [module] = Path(GRPC.origin).parent.glob("_cython/cygrpc*.so")
     files = (certificate.certificate, certificate.key)
     with (
         started(sys.executable, PROGRAMS / "python/grpcio_echo.py", *files) as server,
-        sniff("--comm", Path(sys.executable).resolve().name, "--lib", str(module)) as sniffer,
+        sniff("--comm", PYTHON, "--lib", str(module), *ROOM) as sniffer,
     ):
         assert server.stdout is not None
         port = server.stdout.readline().strip()
         client = (sys.executable, PROGRAMS / "python/grpc_client.py", port)
-        passed = told(run(*client, certificate.certificate, "10", "10"))
-        sniffer.until(2 * REQUESTS)
+        passed = told(run(*client, certificate.certificate, str(count), str(count)))
+        sniffer.until(4 * count)
         captured = sniffer.stop()
-    assert len(passed) == REQUESTS
+    assert len(passed) == 2 * count
     for role in ("client", "server"):
         assert_passed(captured, passed, role=role, library="boringssl")
     assert_whole(captured)
