@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.instructions import disassemble, whole_register
 
 if TYPE_CHECKING:
@@ -77,6 +78,18 @@ def only(chains: Collection[tuple[int, ...]]) -> tuple[int, ...] | None:
     return next(iter(chains)) if len(chains) == 1 else None
 
 
+def counted_field(outcomes: AccessorOutcomes) -> int | None:
+    """Return the offset of the object's own field that an atomic addition changes; None: not one.
+
+    A function that frees an object may also count references of those that it points to.
+    """
+    return single(field_of({each for each in outcomes.added_to if _is_own(each)}))
+
+
+def _is_own(value: LoadedValue) -> bool:
+    return isinstance(value, MemoryLoad) and value.base == NumberedArgument(0)
+
+
 def chain_of(value: LoadedValue) -> tuple[int, ...] | None:
     """Return the offsets from the first argument to a value; None: it is no such value."""
     if isinstance(value, MemoryLoad):
@@ -88,11 +101,14 @@ def chain_of(value: LoadedValue) -> tuple[int, ...] | None:
 
 
 def follow_accessor(elf: Elf, name: str) -> AccessorOutcomes:
-    """Follow the function ``name`` on all its paths."""
-    outcomes = AccessorOutcomes()
+    """Follow the function ``name`` on all its paths; without it there are no outcomes."""
     function = elf.function(name)
-    if function is None:
-        return outcomes
+    return follow_function(elf, function) if function is not None else AccessorOutcomes()
+
+
+def follow_function(elf: Elf, function: Function) -> AccessorOutcomes:
+    """Follow a function on all its paths."""
+    outcomes = AccessorOutcomes()
     code = {each.address: each for each in disassemble(elf.code(function), function.address)}
     start: dict[str, LoadedValue] = {
         name: NumberedArgument(index) for index, name in enumerate(_ARGUMENTS)

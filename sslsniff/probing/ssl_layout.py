@@ -6,10 +6,10 @@ loads the field ``server``, and so on. An offset that is not proved stays None.
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.probing.accessors import (
-    LoadedValue,
     MemoryLoad,
     NumberedArgument,
     chain_of,
+    counted_field,
     field_of,
     follow_accessor,
     only,
@@ -50,15 +50,10 @@ def read_openssl_layout(elf: Elf) -> ObjectLayout:
         session=cipher_field[0] if cipher_field else None,
         session_cipher=cipher_field[1] if cipher_field else None,
         cipher_name=single(field_of(name.results)),
-        # SSL_free may also count down the references of objects that this one points to.
-        references=single(field_of({each for each in free.added_to if _is_own(each)})),
+        references=counted_field(free),
         sni=own_name[0],
         sni_base=inner_name[0],
         sni_inner=inner_name[1],
         shutdown=single(field_of(shutdown.results)),
         is_typed=1 if MemoryLoad(NumberedArgument(0), 0) in server.tested else None,
     )
-
-
-def _is_own(value: LoadedValue) -> bool:
-    return isinstance(value, MemoryLoad) and value.base == NumberedArgument(0)

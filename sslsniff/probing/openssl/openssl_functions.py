@@ -17,20 +17,18 @@ from sslsniff.machine_code.stripped.stripped_code import StrippedCode
 from sslsniff.probing.boringssl.error_calls import NoErrorsError
 from sslsniff.probing.boringssl.evidence import BUFFER, OBJECT, SslFunction, hex_list
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
-from sslsniff.probing.openssl.named_errors import NamedError, find_named_errors
+from sslsniff.probing.openssl.freeing import find_free
+from sslsniff.probing.openssl.named_errors import NamedError, find_named_errors, owners_of_names
+from sslsniff.probing.openssl.object_fields import NAMES, read_openssl_fields
 
 LIBRARY = "openssl"
 WITH_FLAGS = " with flags"
 """What the name of ``ssl_write_internal(ssl, buffer, size, flags, count)`` ends with: since 3.3."""
 
 _PAIRS = (("SSL_read", "ssl_read_internal"), ("SSL_write", "ssl_write_internal"))
-_OTHERS = (
-    "SSL_do_handshake",
-    "SSL_shutdown",
-    "SSL_new",
-    "ossl_ssl_connection_new_int",
-    "SSL_sendfile",
-)
+_MAKERS = ("SSL_new", "ossl_ssl_connection_new_int")
+"""The second exists since 3.2: objects begin with a type since then, as those of QUIC have one."""
+_OTHERS = ("SSL_do_handshake", "SSL_shutdown", *_MAKERS, "SSL_sendfile")
 _SMALL = frozenset({"ssl_start_async_job"})
 """Functions of the source that others call, and that compilers inline."""
 
@@ -49,7 +47,12 @@ def find_openssl_functions(elf: Elf) -> FoundSsl:
     owners = _NameOwners(code, errors)
     findings = [each for pair in _PAIRS for each in owners.pair(*pair)]
     findings += [owners.other(name) for name in _OTHERS if owners.of(name)]
-    return FoundSsl(LIBRARY, calls, tuple(findings), None)
+    free, references = find_free(code, [each for each in findings if each.name in _MAKERS])
+    users = owners_of_names(code, calls.raise_function, NAMES)
+    layout = read_openssl_fields(code, users)._replace(
+        references=references, is_typed=1 if owners.of(_MAKERS[1]) else None
+    )
+    return FoundSsl(LIBRARY, calls, (*findings, free), None, layout)
 
 
 class _NameOwners:

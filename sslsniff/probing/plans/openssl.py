@@ -143,6 +143,7 @@ BORINGSSL = Plan(
     mark_text=b"ssl/ssl_lib.cc\0",
 )
 
+_FOUND_BY_ERRORS = ("SSL_free", "SSL_shutdown", "SSL_sendfile")
 _INNER_NEW = "ossl_ssl_connection_new_int"
 """What makes a connection that is not one of QUIC: ``SSL_new`` of 3.2 and later jumps there."""
 ROWS_BY_ERRORS: dict[str, Row] = {
@@ -158,7 +159,7 @@ OPENSSL_WITHOUT_SYMBOLS = OPENSSL._replace(
     optional=(
         Row("SSL_new", leave="openssl_new_return"),
         Row(_INNER_NEW, leave="openssl_new_return"),
-        *(row for row in OPENSSL.optional if row.function in ("SSL_shutdown", "SSL_sendfile")),
+        *(row for row in OPENSSL.optional if row.function in _FOUND_BY_ERRORS),
     ),
 )
 """OpenSSL in files without symbols. ``probing.openssl.found_plan`` says what is required of it."""

@@ -49,9 +49,7 @@ def test_chromium(protocol: str, count: int, certificate: Certificate, tmp_path:
     own = [each for each in ran.captured.exchanges if values(each["request"], "x-nonce")]
     [page] = [each for each in ran.captured.exchanges if each not in own]
     assert page["request"]["target"].startswith(f"/{chromium.PAGE.name}")
-    assert_passed(
-        replace(ran.captured, objects=own), passed, role="client", library="boringssl"
-    )
+    assert_passed(replace(ran.captured, objects=own), passed, role="client", library="boringssl")
     clients = {each.client for each in passed}
     alpn = {"http/2": "h2", "http/1.1": "http/1.1"}[protocol]
     assert connections(ran.captured, sni="localhost", alpn=alpn) >= len(clients)

