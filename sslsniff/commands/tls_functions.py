@@ -54,6 +54,7 @@ def _objects(elf: Elf, found: FoundSsl) -> Iterator[Object]:
         "references_lost": errors and list(errors.lost),
         "raise_function": errors and errors.raise_function,
         "refusal": found.refusal,
+        "fields": {name: at for name, at in found.layout._asdict().items() if at is not None},
     }
     for each in found.functions:
         yield _function(elf, each)
@@ -85,6 +86,9 @@ def _lines(path: str, entry: Object) -> Iterator[str]:
             )
         if entry["refusal"]:
             yield f"{path}: functions of {name} are not found: {entry['refusal']}"
+        if entry["fields"]:
+            fields = (f"{name} {at:#x}" for name, at in entry["fields"].items())
+            yield f"fields of its objects: {', '.join(fields)}"
         return
     place = "not found"
     if entry["address"] is not None:

@@ -108,6 +108,7 @@ def test_the_command_shows_the_evidence(capsys: pytest.CaptureFixture[str]) -> N
     assert print_tls_functions(path, as_json=True) == 0
     library, *functions = map(json.loads, capsys.readouterr().out.splitlines())
     assert library["type"] == "tls_library"
+    assert library["fields"].keys() >= {"server", "sni"}
     assert library["refusal"] is None
     write = next(each for each in functions if each["name"] == "SSL_write")
     assert write["proved"] is True
