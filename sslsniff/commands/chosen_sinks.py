@@ -40,6 +40,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
         ("--pcap", options.pcap),
         ("--har", options.har),
         ("--chrome-trace", options.chrome_trace),
+        ("--report", options.report),
     ):
         if not path:
             continue
@@ -54,7 +55,8 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    return not (options.pcap or options.har or options.chrome_trace) or any(
+    files = (options.pcap, options.har, options.chrome_trace, options.report)
+    return not any(files) or any(
         (
             options.json,
             options.frames,
@@ -104,6 +106,19 @@ def open_sinks(
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
+    if options.report:
+        from sslsniff.sinks.report.report import ReportSink
+
+        file = closing.enter_context(open_output(options.report, force=options.force))
+        sinks.append(
+            ReportSink(
+                file,
+                source=options.source,
+                expression=options.filter,
+                body_bytes=options.report_bodies,
+                most_bytes=options.report_size,
+            )
+        )
     for sink in sinks:
         closing.callback(sink.close)
     if expression is None:
@@ -118,8 +133,15 @@ def _text_sinks(options: OutputOptions, stream: TextIO, calls_of: "CallsOf | Non
     if options.json or options.chunks:
         from sslsniff.sinks.json_lines import JsonSink  # with orjson
 
-        chunks = options.chunks
-        return [JsonSink(stream.buffer, chunks=chunks, schema=schema, calls_of=calls_of)]
+        return [
+            JsonSink(
+                stream.buffer,
+                chunks=options.chunks,
+                stalls=options.frames,
+                schema=schema,
+                calls_of=calls_of,
+            )
+        ]
     paint = painter(options.color, stream)
     sinks: list[Sink] = []
     if options.hexdump:

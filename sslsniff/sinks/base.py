@@ -38,6 +38,9 @@ class Sink:
     wants_messages = True
     """Whether anything decoded is wanted: exchanges or frames."""
 
+    wants_stalls = False
+    """Whether flow-control stalls are wanted also where frames are not asked for."""
+
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Handle a connection that is seen for the first time."""
 

@@ -54,6 +54,7 @@ _NO_ORIGIN: _Origin = ((), "", "")
 class JsonSink(Sink):
     """Writes one object a line to ``stream``; with ``chunks``, raw plaintext as well.
 
+    ``stalls``: write flow-control stalls, which another sink may want without frames.
     ``calls_of``: returns the calls that served an exchange.
     Memory: about a kilobyte for each open connection.
     """
@@ -65,11 +66,13 @@ class JsonSink(Sink):
         stream: BinaryIO,
         *,
         chunks: bool = False,
+        stalls: bool = True,
         schema: Schema = no_schema,
         calls_of: "CallsOf | None" = None,
     ) -> None:
         self._stream = stream
         self._chunks = chunks
+        self._stalls = stalls
         self._schema = schema
         self._calls_of = calls_of
         self.wants_plaintext = chunks
@@ -152,6 +155,8 @@ class JsonSink(Sink):
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
+        if not self._stalls:
+            return
         fields = {
             "direction": _direction(connection, stall.side),
             "stream": stall.stream,

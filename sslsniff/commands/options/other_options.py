@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
@@ -14,6 +15,11 @@ class ReadOptions(OutputOptions):
     """The capture to decode; ``-`` is standard input."""
 
     file: str
+
+    @property
+    def source(self) -> str:
+        """See ``OutputOptions``."""
+        return "standard input" if self.file == "-" else Path(self.file).name
 
 
 @dataclass(frozen=True)

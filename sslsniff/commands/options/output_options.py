@@ -29,6 +29,9 @@ class OutputOptions:
     pcap: str | None
     har: str | None
     chrome_trace: str | None
+    report: str | None
+    report_bodies: int
+    report_size: int
     print: bool
     pcap_layout: str
     redact: bool
@@ -37,6 +40,11 @@ class OutputOptions:
     max_body: int
     color: str
     end_within: float
+
+    @property
+    def source(self) -> str:
+        """What is shown, for people."""
+        return "live capture"
 
     def parse_filter(self) -> "Filter | None":
         """Return the filter, None if there is none; raises ``FilterError``."""
@@ -114,6 +122,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the times of exchanges for ui.perfetto.dev, and show only the summary",
     )
+    add_report(output)
     output.add_argument(
         "--print", action="store_true", help="with one of these files, show exchanges as well"
     )
@@ -146,6 +155,37 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_color(output)
     add_end_within(output)
+
+
+def add_report(output: "argparse._ArgumentGroup") -> None:
+    """Add the options of a report."""
+    output.add_argument(
+        "--report",
+        type=values.name,
+        metavar="FILE",
+        help="write a page for a browser, with figures, charts and exchanges, and show only the"
+        " summary (docs/report.md)",
+    )
+    add_report_limits(output)
+
+
+def add_report_limits(output: "argparse._ArgumentGroup") -> None:
+    """Add the options that limit how much a report contains."""
+    output.add_argument(
+        "--report-bodies",
+        type=values.size,
+        default=4 << 10,
+        metavar="SIZE",
+        help="most bytes of a body in a report (default: 4K; 0: no bodies, no conversations)",
+    )
+    output.add_argument(
+        "--report-size",
+        type=values.size,
+        default=16 << 20,
+        metavar="SIZE",
+        help="most bytes of headers and bodies in a report: older bodies are left out first"
+        " (default: 16M)",
+    )
 
 
 def add_color(output: "argparse._ArgumentGroup") -> None:

@@ -1,0 +1,102 @@
+"use strict";
+// The charts, by Observable Plot: SVG with real text, in the colours of the page's style.
+
+const KINDS = Object.keys(KIND_NAMES);
+const KIND_COLOURS = { domain: KINDS, range: KINDS.map((kind) => `var(--${kind})`) };
+const PHASES = { send: "request sent", wait: "waiting for the response", receive: "response received", stall: "stalled by flow control" };
+const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).map((phase) => `var(--${phase})`) };
+const BINS_A_DECADE = 8;
+const WATERFALL_ROWS = 60;
+
+function chart(caption, names, options) {
+  const svg = Plot.plot({ className: "chart", ariaLabel: caption, width: 640, height: 220, marginLeft: 55, ...options });
+  svg.setAttribute("role", "img");
+  return element("figure", null, element("figcaption", null, caption), svg, colourKey(names));
+}
+
+function colourKey(names) {
+  return element("ul", { class: "key" }, Object.entries(names).map(([name, text]) => element("li", { class: `swatch-${name}` }, text)));
+}
+
+function kindsIn(rows) {
+  const present = new Set(rows.map(kindOf));
+  return Object.fromEntries(Object.entries(KIND_NAMES).filter(([kind]) => present.has(kind)));
+}
+
+// How many exchanges began when, by status.
+function activityChart() {
+  const stacked = Plot.binX({ y: "count" }, { x: (row) => new Date(row.startUs / 1000), fill: kindOf, thresholds: 60, order: KINDS });
+  return chart("Exchanges over time, by status", kindsIn(exchanges), {
+    height: 160,
+    x: { type: "time", label: null },
+    y: { label: "exchanges", grid: true, nice: true },
+    color: KIND_COLOURS,
+    marks: [Plot.rectY(exchanges, { ...stacked, tip: true }), Plot.ruleY([0])],
+  });
+}
+
+// How many exchanges have which value, on a logarithmic axis, by status.
+function distributionChart(caption, valueOf, label, least) {
+  const rows = exchanges.filter((row) => valueOf(row) !== null);
+  const values = rows.map((row) => Math.max(least, valueOf(row)));
+  const [low, high] = d3.extent(values).map((value) => Math.log10(value) * BINS_A_DECADE);
+  const thresholds = d3.range(Math.floor(low), Math.floor(high) + 2).map((step) => 10 ** (step / BINS_A_DECADE));
+  const stacked = Plot.binX({ y: "count" }, { x: (row) => Math.max(least, valueOf(row)), fill: kindOf, thresholds, order: KINDS });
+  return chart(caption, kindsIn(rows), {
+    x: { type: "log", label, domain: [thresholds[0], thresholds.at(-1)], tickFormat: "~s" },
+    y: { label: "exchanges", grid: true, nice: true },
+    color: KIND_COLOURS,
+    marks: [Plot.rectY(rows, { ...stacked, tip: true }), Plot.ruleY([0])],
+  });
+}
+
+// The exchanges of a connection, one below the other: when each part began and ended.
+function waterfallChart(caption, rows, stalls) {
+  const began = d3.min(rows, (row) => row.startUs);
+  const at = (row, ms) => (row.startUs - began) / 1000 + ms;
+  const names = new Map(rows.map((row) => [row.number, waterfallLabel(row)]));
+  const parts = rows.flatMap((row) => phasesOf(row).map((part) => ({ ...part, row, from: at(row, part.from), to: at(row, part.to) })));
+  const ofStreams = stalls.flatMap((stall) => stalledRows(rows, stall).map((row) => {
+    const from = (stall.since_ns / 1000 - began) / 1000;
+    return { phase: "stall", row, from: Math.max(from, at(row, 0)), to: Math.min(from + stall.ms, at(row, row.ms ?? Infinity)) };
+  })).filter((part) => part.to > part.from);
+  return chart(caption, ofStreams.length ? PHASES : (({ stall, ...rest }) => rest)(PHASES), {
+    width: 1100,
+    height: 50 + rows.length * 18,
+    marginLeft: 300,
+    marginTop: 30,
+    x: { axis: "top", label: "milliseconds since the first of them", grid: true, domain: [0, d3.max(parts, (part) => part.to) || 1] },
+    y: { type: "band", domain: rows.map((row) => row.number), label: null, tickFormat: (number) => names.get(number), padding: 0.25, tickSize: 0 },
+    color: PHASE_COLOURS,
+    marks: [
+      Plot.barX(parts, { x1: "from", x2: "to", y: (part) => part.row.number, fill: "phase", href: (part) => `#e${part.row.number}`,
+        ariaLabel: (part) => `${names.get(part.row.number)}: ${PHASES[part.phase]}, ${duration(part.to - part.from)}`,
+        channels: { part: (part) => `${PHASES[part.phase]}: ${duration(part.to - part.from)}` },
+        tip: { format: { x: false, x1: false, x2: false, y: false, fill: false, href: false, part: true } } }),
+      Plot.barX(ofStreams, { x1: "from", x2: "to", y: (part) => part.row.number, fill: "phase", insetTop: 9 }),
+    ],
+  });
+}
+
+function waterfallLabel(row) {
+  const stream = row.stream === null ? "" : `${row.stream}  `;
+  const target = row.target ?? "?";
+  return shown(`${stream}${row.method ?? "?"} ${target.length > 32 ? `${target.slice(0, 31)}…` : target} ${row.status ?? "-"}`);
+}
+
+// The parts of an exchange whose times are known, in milliseconds from its beginning.
+function phasesOf(row) {
+  const end = row.ms ?? row.firstByteMs ?? row.sentMs ?? 0;
+  const first = Math.min(row.firstByteMs ?? end, end);
+  const sent = Math.min(row.sentMs ?? first, first);
+  return [
+    { phase: "send", from: 0, to: sent },
+    { phase: "wait", from: sent, to: first },
+    { phase: "receive", from: first, to: end },
+  ];
+}
+
+// A stall of stream 0 holds up all streams of its connection.
+function stalledRows(rows, stall) {
+  return rows.filter((row) => row.connection.id === stall.connection && row.stream !== null && (stall.stream === 0 || row.stream === stall.stream));
+}
