@@ -28,6 +28,7 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.fast_path import Consumer
 from sslsniff.model import (
+    CAPTURE_ENDED,
     NO_BODY,
     Chunk,
     Connection,
@@ -153,7 +154,7 @@ class Conversation:
     def end_capture(self, time_ns: int) -> None:
         """Handle the end of the capture: report the exchanges that are still open."""
         self._decode_waiting()
-        self._end_all(time_ns, "capture ended")
+        self._end_all(time_ns, CAPTURE_ENDED)
 
     def evict(self, time_ns: int) -> None:
         """See ``memory_limit.Evictable``; the next bytes are decoded as after a loss."""
