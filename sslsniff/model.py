@@ -250,9 +250,6 @@ class Body:
     missing: int = 0
 
 
-CAPTURE_ENDED = "capture ended"
-"""The error of an exchange that was still open when the capture ended."""
-
 NO_BODY = Body()
 """The body of all messages without one. It is shared: do not change it."""
 

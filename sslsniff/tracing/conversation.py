@@ -28,7 +28,6 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.fast_path import Consumer
 from sslsniff.model import (
-    CAPTURE_ENDED,
     NO_BODY,
     Chunk,
     Connection,
@@ -38,7 +37,7 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import CAPTURE_ENDED, Sink
 from sslsniff.tracing.flow_control_stalls import FlowControlStalls
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Self
 
-from sslsniff.model import CAPTURE_ENDED, Exchange
+from sslsniff.model import Exchange
+from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.statistics.path_patterns import path_pattern
 
