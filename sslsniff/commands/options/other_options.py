@@ -1,12 +1,19 @@
-"""The command lines of ``sslsniff read``, ``list``, ``symbols`` and ``doctor``."""
+"""The command lines of ``sslsniff read``, ``report``, ``list``, ``symbols`` and ``doctor``."""
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.output_options import (
+    OutputOptions,
+    add_filter,
+    add_output,
+    add_redaction,
+    add_report_limits,
+)
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 
@@ -53,6 +60,14 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     return options_of(ReadOptions, read_parser().parse(arguments))
 
 
+def parse_report(arguments: Sequence[str]) -> ReadOptions:
+    """Return what ``sslsniff report`` means: ``sslsniff read FILE --report``, with its options."""
+    given = vars(report_parser().parse(arguments))
+    given["report"] = given["report"] or f"{Path(given['file']).name}.html"
+    usual = vars(read_parser().parse([given["file"]]))
+    return options_of(ReadOptions, argparse.Namespace(**usual | given))
+
+
 def parse_list(arguments: Sequence[str]) -> ListOptions:
     """Return what the arguments of ``sslsniff list`` say; exits with 2 if they are wrong."""
     return options_of(ListOptions, list_parser().parse(arguments))
@@ -79,14 +94,42 @@ def read_parser() -> CommandParser:
         usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
     )
+    add_capture(parser)
+    add_filter(parser)
+    add_output(parser)
+    return parser
+
+
+def add_capture(parser: CommandParser) -> None:
+    """Add the capture file that a command decodes."""
     parser.add_argument(
         "file",
         type=values.name,
         metavar="FILE",
         help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
     )
+
+
+def report_parser() -> CommandParser:
+    """Return the parser of ``sslsniff report``."""
+    parser = CommandParser(
+        prog="sslsniff report",
+        usage="sslsniff report FILE [-o PAGE] [FILTER]",
+        description="Write a page for a browser about a capture file (docs/report.md).",
+    )
+    add_capture(parser)
     add_filter(parser)
-    add_output(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="report",
+        type=values.name,
+        metavar="PAGE",
+        help="write the page there (default: the name of FILE with .html added, in this folder)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing page")
+    add_report_limits(parser)
+    add_redaction(parser)
     return parser
 
 

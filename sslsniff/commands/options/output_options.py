@@ -133,18 +133,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="LAYOUT",
         help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
     )
-    output.add_argument(
-        "--redact",
-        action="store_true",
-        help="blank credentials in all output, with what cannot be looked into (docs/redact.md)",
-    )
-    output.add_argument(
-        "--redact-pattern",
-        type=values.bytes_pattern,
-        **REPEATABLE,
-        metavar="RE",
-        help="blank, likewise, what this regular expression matches (may be repeated)",
-    )
+    add_redaction(output)
     output.add_argument("--force", action="store_true", help="overwrite output files")
     output.add_argument(
         "--max-body",
@@ -169,7 +158,23 @@ def add_report(output: "argparse._ArgumentGroup") -> None:
     add_report_limits(output)
 
 
-def add_report_limits(output: "argparse._ArgumentGroup") -> None:
+def add_redaction(output: "argparse._ActionsContainer") -> None:
+    """Add the options that blank secrets in all output."""
+    output.add_argument(
+        "--redact",
+        action="store_true",
+        help="blank credentials in all output, with what cannot be looked into (docs/redact.md)",
+    )
+    output.add_argument(
+        "--redact-pattern",
+        type=values.bytes_pattern,
+        **REPEATABLE,
+        metavar="RE",
+        help="blank, likewise, what this regular expression matches (may be repeated)",
+    )
+
+
+def add_report_limits(output: "argparse._ActionsContainer") -> None:
     """Add the options that limit how much a report contains."""
     output.add_argument(
         "--report-bodies",

@@ -41,7 +41,8 @@ def _group_object(groups: Groups, group: Group) -> Object:
 def _durations(durations: Durations) -> Object:
     """Return quantiles in milliseconds, null if there are no durations."""
     quantiles = {
-        name: durations.quantile(share) for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+        name: durations.quantile(share)
+        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
     }
     named = {**quantiles, "max": durations.max_ns}
     return {name: None if value is None else value / 1e6 for name, value in named.items()}

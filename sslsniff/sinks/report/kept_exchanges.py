@@ -62,7 +62,7 @@ class KeptExchanges:
         """Note that a connection ended: nothing about it changes any more."""
         shown = self._connections.get(connection.id)
         if shown is not None:
-            shown.connection = encoded_json(connection_object(connection))
+            shown.connection = memoryview(_encoded(connection)).tobytes()  # a copy: see ``Newest``
 
     def connections(self) -> list[bytes]:
         """Return members of a JSON object: the number of each connection, and the connection."""
@@ -94,7 +94,5 @@ class KeptExchanges:
 
 def _encoded(connection: Connection | bytes) -> bytes:
     return (
-        connection
-        if isinstance(connection, bytes)
-        else encoded_json(connection_object(connection))
+        connection if isinstance(connection, bytes) else encoded_json(connection_object(connection))
     )

@@ -41,7 +41,8 @@ _PLOT_STYLE = """:where(.chart) {
 def page(data: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
     """Yield the pieces of the page.
 
-    ``data``: for the id of each element with data, pieces of UTF-8 text without ``<``.
+    ``data``: for the id of each element with data, pieces of UTF-8 text without ``<``. The licences
+    of the libraries go with them.
     """
     styles = [_read(name) for name in _STYLES]
     scripts = [_read(name) for name in _SCRIPTS]
@@ -59,8 +60,8 @@ def page(data: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
     before, after = _read("report.html").split("<!-- data -->")
     before = before.replace("{policy}", policy)
     yield before.replace("<!-- styles -->", "".join(map(_style, styles))).encode()
-    for name, pieces in data.items():
-        yield f'<script type="application/json" id="{name}">'.encode()
+    for name, pieces in {**data, "licences": [_read("LICENSES.txt").encode()]}.items():
+        yield f'<script type="text/plain" id="{name}">'.encode()
         yield from pieces
         yield b"</script>\n"
     yield after.replace("<!-- scripts -->", "".join(map(_script, scripts))).encode()

@@ -8,6 +8,8 @@ const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).
 const BINS_A_DECADE = 8;
 const WATERFALL_ROWS = 60;
 
+const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count) => (Number.isInteger(count) ? count.toLocaleString("en") : "") };
+
 function chart(caption, names, options) {
   const svg = Plot.plot({ className: "chart", ariaLabel: caption, width: 640, height: 220, marginLeft: 55, ...options });
   svg.setAttribute("role", "img");
@@ -25,11 +27,14 @@ function kindsIn(rows) {
 
 // How many exchanges began when, by status.
 function activityChart() {
+  const [first, last] = d3.extent(exchanges, (row) => row.startUs);
+  const isShort = last - first < 10e6;
   const stacked = Plot.binX({ y: "count" }, { x: (row) => new Date(row.startUs / 1000), fill: kindOf, thresholds: 60, order: KINDS });
   return chart("Exchanges over time, by status", kindsIn(exchanges), {
-    height: 160,
-    x: { type: "time", label: null },
-    y: { label: "exchanges", grid: true, nice: true },
+    width: 1240,
+    height: 150,
+    x: { type: "time", label: null, ticks: 8, tickFormat: d3.timeFormat(isShort ? "%H:%M:%S.%L" : "%H:%M:%S") },
+    y: counts,
     color: KIND_COLOURS,
     marks: [Plot.rectY(exchanges, { ...stacked, tip: true }), Plot.ruleY([0])],
   });
@@ -44,7 +49,7 @@ function distributionChart(caption, valueOf, label, least) {
   const stacked = Plot.binX({ y: "count" }, { x: (row) => Math.max(least, valueOf(row)), fill: kindOf, thresholds, order: KINDS });
   return chart(caption, kindsIn(rows), {
     x: { type: "log", label, domain: [thresholds[0], thresholds.at(-1)], tickFormat: "~s" },
-    y: { label: "exchanges", grid: true, nice: true },
+    y: counts,
     color: KIND_COLOURS,
     marks: [Plot.rectY(rows, { ...stacked, tip: true }), Plot.ruleY([0])],
   });
@@ -62,9 +67,10 @@ function waterfallChart(caption, rows, stalls) {
   })).filter((part) => part.to > part.from);
   return chart(caption, ofStreams.length ? PHASES : (({ stall, ...rest }) => rest)(PHASES), {
     width: 1100,
-    height: 50 + rows.length * 18,
+    height: 40 + rows.length * 18,
     marginLeft: 300,
     marginTop: 30,
+    marginBottom: 4,
     x: { axis: "top", label: "milliseconds since the first of them", grid: true, domain: [0, d3.max(parts, (part) => part.to) || 1] },
     y: { type: "band", domain: rows.map((row) => row.number), label: null, tickFormat: (number) => names.get(number), padding: 0.25, tickSize: 0 },
     color: PHASE_COLOURS,

@@ -14,7 +14,7 @@ function openDetail(number, neighbours) {
     { class: "button", disabled: at < 0 || !neighbours[at + by] });
   const head = partOf("heads", exchange);
   const bodies = partOf("bodies", exchange);
-  dialog.replaceChildren(
+  const content = element("div", null,
     element("div", { class: "bar" },
       element("h2", { id: "detail-title", tabindex: "-1" }, `${exchange.method ?? "?"} ${head?.request?.url ?? exchange.target ?? "(request not seen)"}`),
       step(-1, "Previous"), step(1, "Next"), button("Close", () => dialog.close(), { class: "button" })),
@@ -25,6 +25,7 @@ function openDetail(number, neighbours) {
     (head?.informational ?? []).map((each) => headerTable(`Informational response ${each.status}`, each.headers)),
     head?.response ? messagePart("Response", head.response, bodies?.response, exchange) : null,
   );
+  dialog.replaceChildren(content);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   document.getElementById("detail-title").focus();

@@ -46,7 +46,7 @@ function remarksOf(row) {
 function testsOf(words) {
   return [...words.matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)].map(([whole, name, quoted, bare]) => {
     const wanted = quoted ?? bare;
-    if (name && FIELDS[name]) return (row) => String(FIELDS[name](row) ?? "?") === wanted;
+    if (name && Object.hasOwn(FIELDS, name)) return (row) => String(FIELDS[name](row) ?? "?") === wanted;
     const lowered = (name ? whole : wanted).toLowerCase();
     return (row) => searchText(row).includes(lowered);
   });

@@ -1,7 +1,7 @@
 "use strict";
 // The sections of the page, in their order. One without content is left out.
 
-const GROUPINGS = { host: "Hosts", path: "Paths", comm: "Processes", status: "Status", protocol: "Protocols", model: "Models" };
+const GROUPINGS = { host: "Host", path: "Path", comm: "Process", status: "Status", protocol: "Protocol", model: "Model" };
 const MOST_CONNECTIONS = 300;
 
 function figure(name, value, isBad) {
@@ -70,7 +70,7 @@ function groupTable(name, title) {
       { title: "Received", kind: "number", value: (row) => row.response_bytes, show: (row) => size(row.response_bytes) },
     ]),
   ];
-  return sortableTable({ caption: `${title} (${rows.length.toLocaleString("en")})`, columns, rows });
+  return sortableTable({ caption: `By ${title.toLowerCase()}`, columns, rows });
 }
 
 function groupsSection() {
