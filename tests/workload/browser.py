@@ -44,7 +44,7 @@ class Browser:
     def open(self, page: Path, fragment: str = "") -> float:
         """Open a report; return the milliseconds until all of it was there, and drawn once."""
         self.driver.get("about:blank")
-        self.driver.get_log("browser")
+        self.log()
         self.driver.get(page.as_uri() + fragment)
         deadline = time.monotonic() + _READY_WITHIN_S
         while self.run("return document.documentElement.dataset.ready") != "yes":
@@ -67,7 +67,8 @@ class Browser:
 
     def log(self) -> list[str]:
         """Return what the console got since the page was opened: errors and warnings."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        entries: list[dict[str, str]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [entry["message"] for entry in entries]
 
     def show(self, *, dark: bool = False, media: str = "") -> None:
         """Show pages in dark or light colours; ``media`` may be ``print``."""

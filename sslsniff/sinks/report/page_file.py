@@ -8,6 +8,7 @@ first, by one write within a page of memory, which no signal interrupts.
 
 import contextlib
 import fcntl
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -58,7 +59,7 @@ class PageFile:
     def _replace(self, blocks: Iterator[bytes]) -> None:
         first = next(blocks)
         position = _STEP_BYTES
-        for block in (first[_STEP_BYTES:], *blocks):
+        for block in itertools.chain((first[_STEP_BYTES:],), blocks):
             self._write_at(position, block)
             position += len(block)
         self._write_at(0, first[:_STEP_BYTES])

@@ -12,8 +12,15 @@ const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count)
 
 function chart(caption, names, options) {
   const svg = Plot.plot({ className: "chart", ariaLabel: caption, width: 640, height: 220, marginLeft: 55, ...options });
-  svg.setAttribute("role", "img");
+  svg.setAttribute("role", svg.querySelector("a") ? "group" : "img");
+  nameLinks(svg);
   return element("figure", null, element("figcaption", null, caption), svg, colourKey(names));
+}
+
+// Plot labels groups of marks, which may have no name, and the marks inside links, not the links.
+function nameLinks(svg) {
+  for (const link of svg.querySelectorAll("a")) link.setAttribute("aria-label", link.firstChild.getAttribute("aria-label"));
+  for (const inner of svg.querySelectorAll("g[aria-label], a > [aria-label]")) inner.removeAttribute("aria-label");
 }
 
 function colourKey(names) {

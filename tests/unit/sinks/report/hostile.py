@@ -58,12 +58,10 @@ def write_hostile(path: Path) -> None:
         ]
         taker.take(steps, process=Process(4321, attack.encode()[:15].decode("utf-8", "replace")))
     taker.take(_model_call())
-    taker.take([(WRITE, _with_header(b"a" * 900_000)), (READ, _answer(b"\xff\xfe\x00<script>"))])
+    taker.take([(WRITE, _with_header(b"a" * 900_000)), (READ, _answer(b"\x00\xff\xfe<script>"))])
     taker.take([(WRITE, _with_header(b"\xff\x80<b>")), (READ, _answer(b"\x00" * 4000))])
-    taker.take(
-        [(WRITE, _with_header(b"<" * (1 << 16))) for _ in range(3)]
-        + [(READ, _answer(b"<" * (1 << 16))) for _ in range(3)]
-    )
+    large = b"<" * (1 << 16)
+    taker.take([*[(WRITE, _with_header(large))] * 3, *[(READ, _answer(large))] * 3])
     taker.take([(WRITE, _with_header(b"b" * LARGE)), (READ, _answer(b"ok"))])
     taker.close()
 

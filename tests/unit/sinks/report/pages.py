@@ -71,3 +71,20 @@ def sink(file: Any, **options: Any) -> ReportSink:
         "source": "test", "expression": None, "body_bytes": 4096, "most_bytes": 16 << 20,
     }  # fmt: skip
     return ReportSink(file, **(usual | options))
+
+
+def killed_while_writing(path: Path) -> str:
+    """Return a program of Python that is killed when it has written 3 MiB of a page."""
+    return f"""
+import os, signal
+from sslsniff.sinks.report.page_file import PageFile
+
+def pieces():
+    yield b"<!doctype html>" + b" " * 4200
+    for _ in range(3 << 10):
+        yield b"<script>document.title = 'ran'</script>".ljust(1024)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with open({str(path)!r}, "wb") as file:
+    PageFile(file).write(pieces())
+"""
