@@ -13,6 +13,11 @@ def group_objects(groups: Groups) -> list[Object]:
     return [_group_object(groups, each) for each in groups.rows()]
 
 
+def total_object(groups: Groups) -> Object:
+    """Return an object for all exchanges together."""
+    return _group_object(groups, groups.total())
+
+
 def _group_object(groups: Groups, group: Group) -> Object:
     key = group.key
     return {

@@ -15,7 +15,7 @@ from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.report.connection_objects import stall_object
 from sslsniff.sinks.report.details import Details, cut
-from sslsniff.sinks.report.group_objects import group_objects
+from sslsniff.sinks.report.group_objects import group_objects, total_object
 from sslsniff.sinks.report.kept_exchanges import KeptExchanges
 from sslsniff.sinks.report.page_file import PageFile
 from sslsniff.sinks.report.page_source import page
@@ -68,7 +68,6 @@ class ReportSink(Sink):
         }
         self._details = Details(body_bytes)
         self._kept = KeptExchanges(most_bytes)
-        self._total = Groups(())
         self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
@@ -78,7 +77,6 @@ class ReportSink(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         outcome = Outcome.of(exchange)
-        self._total.add(outcome)
         for name, groups in self._groups.items():
             if name != "model" or outcome.model is not None:
                 groups.add(outcome)
@@ -128,8 +126,7 @@ class ReportSink(Sink):
         return {
             **self._about,
             "summary": None if summary is None else _summary(summary),
-            "span_ns": self._total.span_ns,
-            "total": next(iter(group_objects(self._total)), None),
+            "total": total_object(self._groups["host"]),
             "groups": {name: group_objects(groups) for name, groups in self._groups.items()},
             "stalls": [*self._stalls.values()],
             "stalls_left_out": self._stalls_left_out,

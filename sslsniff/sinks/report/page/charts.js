@@ -68,10 +68,7 @@ function waterfallChart(caption, rows, stalls) {
   const at = (row, ms) => (row.startUs - began) / 1000 + ms;
   const names = new Map(rows.map((row) => [row.number, waterfallLabel(row)]));
   const parts = rows.flatMap((row) => phasesOf(row).map((part) => ({ ...part, row, from: at(row, part.from), to: at(row, part.to) })));
-  const ofStreams = stalls.flatMap((stall) => stalledRows(rows, stall).map((row) => {
-    const from = (stall.since_ns / 1000 - began) / 1000;
-    return { phase: "stall", row, from: Math.max(from, at(row, 0)), to: Math.min(from + stall.ms, at(row, row.ms ?? Infinity)) };
-  })).filter((part) => part.to > part.from);
+  const ofStreams = stalls.flatMap((stall) => stalledParts(rows, stall, began));
   return chart(caption, ofStreams.length ? PHASES : (({ stall, ...rest }) => rest)(PHASES), {
     width: 1100,
     height: 40 + rows.length * 18,
@@ -109,7 +106,13 @@ function phasesOf(row) {
   ];
 }
 
+// The parts of exchanges in which a stall held up a body: only what the waiting side had begun to send.
 // A stall of stream 0 holds up all streams of its connection.
-function stalledRows(rows, stall) {
-  return rows.filter((row) => row.connection.id === stall.connection && row.stream !== null && (stall.stream === 0 || row.stream === stall.stream));
+function stalledParts(rows, stall, began) {
+  const since = (stall.since_ns / 1000 - began) / 1000;
+  return rows.filter((row) => row.stream !== null && (stall.stream === 0 || row.stream === stall.stream)).map((row) => {
+    const started = (row.startUs - began) / 1000;
+    const [from, to] = stall.sends === "server" ? [row.firstByteMs, row.ms] : [0, row.sentMs ?? row.ms];
+    return { phase: "stall", row, from: Math.max(since, started + (from ?? Infinity)), to: Math.min(since + stall.ms, started + (to ?? Infinity)) };
+  }).filter((part) => part.to > part.from);
 }

@@ -11,18 +11,18 @@ function figure(name, value, isBad) {
 function summarySection() {
   const { summary, total } = capture;
   const lost = summary ? d3.sum(summary.losses, (loss) => loss.bytes) : null;
-  const failed = total?.errors ?? 0;
+  const failed = total.errors;
   const figures = [
-    figure("Exchanges", (total?.count ?? 0).toLocaleString("en")),
-    total?.rate ? figure("A second", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
+    figure("Exchanges", total.count.toLocaleString("en")),
+    total.rate ? figure("A second", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
     figure("Errors", failed.toLocaleString("en"), failed > 0),
     summary && figure("Connections", summary.connections.toLocaleString("en")),
     summary && figure("Plaintext", size(summary.bytes)),
     summary && figure("Lasted", duration(summary.duration_ns / 1e6)),
-    total && figure("Median time", duration(total.total.p50)),
-    total && figure("p99 time", duration(total.total.p99)),
-    total?.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
-    total?.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
+    figure("Median time", duration(total.total.p50)),
+    figure("p99 time", duration(total.total.p99)),
+    total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
+    total.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
     summary?.not_probed ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), summary.not_probed.length > 0) : null,
   ];
@@ -140,6 +140,7 @@ function waterfallSection() {
   let from = 0;
   const previous = button("Previous", () => { from -= WATERFALL_ROWS; draw(); }, { class: "button" });
   const next = button("Next", () => { from += WATERFALL_ROWS; draw(); }, { class: "button" });
+  const turning = element("div", { class: "pages" }, note, previous, next);
   function draw() {
     const { connection, rows } = listed[choice.value || 0];
     const part = rows.slice(from, from + WATERFALL_ROWS);
@@ -148,14 +149,14 @@ function waterfallSection() {
     note.textContent = rows.length > WATERFALL_ROWS ? `${from + 1} to ${from + part.length} of ${counted(rows.length, "exchange")}` : "";
     previous.disabled = from === 0;
     next.disabled = from + WATERFALL_ROWS >= rows.length;
-    previous.hidden = next.hidden = rows.length <= WATERFALL_ROWS;
+    turning.hidden = rows.length <= WATERFALL_ROWS;
   }
   choice.addEventListener("input", () => { from = 0; draw(); });
   draw();
   const unlisted = connections.length - listed.length;
   return [element("form", { on: { submit: (event) => event.preventDefault() } }, element("label", null, "Connection", choice)),
     unlisted > 0 ? element("p", { class: "note" }, `${counted(unlisted, "connection")} with fewer exchanges are not listed here.`) : null,
-    drawing, element("div", { class: "pages" }, note, previous, next)];
+    drawing, turning];
 }
 
 function stallsSection() {

@@ -18,7 +18,7 @@ from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.report.hostile import write_hostile
 from tests.unit.sinks.report.many import EXCHANGES, write_many
 from tests.unit.sinks.report.pages import LIBRARIES, killed_while_writing, sink, write_report
-from tests.unit.sinks.report.stalled import write_stalled
+from tests.unit.sinks.report.stalled import WAITED_MS, write_stalled
 from tests.workload.browser import Browser, chromium
 
 CAPTURES = sorted(Path("pcaps").glob("*.pcapng"))
@@ -297,6 +297,11 @@ def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
     assert {(row[0], row[2], row[4]) for row in rows} == {("1234-1", "server", "yes")}
     links = browser.driver.find_elements("css selector", "#waterfall svg a")
     assert {link.get_dom_attribute("href") for link in links} == {"#e0", "#e1", "#e2"}
+    stalled = browser.run(
+        "return stalledParts(exchanges, capture.stalls.find((stall) => !stall.stream),"
+        " exchanges[0].startUs).map((part) => [part.row.stream, part.to - part.from])"
+    )
+    assert stalled == [[3, pytest.approx(WAITED_MS, abs=5)]]  # 5 had not been answered
     assert_quiet(browser)
 
 
