@@ -6,6 +6,7 @@ const KIND_COLOURS = { domain: KINDS, range: KINDS.map((kind) => `var(--${kind})
 const PHASES = { send: "request sent", wait: "waiting for the response", receive: "response received", stall: "stalled by flow control" };
 const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).map((phase) => `var(--${phase})`) };
 const BINS_A_DECADE = 8;
+const FEWEST = 5;
 const WATERFALL_ROWS = 60;
 
 const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count) => (Number.isInteger(count) ? count.toLocaleString("en") : "") };
@@ -47,9 +48,10 @@ function activityChart() {
   });
 }
 
-// How many exchanges have which value, on a logarithmic axis, by status.
+// How many exchanges have which value, on a logarithmic axis, by status; null for very few of them.
 function distributionChart(caption, valueOf, label, least) {
   const rows = exchanges.filter((row) => valueOf(row) !== null);
+  if (rows.length < FEWEST) return null;
   const values = rows.map((row) => Math.max(least, valueOf(row)));
   const [low, high] = d3.extent(values).map((value) => Math.log10(value) * BINS_A_DECADE);
   const thresholds = d3.range(Math.floor(low), Math.floor(high) + 2).map((step) => 10 ** (step / BINS_A_DECADE));

@@ -85,8 +85,7 @@ function latencySection() {
   const quantiles = (title, key) => ({ title, kind: "number", value: (row) => row[1][key], show: (row) => duration(row[1][key]) });
   return [element("div", { class: "beside" },
     distributionChart("Duration, by status", (row) => row.ms, "milliseconds", 0.001),
-    exchanges.some((row) => row.firstByteMs !== null)
-      ? distributionChart("Time to the first byte of the response, by status", (row) => row.firstByteMs, "milliseconds", 0.001) : null),
+    distributionChart("Time to the first byte of the response, by status", (row) => row.firstByteMs, "milliseconds", 0.001)),
     sortableTable({
       columns: [{ title: "Time", value: (row) => row[0] }, quantiles("p50", "p50"), quantiles("p90", "p90"), quantiles("p99", "p99"), quantiles("max", "max")],
       rows: [["until the end", total.total], ["until the first byte", total.first_byte]],
@@ -97,10 +96,8 @@ function latencySection() {
 function sizesSection() {
   if (!exchanges.some((row) => row.responseBytes || row.requestBytes)) return null;
   return [element("div", { class: "beside" },
-    exchanges.some((row) => row.responseBytes)
-      ? distributionChart("Size of response bodies, by status", (row) => row.responseBytes || null, "bytes", 1) : null,
-    exchanges.some((row) => row.requestBytes)
-      ? distributionChart("Size of request bodies, by status", (row) => row.requestBytes || null, "bytes", 1) : null),
+    distributionChart("Size of response bodies, by status", (row) => row.responseBytes || null, "bytes", 1),
+    distributionChart("Size of request bodies, by status", (row) => row.requestBytes || null, "bytes", 1)),
     element("h3", null, "Largest responses"), exchangeTable(sortRows(exchanges, { column: COLUMNS[5], down: true }).slice(0, 5))];
 }
 

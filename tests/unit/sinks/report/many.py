@@ -4,10 +4,14 @@ import json
 import random
 from pathlib import Path
 
+import h2.config
+import h2.connection
+
 from sslsniff.model import Connection, Process
 from tests.unit.captures import READ, WRITE, Taker
 
 EXCHANGES = 10_000
+MULTIPLEXED = 28
 _ON_A_CONNECTION = 25
 
 _HOSTS = ("orders.example.com", "users.example.com", "search.example.com", "cdn.example.net")
@@ -36,9 +40,14 @@ _RESPONSE_FIELDS = (
 
 
 def write_many(path: Path, count: int = EXCHANGES, seed: int = 1) -> None:
-    """Write a capture of ``count`` exchanges and three model calls, in pcapng."""
+    """Write a capture of ``count`` exchanges and three model calls, in pcapng.
+
+    ``MULTIPLEXED`` of them pass at once on a connection of HTTP/2.
+    """
     chosen = random.Random(seed)
     taker = Taker(path)
+    _multiplexed(taker, chosen)
+    count -= MULTIPLEXED
     for first in range(0, count, _ON_A_CONNECTION):
         connection = taker.open(443, process=chosen.choice(_PROGRAMS))
         connection.sni = chosen.choice(_HOSTS)
@@ -67,6 +76,45 @@ def _exchange(taker: Taker, connection: Connection, chosen: random.Random, numbe
     if has_body:
         taker.now_ns += int(chosen.lognormvariate(0, 1) * 1e6)
         taker.pass_steps(connection, [(READ, body)])
+
+
+def _multiplexed(taker: Taker, chosen: random.Random) -> None:
+    """Pass requests in four bursts, whose responses come in pieces and in any order."""
+    connection = taker.open(443, alpn="h2", process=Process(1202, "nginx"))
+    connection.sni = "shop.example.com"
+    client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+    server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+
+    def move() -> None:
+        for direction, sender, reader in ((WRITE, client, server), (READ, server, client)):
+            if data := sender.data_to_send():
+                taker.pass_steps(connection, [(direction, data)])
+                reader.receive_data(data)
+
+    client.initiate_connection()
+    server.initiate_connection()
+    client.increment_flow_control_window(1 << 24)
+    move()
+    left: dict[int, int] = {}
+    for number in range(MULTIPLEXED):
+        stream = 2 * number + 1
+        fields = [(":method", "GET"), (":scheme", "https"), (":authority", connection.sni)]
+        client.send_headers(stream, [*fields, (":path", f"/items/{number}")], end_stream=True)
+        move()
+        left[stream] = chosen.randrange(3, 7)
+        if number % 7 != 6:
+            continue
+        while len(left) > 3 * (stream < 2 * MULTIPLEXED - 1):
+            each = chosen.choice([*left])
+            taker.now_ns += int(chosen.lognormvariate(0.5, 0.8) * 1e6)
+            left[each] -= 1
+            if server.streams[each].state_machine.headers_sent:
+                server.send_data(each, bytes(900), end_stream=not left[each])
+            else:
+                status = "404" if each == 9 else "200"
+                server.send_headers(each, [(":status", status)])
+            move()
+            left = {stream: pieces for stream, pieces in left.items() if pieces}
 
 
 _DIALOGUE = (

@@ -124,13 +124,13 @@ def test_a_filter_and_redaction_hold_for_it(tmp_path: Path) -> None:
 
 
 def test_bodies_are_left_out_if_asked_to(tmp_path: Path) -> None:
-    write_many(tmp_path / "a.pcapng", 30)
+    write_many(tmp_path / "a.pcapng", 60)
     write_report(tmp_path / "a.pcapng", tmp_path / "with.html")
     write_report(tmp_path / "a.pcapng", tmp_path / "without.html", "--report-bodies", "0")
     whole, bare = (Parts((tmp_path / name).read_bytes()) for name in ("with.html", "without.html"))
     assert '\\"item\\":' in whole.data["bodies"]
     assert '\\"item\\":' not in "".join(bare.data.values())
-    assert [each and each.get("llm") for each in bare.lines("bodies")] == [None] * 33
+    assert [each and each.get("llm") for each in bare.lines("bodies")] == [None] * 63
     [*_, call] = whole.lines("bodies")
     assert call["llm"]["messages"][-1]["text"] == "Shall I offer a voucher?"
     assert call["llm"]["text"] == "Two orders are late: 1042 and 1077."
