@@ -1,11 +1,20 @@
-"""The command lines of ``sslsniff read``, ``list``, ``symbols`` and ``doctor``."""
+"""The command lines of ``sslsniff read``, ``stats``, ``list``, ``symbols`` and ``doctor``."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.output_options import (
+    MOST_BODY_BYTES,
+    OutputOptions,
+    add_color,
+    add_end_within,
+    add_filter,
+    add_grouping,
+    add_output,
+    add_redaction,
+)
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 
@@ -14,6 +23,25 @@ class ReadOptions(OutputOptions):
     """The capture to decode; ``-`` is standard input."""
 
     file: str
+
+
+_STATS_DEFAULTS = {
+    "stats": True,
+    "quiet": True,
+    "verbose": 0,
+    "chunks": False,
+    "frames": False,
+    "stream": [],
+    "proto_set": None,
+    "hexdump": False,
+    "pcap": None,
+    "har": None,
+    "chrome_trace": None,
+    "print": False,
+    "pcap_layout": "null-tls",
+    "max_body": MOST_BODY_BYTES,
+}
+"""``sslsniff stats`` is ``sslsniff read --stats --quiet`` without the options of other outputs."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +75,11 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     return options_of(ReadOptions, read_parser().parse(arguments))
 
 
+def parse_stats(arguments: Sequence[str]) -> ReadOptions:
+    """Return what the arguments of ``sslsniff stats`` say; exits with 2 if they are wrong."""
+    return options_of(ReadOptions, stats_parser().parse(arguments))
+
+
 def parse_list(arguments: Sequence[str]) -> ListOptions:
     """Return what the arguments of ``sslsniff list`` say; exits with 2 if they are wrong."""
     return options_of(ListOptions, list_parser().parse(arguments))
@@ -73,15 +106,47 @@ def read_parser() -> CommandParser:
         usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
     )
+    _add_capture(parser)
+    add_filter(parser)
+    add_output(parser)
+    return parser
+
+
+def stats_parser() -> CommandParser:
+    """Return the parser of ``sslsniff stats``."""
+    parser = CommandParser(
+        prog="sslsniff stats",
+        usage="sslsniff stats FILE [FILTER] [--group-by KEYS] [--json] [OUTPUT]",
+        description="Count the exchanges of a capture file, and show how fast they were.",
+        epilog="While capturing, --stats shows the same at the end (docs/statistics.md).",
+    )
+    parser.set_defaults(**_STATS_DEFAULTS)
+    _add_capture(parser)
+    add_filter(parser)
+    output = parser.add_argument_group("OUTPUT")
+    add_grouping(output)
+    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=values.name,
+        metavar="FILE",
+        help="write there (default: standard output)",
+    )
+    output.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_redaction(output)
+    add_color(output)
+    add_end_within(output)
+    return parser
+
+
+def _add_capture(parser: CommandParser) -> None:
     parser.add_argument(
         "file",
         type=values.name,
         metavar="FILE",
         help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
     )
-    add_filter(parser)
-    add_output(parser)
-    return parser
 
 
 def list_parser() -> CommandParser:
