@@ -10,7 +10,7 @@ from sslsniff.sinks.text.lines import Field, Paint
 _GAP = "  "
 
 
-class Row(NamedTuple):
+class GroupRow(NamedTuple):
     """The cells of a row: those that all rows have in the same order.
 
     ``keys``: what it is about, as raw text, and their style. ``figures``: numbers, each with its
@@ -24,7 +24,7 @@ class Row(NamedTuple):
     times: Mapping[str, Sequence[str]]
 
 
-def table_lines(rows: Sequence[Row], paint: Paint, columns: int | None) -> Iterator[str]:
+def table_lines(rows: Sequence[GroupRow], paint: Paint, columns: int | None) -> Iterator[str]:
     """Yield the lines of a table; its first row are the headings.
 
     If a terminal of ``columns`` has no room for a line a row, what a row is about gets a line of
@@ -44,7 +44,7 @@ def table_lines(rows: Sequence[Row], paint: Paint, columns: int | None) -> Itera
 
 
 def _in_one_line(
-    rows: Sequence[Row],
+    rows: Sequence[GroupRow],
     paint: Paint,
     figures: Sequence[int],
     times: Sequence[int],
@@ -62,7 +62,7 @@ def _in_one_line(
 
 
 def _in_three_lines(
-    rows: Sequence[Row],
+    rows: Sequence[GroupRow],
     paint: Paint,
     figures: Sequence[int],
     times: Sequence[int],
@@ -82,12 +82,12 @@ def _in_three_lines(
             before = more.rjust(_joined_width(figures))
 
 
-def _figures(row: Row, widths: Sequence[int], paint: Paint) -> str:
+def _figures(row: GroupRow, widths: Sequence[int], paint: Paint) -> str:
     cells = zip(row.figures, widths, strict=True)
     return _GAP.join([_painted(style, shown.rjust(size), paint) for (style, shown), size in cells])
 
 
-def _quantiles(row: Row, spans: Sequence[str], widths: Sequence[int], paint: Paint) -> str:
+def _quantiles(row: GroupRow, spans: Sequence[str], widths: Sequence[int], paint: Paint) -> str:
     cells = zip(spans, widths, strict=True)
     return _painted(row.style, _GAP.join([shown.rjust(size) for shown, size in cells]), paint)
 
@@ -100,7 +100,7 @@ def _joined_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _figure_widths(rows: Sequence[Row]) -> list[int]:
+def _figure_widths(rows: Sequence[GroupRow]) -> list[int]:
     return _widths([[shown for _, shown in row.figures] for row in rows])
 
 

@@ -8,7 +8,7 @@ from sslsniff.model import Summary
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.groups import Group, Groups
 from sslsniff.sinks.statistics.statistics_sink import QUANTILES, StatisticsSink
-from sslsniff.sinks.statistics.statistics_table import Row, table_lines
+from sslsniff.sinks.statistics.statistics_table import GroupRow, table_lines
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.lines import Field, Paint, endless, plain
 
@@ -81,15 +81,15 @@ def statistics_lines(
         figures = _figures(group, groups.rate(group, span_ns))
         counted = {name: str(getattr(group, field)) for name, field in more.items()}
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
-        rows.append(Row(keys, style, figures, counted, times))
+        rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
     return [*lines, *_remarks(groups, total, found[len(shown) :])]
 
 
-def _headings(by: Sequence[str], more: Iterable[str]) -> Row:
+def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
     spans = [*QUANTILES, "max"]
     times = {_FIRST_BYTE: spans, _TOTAL: spans}
-    return Row(
+    return GroupRow(
         by, "dim", [("dim", name) for name in _HEADINGS], {each: each for each in more}, times
     )
 
