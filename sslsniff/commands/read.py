@@ -1,4 +1,4 @@
-"""``sslsniff read`` and ``sslsniff report``: decode a capture file again."""
+"""``sslsniff read``, ``report`` and ``stats``: decode a capture file again."""
 
 import contextlib
 import sys
@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 from sslsniff.commands.ending import CaptureControl
-from sslsniff.commands.options.other_options import ReadOptions, parse_read, parse_report
+from sslsniff.commands.options.other_options import (
+    ReadOptions,
+    parse_read,
+    parse_report,
+    parse_stats,
+)
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 
@@ -23,6 +28,11 @@ def report(arguments: Sequence[str]) -> int:
     code = _decode(options)
     note(f"open {options.report} in a browser")
     return code
+
+
+def stats(arguments: Sequence[str]) -> int:
+    """Show statistics of a capture file; return the exit code. Raises ``SslsniffError``."""
+    return _decode(parse_stats(arguments))
 
 
 def _decode(options: ReadOptions) -> int:

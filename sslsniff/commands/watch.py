@@ -202,4 +202,6 @@ def _import_other_modules(options: WatchOptions) -> None:
     if options.har:
         import sslsniff.sinks.har.archive
     if options.report:
-        import sslsniff.sinks.report.report  # noqa: F401
+        import sslsniff.sinks.report.report
+    if options.wants_statistics:
+        import sslsniff.sinks.statistics.statistics_sink  # noqa: F401

@@ -1,4 +1,4 @@
-"""The command lines of ``sslsniff read``, ``report``, ``list``, ``symbols`` and ``doctor``."""
+"""The command lines of ``read``, ``report``, ``stats``, ``list``, ``symbols`` and ``doctor``."""
 
 import argparse
 import re
@@ -9,7 +9,10 @@ from pathlib import Path
 from sslsniff.commands.options import values
 from sslsniff.commands.options.output_options import (
     OutputOptions,
+    add_color,
+    add_end_within,
     add_filter,
+    add_grouping,
     add_output,
     add_redaction,
     add_report_limits,
@@ -61,11 +64,23 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
 
 
 def parse_report(arguments: Sequence[str]) -> ReadOptions:
-    """Return what ``sslsniff report`` means: ``sslsniff read FILE --report``, with its options."""
-    given = vars(report_parser().parse(arguments))
-    given["report"] = given["report"] or f"{Path(given['file']).name}.html"
-    usual = vars(read_parser().parse([given["file"]]))
-    return options_of(ReadOptions, argparse.Namespace(**usual | given))
+    """Return what ``sslsniff report`` means: ``sslsniff read FILE --report PAGE``."""
+    given = report_parser().parse(arguments)
+    given.report = given.report or f"{Path(given.file).name}.html"
+    return _read_options(given)
+
+
+def parse_stats(arguments: Sequence[str]) -> ReadOptions:
+    """Return what ``sslsniff stats`` means: ``sslsniff read FILE --stats --quiet``."""
+    given = stats_parser().parse(arguments)
+    given.stats = given.quiet = True
+    return _read_options(given)
+
+
+def _read_options(given: argparse.Namespace) -> ReadOptions:
+    """Return the options ``given``; those of other outputs are as usual."""
+    usual = vars(read_parser().parse([given.file]))
+    return options_of(ReadOptions, argparse.Namespace(**usual | vars(given)))
 
 
 def parse_list(arguments: Sequence[str]) -> ListOptions:
@@ -94,14 +109,40 @@ def read_parser() -> CommandParser:
         usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
     )
-    add_capture(parser)
+    _add_capture(parser)
     add_filter(parser)
     add_output(parser)
     return parser
 
 
-def add_capture(parser: CommandParser) -> None:
-    """Add the capture file that a command decodes."""
+def stats_parser() -> CommandParser:
+    """Return the parser of ``sslsniff stats``."""
+    parser = CommandParser(
+        prog="sslsniff stats",
+        usage="sslsniff stats FILE [FILTER] [--group-by KEYS] [--json] [OUTPUT]",
+        description="Count the exchanges of a capture file, and show how fast they were.",
+        epilog="While capturing, --stats shows the same at the end (docs/statistics.md).",
+    )
+    _add_capture(parser)
+    add_filter(parser)
+    output = parser.add_argument_group("OUTPUT")
+    add_grouping(output)
+    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=values.name,
+        metavar="FILE",
+        help="write there (default: standard output)",
+    )
+    output.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_redaction(output)
+    add_color(output)
+    add_end_within(output)
+    return parser
+
+
+def _add_capture(parser: CommandParser) -> None:
     parser.add_argument(
         "file",
         type=values.name,
@@ -117,7 +158,7 @@ def report_parser() -> CommandParser:
         usage="sslsniff report FILE [-o PAGE] [FILTER]",
         description="Write a page for a browser about a capture file (docs/report.md).",
     )
-    add_capture(parser)
+    _add_capture(parser)
     add_filter(parser)
     parser.add_argument(
         "-o",

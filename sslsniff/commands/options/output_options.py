@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from sslsniff.sinks.filters import Filter
 
+MOST_BODY_BYTES = 16 << 20
+"""So much of a body is kept, if nothing else is asked for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
@@ -33,6 +36,10 @@ class OutputOptions:
     report_bodies: int
     report_size: int
     print: bool
+    quiet: bool
+    stats: bool
+    group_by: tuple[str, ...]
+    sort_by: str
     pcap_layout: str
     redact: bool
     redact_pattern: "list[regex.Pattern[bytes]]"
@@ -45,6 +52,11 @@ class OutputOptions:
     def source(self) -> str:
         """What is shown, for people."""
         return "live capture"
+
+    @property
+    def wants_statistics(self) -> bool:
+        """Whether statistics are asked for; what to group them by says so, too."""
+        return self.stats or bool(self.group_by)
 
     def parse_filter(self) -> "Filter | None":
         """Return the filter, None if there is none; raises ``FilterError``."""
@@ -127,6 +139,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--print", action="store_true", help="with one of these files, show exchanges as well"
     )
     output.add_argument(
+        "-q", "--quiet", action="store_true", help="no exchanges: only what comes at the end"
+    )
+    output.add_argument(
+        "--stats", action="store_true", help="at the end, a table of counts and times by group"
+    )
+    add_grouping(output)
+    output.add_argument(
         "--pcap-layout",
         choices=("null-tls", "plain"),
         default="null-tls",
@@ -138,7 +157,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--max-body",
         type=values.size,
-        default=16 << 20,
+        default=MOST_BODY_BYTES,
         metavar="SIZE",
         help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
     )
@@ -158,8 +177,28 @@ def add_report(output: "argparse._ArgumentGroup") -> None:
     add_report_limits(output)
 
 
+def add_grouping(output: "argparse._ArgumentGroup") -> None:
+    """Add the options that say what statistics are grouped by, and in which order."""
+    output.add_argument(
+        "--group-by",
+        type=values.group_keys,
+        default=(),
+        metavar="KEYS",
+        help="what --stats groups by: host, path, comm, pid, status, protocol, method, model, error"
+        " (default: host,method,path)",
+    )
+    output.add_argument(
+        "--sort-by",
+        choices=("count", "errors", "bytes", "p50", "p90", "p99", "max", "tokens"),
+        default="count",
+        metavar="WHAT",
+        help="which groups come first: count (default), errors, bytes, tokens, or p50, p90, p99"
+        " or max of their total time",
+    )
+
+
 def add_redaction(output: "argparse._ActionsContainer") -> None:
-    """Add the options that blank secrets in all output."""
+    """Add the options that blank secrets."""
     output.add_argument(
         "--redact",
         action="store_true",

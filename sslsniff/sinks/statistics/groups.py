@@ -1,6 +1,6 @@
 """Adds up exchanges by host, path, process, status, or whatever else an outcome has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.outcome import KEYS, Outcome
@@ -94,6 +94,29 @@ _SUMS = (
 )
 
 
+def _total(share: float) -> Callable[[Group], float]:
+    """Return what gives a group's quantile of total times; below all others if it has none."""
+
+    def nanoseconds(group: Group) -> float:
+        span_ns = group.total.quantile(share)
+        return -1 if span_ns is None else span_ns
+
+    return nanoseconds
+
+
+ORDERS: dict[str, Callable[[Group], float]] = {
+    "count": lambda group: group.count,
+    "errors": lambda group: group.errors,
+    "bytes": lambda group: group.request_bytes + group.response_bytes,
+    "p50": _total(0.5),
+    "p90": _total(0.9),
+    "p99": _total(0.99),
+    "max": _total(1),
+    "tokens": lambda group: group.input_tokens + group.output_tokens,
+}
+"""What groups can be sorted by: the greatest first."""
+
+
 class Groups:
     """The figures of exchanges, by the fields ``by`` of their outcomes, all of which are in KEYS.
 
@@ -138,12 +161,13 @@ class Groups:
         if other.rest is not None:
             self._rest().merge(other.rest)
 
-    def rows(self) -> list[Group]:
-        """Return all groups: those with the most exchanges first, ``rest`` last.
+    def rows(self, order: str = "count") -> list[Group]:
+        """Return all groups: those with the most of ``order``, one of ORDERS, first, ``rest`` last.
 
         They are the groups themselves, not copies: later exchanges are added to them.
         """
-        groups = sorted(self._groups.values(), key=lambda group: (-group.count, str(group.key)))
+        size = ORDERS[order]
+        groups = sorted(self._groups.values(), key=lambda group: (-size(group), str(group.key)))
         return groups if self.rest is None else [*groups, self.rest]
 
     def total(self) -> Group:

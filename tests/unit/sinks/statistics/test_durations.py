@@ -81,15 +81,15 @@ def test_negative_durations_are_refused() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Spans from 1 ns to centuries, more than that, and zero, a million in all."""
+    """Spans from 1 ns to centuries, more than that, and zero."""
     made = Durations()
     tracemalloc.start()
     try:
-        for n in range(1_000_000):
+        for n in range(200_000):
             made.add((n * 2_654_435_761) ** 2 % (1 << (n % 80)))
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert made.count == 1_000_000
+    assert made.count == 200_000
     assert made.max_ns == (1 << 63) - 1
     assert most_bytes < 100_000
