@@ -62,7 +62,7 @@ endef
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
+	@echo "make demo    watch a small TLS server and client, write demo.pcapng and demo.html"
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
