@@ -42,14 +42,22 @@ function remarksOf(row) {
   return text ? element("span", { class: row.error ? "server-error" : "note" }, ` ${text}`) : null;
 }
 
-// Returns tests of a row; all words must match. A word may be quoted: host:"a b".
+// Returns tests of a row; all words must match. A word may be quoted as in JSON: host:"a b".
 function testsOf(words) {
-  return [...words.matchAll(/(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g)].map(([whole, name, quoted, bare]) => {
-    const wanted = quoted ?? bare;
+  return [...words.matchAll(/(?:([a-z]+):)?(?:("(?:[^"\\]|\\.)*")|(\S+))/g)].map(([whole, name, quoted, bare]) => {
+    const wanted = bare ?? unquoted(quoted);
     if (name && Object.hasOwn(FIELDS, name)) return (row) => String(FIELDS[name](row) ?? "?") === wanted;
     const lowered = (name ? whole : wanted).toLowerCase();
     return (row) => searchText(row).includes(lowered);
   });
+}
+
+function unquoted(word) {
+  try {
+    return JSON.parse(word);
+  } catch {
+    return word.slice(1, -1);
+  }
 }
 
 function searchText(row) {
@@ -120,5 +128,5 @@ function exchangesSection() {
 
 // A button that lists the exchanges with this value.
 function searchButton(name, value, text) {
-  return button(text ?? value ?? "?", () => list.search(`${name}:"${value ?? "?"}"`));
+  return button(text ?? value ?? "?", () => list.search(`${name}:${JSON.stringify(value ?? "?")}`));
 }

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +203,24 @@ def test_search_sorts_and_pages(browser: Browser, many: Path) -> None:
     assert browser.run(count) == "101 to 200 of 10,003 exchanges"
     browser.run("document.querySelector('#groups td button').click()")
     assert browser.run("return document.getElementById('search').value") == 'host:"cdn.example.net"'
+    assert_quiet(browser)
+
+
+@pytest.mark.parametrize("write", [write_hostile, write_stalled, write_many])
+def test_each_value_of_the_statistics_lists_its_exchanges(
+    browser: Browser, tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / "a.pcapng")
+    write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
+    browser.open(tmp_path / "a.html")
+    browser.run("document.querySelectorAll('.more').forEach((button) => button.click())")
+    counts = browser.run(
+        "return [...document.querySelectorAll('#groups tbody tr')].map((row) => {"
+        " row.querySelector('button').click();"
+        " return [row.cells[1].textContent, list.found.length.toLocaleString('en')]; })"
+    )
+    assert len(counts) > 5
+    assert all(expected == found for expected, found in counts), counts
     assert_quiet(browser)
 
 
