@@ -69,17 +69,18 @@ def _in_three_lines(
     columns: int,
 ) -> Iterator[str]:
     kind_columns = max(len(kind) for kind in rows[0].times)
+    others = [", ".join(f"{shown} {what}" for what, shown in row.more.items()) for row in rows]
+    before_columns = max(_joined_width(figures), *map(len, others[1:]))
     for number, row in enumerate(rows):
         about = _GAP.join(row.keys)
         yield _painted(row.style or "method", cut_middle(about, columns), paint)
-        before = _figures(row, figures, paint)
+        before = " " * (before_columns - _joined_width(figures)) + _figures(row, figures, paint)
         for kind, spans in row.times.items():
             name = _painted("dim", (kind if number else "").ljust(kind_columns), paint)
             yield _GAP.join((before, name, _quantiles(row, spans, times, paint)))
             if not number:
                 break  # headings are the same for all times
-            more = ", ".join(f"{shown} {what}" for what, shown in row.more.items())
-            before = more.rjust(_joined_width(figures))
+            before = others[number].rjust(before_columns)
 
 
 def _figures(row: GroupRow, widths: Sequence[int], paint: Paint) -> str:

@@ -174,6 +174,16 @@ def test_model_calls() -> None:
     row = next(line.split() for line in text.splitlines() if line.endswith("gpt-5"))
     assert (row[0], row[5:7], row[-1]) == ("2", ["200", "40"], "gpt-5")
     assert "  300 tokens in, 60 out  total" in table(made, "model", columns=80)
+    for each in made[:3]:
+        assert each.model_call is not None
+        each.model_call.usage.input = 10**12
+    lines = table(made, "model", columns=80).splitlines()
+    figures = [line for line in lines[1:] if line.endswith((" ms", "max"))]
+    assert len({len(line) for line in figures}) == 1
+    assert max(map(len, lines[:-3])) <= 80
+    for each in made[:3]:
+        assert each.model_call is not None
+        each.model_call.usage.input = 100
     gpt = next(each for each in objects(made, "model") if each["group"] == {"model": "gpt-5"})
     assert (gpt["model_calls"], gpt["input_tokens"], gpt["output_tokens"]) == (2, 200, 40)
 
