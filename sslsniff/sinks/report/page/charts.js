@@ -57,7 +57,7 @@ function distributionChart(caption, valueOf, label, least) {
   const thresholds = d3.range(Math.floor(low), Math.floor(high) + 2).map((step) => 10 ** (step / BINS_A_DECADE));
   const stacked = Plot.binX({ y: "count" }, { x: (row) => Math.max(least, valueOf(row)), fill: kindOf, thresholds, order: KINDS });
   return chart(caption, kindsIn(rows), {
-    x: { type: "log", label, domain: [thresholds[0], thresholds.at(-1)], tickFormat: "~s" },
+    x: { type: "log", label, domain: [thresholds[0], thresholds.at(-1)], tickFormat: label === "bytes" ? "~s" : "~r" },
     y: counts,
     color: KIND_COLOURS,
     marks: [Plot.rectY(rows, { ...stacked, tip: true }), Plot.ruleY([0])],
