@@ -15,6 +15,7 @@ from sslsniff.commands.options.other_options import (
 )
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
+from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 
 def read(arguments: Sequence[str]) -> int:
@@ -26,7 +27,8 @@ def report(arguments: Sequence[str]) -> int:
     """Write the report of a capture file; return the exit code. Raises ``SslsniffError``."""
     options = parse_report(arguments)
     code = _decode(options)
-    note(f"open {options.report} in a browser")
+    if options.report not in STANDARD_OUTPUT:
+        note(f"open {options.report} in a browser")
     return code
 
 

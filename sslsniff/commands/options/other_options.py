@@ -66,7 +66,8 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
 def parse_report(arguments: Sequence[str]) -> ReadOptions:
     """Return what ``sslsniff report`` means: ``sslsniff read FILE --report PAGE``."""
     given = report_parser().parse(arguments)
-    given.report = given.report or f"{Path(given.file).name}.html"
+    name = "report" if given.file == "-" else Path(given.file).name
+    given.report = given.report or f"{name}.html"
     return _read_options(given)
 
 
