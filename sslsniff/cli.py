@@ -89,6 +89,18 @@ def _read(arguments: Sequence[str]) -> int:
     return read(arguments)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.read import report
+
+    return report(arguments)
+
+
+def _stats(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.read import stats
+
+    return stats(arguments)
+
+
 def _list(arguments: Sequence[str]) -> int:
     from sslsniff.commands.options.other_options import parse_list
 
@@ -138,6 +150,8 @@ def _doctor(arguments: Sequence[str]) -> int:
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
+    "report": _report,
+    "stats": _stats,
     "list": _list,
     "symbols": _symbols,
     "trace": _trace,

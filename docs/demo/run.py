@@ -12,6 +12,7 @@ from tests.workload.servers import Server, python_server, self_signed
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURE = Path("demo.pcapng")
+REPORT = Path("demo.html")
 
 STORY = """
 The demo starts a TLS server on loopback. sslsniff watches the process of the server, and no other.
@@ -31,7 +32,8 @@ What you saw was read from the server's process. The server was not prepared for
 
 {_NEXT}
 
-{CAPTURE} also opens in Wireshark, without a key."""
+{CAPTURE} also opens in Wireshark, without a key.
+The report is {REPORT.resolve()}: open it in a browser."""
 
 
 def main() -> None:
@@ -41,6 +43,7 @@ def main() -> None:
         certificate = self_signed(Path(folder))
         with python_server(certificate) as server:
             watch(server, certificate.certificate)
+    report()
     print(END)
 
 
@@ -69,6 +72,13 @@ def watch(server: Server, certificate: Path) -> None:
     finally:
         sniffer.send_signal(signal.SIGINT)
         sniffer.wait()
+
+
+def report() -> None:
+    """Write a page about the capture."""
+    command = ["report", str(CAPTURE), "-o", str(REPORT), "--force"]
+    print("$", _SSLSNIFF, *command, flush=True)
+    subprocess.run([SSLSNIFF, *command], check=True, capture_output=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.text_output import open_text_output, painter
@@ -40,6 +40,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
         ("--pcap", options.pcap),
         ("--har", options.har),
         ("--chrome-trace", options.chrome_trace),
+        ("--report", options.report),
     ):
         if not path:
             continue
@@ -54,7 +55,8 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    return not (options.pcap or options.har or options.chrome_trace) or any(
+    files = (options.pcap, options.har, options.chrome_trace, options.report)
+    return not any(files) or any(
         (
             options.json,
             options.frames,
@@ -88,7 +90,7 @@ def open_sinks(
         stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
         sinks += _text_sinks(options, stream, calls_of)
     else:
-        sinks.append(SummarySink(open_standard(sys.stderr, closing)))
+        sinks += _ending(options, open_standard(sys.stderr, closing))
     if options.pcap:
         from sslsniff.sinks.capture_writer import PcapSink  # costs 40 ms to import
 
@@ -104,6 +106,19 @@ def open_sinks(
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
+    if options.report:
+        from sslsniff.sinks.report.report import ReportSink
+
+        file = closing.enter_context(open_output(options.report, force=options.force))
+        sinks.append(
+            ReportSink(
+                file,
+                source=options.source,
+                expression=options.filter,
+                body_bytes=options.report_bodies,
+                most_bytes=options.report_size,
+            )
+        )
     for sink in sinks:
         closing.callback(sink.close)
     if expression is None:
@@ -116,10 +131,9 @@ def open_sinks(
 def _text_sinks(options: OutputOptions, stream: TextIO, calls_of: "CallsOf | None") -> list[Sink]:
     schema = _schema(options.proto_set)
     if options.json or options.chunks:
-        from sslsniff.sinks.json_lines import JsonSink  # with orjson
-
-        chunks = options.chunks
-        return [JsonSink(stream.buffer, chunks=chunks, schema=schema, calls_of=calls_of)]
+        return _json_sinks(options, stream.buffer, schema, calls_of)
+    if options.quiet:
+        return _ending(options, stream)
     paint = painter(options.color, stream)
     sinks: list[Sink] = []
     if options.hexdump:
@@ -130,7 +144,43 @@ def _text_sinks(options: OutputOptions, stream: TextIO, calls_of: "CallsOf | Non
         columns = functools.partial(terminal_columns, stream)
         verbosity = options.verbose
         sinks.append(TerminalSink(stream, verbosity, paint, schema, columns, calls_of))
-    return [*sinks, SummarySink(stream)]
+    return [*sinks, *_ending(options, stream)]
+
+
+def _json_sinks(
+    options: OutputOptions, stream: BinaryIO, schema: Schema, calls_of: "CallsOf | None"
+) -> list[Sink]:
+    from sslsniff.sinks.json_lines import JsonSink  # with orjson
+    from sslsniff.sinks.json_summary import JsonSummary
+
+    sinks: list[Sink] = []
+    if options.wants_statistics:
+        from sslsniff.sinks.statistics.statistics_json import StatisticsJson  # with ddsketch
+
+        sinks.append(StatisticsJson(stream, options.group_by, options.sort_by))
+    if options.quiet:
+        return [*sinks, JsonSummary(stream)]
+    lines = JsonSink(
+        stream,
+        chunks=options.chunks,
+        stalls=options.frames,
+        schema=schema,
+        calls_of=calls_of,
+    )
+    return [*sinks, lines]
+
+
+def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:
+    """Return what writes at the end of the capture: statistics, and the summary."""
+    summary = SummarySink(stream)
+    if not options.wants_statistics:
+        return [summary]
+    from sslsniff.sinks.statistics.statistics_text import StatisticsTable  # with ddsketch
+
+    columns = functools.partial(terminal_columns, stream)
+    paint = painter(options.color, stream)
+    by, order = options.group_by, options.sort_by
+    return [StatisticsTable(stream, by, order, paint, columns), summary]
 
 
 @functools.cache

@@ -27,7 +27,8 @@ _SKIPPED = 0.6  # until then data that waits is counted as lost
 _EXIT = 0.7  # then the process exits; the rest is for the kernel
 _TICK_S = 0.1
 _OPEN_FILES = Path("/proc/self/fd")
-# Not abandoned while these write: data that is written but not counted would be written again.
+# Not abandoned while these write: data that is written but not counted would be written again, and
+# what a report keeps of an exchange would be in some of its lists only.
 _WRITERS = frozenset(
     {
         "sslsniff.capture_files.packing",
@@ -35,6 +36,7 @@ _WRITERS = frozenset(
         "sslsniff.capture_files.pcapng",
         "sslsniff.sinks.har.archive",
         "sslsniff.sinks.output_files",
+        "sslsniff.sinks.report.kept_exchanges",
     }
 )
 

@@ -1,4 +1,4 @@
-"""``sslsniff read``: decodes a capture file again."""
+"""``sslsniff read``, ``report`` and ``stats``: decode a capture file again."""
 
 import contextlib
 import sys
@@ -7,14 +7,37 @@ from collections.abc import Sequence
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 from sslsniff.commands.ending import CaptureControl
-from sslsniff.commands.options.other_options import parse_read
+from sslsniff.commands.options.other_options import (
+    ReadOptions,
+    parse_read,
+    parse_report,
+    parse_stats,
+)
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
+from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 
 def read(arguments: Sequence[str]) -> int:
     """Decode a capture file; return the exit code. Raises ``SslsniffError``."""
-    options = parse_read(arguments)
+    return _decode(parse_read(arguments))
+
+
+def report(arguments: Sequence[str]) -> int:
+    """Write the report of a capture file; return the exit code. Raises ``SslsniffError``."""
+    options = parse_report(arguments)
+    code = _decode(options)
+    if options.report not in STANDARD_OUTPUT:
+        note(f"open {options.report} in a browser")
+    return code
+
+
+def stats(arguments: Sequence[str]) -> int:
+    """Show statistics of a capture file; return the exit code. Raises ``SslsniffError``."""
+    return _decode(parse_stats(arguments))
+
+
+def _decode(options: ReadOptions) -> int:
     expression = options.parse_filter()
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:

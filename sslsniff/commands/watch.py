@@ -200,4 +200,8 @@ def _import_other_modules(options: WatchOptions) -> None:
     if options.pcap:
         import sslsniff.sinks.capture_writer
     if options.har:
-        import sslsniff.sinks.har.archive  # noqa: F401
+        import sslsniff.sinks.har.archive
+    if options.report:
+        import sslsniff.sinks.report.report
+    if options.wants_statistics:
+        import sslsniff.sinks.statistics.statistics_sink  # noqa: F401

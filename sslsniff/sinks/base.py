@@ -13,6 +13,9 @@ from sslsniff.model import (
     Summary,
 )
 
+CAPTURE_ENDED = "capture ended"
+"""The error of an exchange that was still open when the capture ended."""
+
 
 class FlowControlStall(NamedTuple):
     """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
@@ -37,6 +40,9 @@ class Sink:
 
     wants_messages = True
     """Whether anything decoded is wanted: exchanges or frames."""
+
+    wants_stalls = False
+    """Whether flow-control stalls are wanted also where frames are not asked for."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Handle a connection that is seen for the first time."""

@@ -61,6 +61,7 @@ class FilteredSink(Sink):
         self._sinks = sinks
         self.wants_bodies = expression.wants_bodies or any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
+        self.wants_stalls = any(sink.wants_stalls for sink in sinks)
         self._unmatched: dict[str, _Unmatched] = {}
         self._waiting: OrderedDict[int, _WaitingHook] = OrderedDict()  # oldest first
         self._last_number = 0

@@ -23,14 +23,13 @@ from sslsniff.model import (
     Direction,
     Exchange,
     InnerMessage,
-    NotProbed,
     Request,
     Response,
-    Summary,
 )
-from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.sinks.base import FlowControlStall
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.grpc_calls import call_of
+from sslsniff.sinks.json_summary import JsonSummary
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.model_calls import llm_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
@@ -51,25 +50,29 @@ Those that may change, as values; then all, encoded: before the thread's id, and
 _NO_ORIGIN: _Origin = ((), "", "")
 
 
-class JsonSink(Sink):
+class JsonSink(JsonSummary):
     """Writes one object a line to ``stream``; with ``chunks``, raw plaintext as well.
 
+    ``stalls``: write flow-control stalls, which another sink may want without frames.
     ``calls_of``: returns the calls that served an exchange.
     Memory: about a kilobyte for each open connection.
     """
 
     wants_bodies = True
+    wants_messages = True
 
     def __init__(
         self,
         stream: BinaryIO,
         *,
         chunks: bool = False,
+        stalls: bool = True,
         schema: Schema = no_schema,
         calls_of: "CallsOf | None" = None,
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._chunks = chunks
+        self._stalls = stalls
         self._schema = schema
         self._calls_of = calls_of
         self.wants_plaintext = chunks
@@ -152,6 +155,8 @@ class JsonSink(Sink):
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
+        if not self._stalls:
+            return
         fields = {
             "direction": _direction(connection, stall.side),
             "stream": stall.stream,
@@ -187,41 +192,6 @@ class JsonSink(Sink):
             "data": pieces.bytes_object(message.data, message.size),
         }
         self._write("undecoded", connection, time_ns, 0, fields)
-
-    def summary(self, summary: Summary) -> None:
-        """See ``Sink``."""
-        for loss in summary.losses:
-            line: Object = {
-                "type": "loss",
-                "time": None,
-                "cause": loss.cause.value,
-                "events": loss.events,
-                "bytes": loss.bytes,
-            }
-            self._stream.write(encoded_json(line) + b"\n")
-        line = {
-            "type": "summary",
-            "exchanges": summary.exchanges,
-            "connections": summary.connections,
-            "joined_connections": summary.joined,
-            "bytes": summary.bytes,
-            "lost_events": sum(loss.events for loss in summary.losses),
-            "lost_bytes": sum(loss.bytes for loss in summary.losses),
-            "duration_s": round(summary.duration_ns / 1e9, 6),
-        }
-        if summary.shown is not None:
-            line["shown"] = summary.shown
-        if summary.evictions:
-            line["evictions"] = summary.evictions
-        if summary.left_out is not None:
-            line["left_out_connections"] = summary.left_out
-        if summary.not_probed is not None:
-            line["not_probed"] = [*map(_not_probed, summary.not_probed)]
-        self._stream.write(encoded_json(line) + b"\n")
-
-    def flush(self) -> None:
-        """See ``Sink``."""
-        self._stream.flush()
 
     def _connection_event(self, event: str, connection: Connection, time_ns: int) -> None:
         fields = {
@@ -278,20 +248,6 @@ def _origin(connection: Connection) -> tuple[str, str]:
 
 def _members(fields: Object) -> str:
     return encoded_json(fields).decode()[1:-1]
-
-
-def _not_probed(found: NotProbed) -> Object:
-    return {
-        "library": found.library,
-        "version": found.version,
-        "file": found.file,
-        "files": found.files,
-        "pid": found.first and found.first.pid,
-        "comm": found.first and found.first.comm,
-        "processes": found.processes,
-        "reason": found.reason,
-        "remedy": found.remedy or None,
-    }
 
 
 def _direction(connection: Connection, sender: Side) -> str:

@@ -19,13 +19,17 @@ class FanOut(Sink):
     """A sink that calls each of ``sinks``, in their order.
 
     With ``streams``, it passes only exchanges, frames and messages of these HTTP/2 streams (0: the
-    frames of the connection). ``exchanges`` is the number of exchanges, with those not inner.
+    frames of the connection). Without ``frames`` it passes none of them, nor their totals.
+    ``exchanges`` is the number of exchanges, with those not inner.
     """
 
-    def __init__(self, sinks: Sequence[Sink], streams: Collection[int] = ()) -> None:
+    def __init__(
+        self, sinks: Sequence[Sink], streams: Collection[int] = (), *, frames: bool = True
+    ) -> None:
         self.exchanges = 0
         self._sinks = sinks
         self._streams = frozenset(streams)
+        self._frames = frames
         # Exchanges are many: only sinks that override the hook are called.
         self._exchange_hooks = [
             sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
@@ -58,7 +62,7 @@ class FanOut(Sink):
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
-        if self._wants(frame.stream):
+        if self._frames and self._wants(frame.stream):
             for sink in self._sinks:
                 sink.frame(connection, frame, time_ns, tid)
 
@@ -70,7 +74,7 @@ class FanOut(Sink):
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
-        for sink in self._sinks:
+        for sink in self._sinks if self._frames else ():
             sink.frame_totals(connection, totals, time_ns)
 
     def message(self, inner: InnerMessage) -> None:

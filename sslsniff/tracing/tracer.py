@@ -43,12 +43,12 @@ class Tracer:
         streams: Collection[int] = (),
         body_limit_bytes: int = 16 << 20,
     ) -> None:
-        self._frames = frames
+        self._frames = frames or any(sink.wants_stalls for sink in sinks)
         self._decodes = any(sink.wants_messages for sink in sinks)
         self._wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self._unrecognised = Unrecognised(sinks, self._protocol)
         first = [self._unrecognised] if self._decodes else []
-        self._fan_out = FanOut([*first, *sinks], streams)
+        self._fan_out = FanOut([*first, *sinks], streams, frames=frames)
         self._stalls = FlowControlStalls(self._fan_out.stall)
         wants_bodies = any(sink.wants_bodies for sink in sinks)
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)

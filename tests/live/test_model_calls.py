@@ -41,11 +41,13 @@ def call(program: str, certificate: Certificate, port: str, *arguments: str) -> 
 
 
 @contextlib.contextmanager
-def captured_calls(program: str, certificate: Certificate, sniff: Sniff) -> Iterator[Any]:
+def captured_calls(
+    program: str, certificate: Certificate, sniff: Sniff, *options: str
+) -> Iterator[Any]:
     path = PROGRAMS / "python" / program
     with (
         started(sys.executable, path, certificate.certificate, certificate.key) as server,
-        sniff("--pid", str(server.pid)) as sniffer,
+        sniff("--pid", str(server.pid), *options) as sniffer,
     ):
         yield next_line(server), sniffer
 

@@ -40,7 +40,7 @@ def test_it_has_every_module_and_source(wheel: zipfile.ZipFile) -> None:
         f"{prefix}{path.relative_to(ROOT)}"
         for prefix, folder in (("", "sslsniff"), ("sslsniff/", "decoders"), ("sslsniff/", "bpf"))
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".c", ".h", ".typed"}
+        if path.suffix in {".py", ".c", ".h", ".typed", ".html", ".css", ".js", ".txt"}
     }
     assert sources > {"sslsniff/cli.py", "sslsniff/py.typed", "sslsniff/bpf/event.h"}
     assert sorted(sources - {*wheel.namelist()}) == []

@@ -8,6 +8,8 @@ from sslsniff.commands.options import other_options, trace_options, watch_option
 _SUBCOMMANDS = {
     "trace": trace_options.trace_parser,
     "read": other_options.read_parser,
+    "report": other_options.report_parser,
+    "stats": other_options.stats_parser,
     "list": other_options.list_parser,
     "symbols": other_options.symbols_parser,
     "doctor": other_options.doctor_parser,

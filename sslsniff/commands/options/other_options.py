@@ -1,11 +1,22 @@
-"""The command lines of ``sslsniff read``, ``list``, ``symbols`` and ``doctor``."""
+"""The command lines of ``read``, ``report``, ``stats``, ``list``, ``symbols`` and ``doctor``."""
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.output_options import (
+    OutputOptions,
+    add_color,
+    add_end_within,
+    add_filter,
+    add_grouping,
+    add_output,
+    add_redaction,
+    add_report_limits,
+)
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 
@@ -14,6 +25,11 @@ class ReadOptions(OutputOptions):
     """The capture to decode; ``-`` is standard input."""
 
     file: str
+
+    @property
+    def source(self) -> str:
+        """See ``OutputOptions``."""
+        return "standard input" if self.file == "-" else Path(self.file).name
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,27 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     return options_of(ReadOptions, read_parser().parse(arguments))
 
 
+def parse_report(arguments: Sequence[str]) -> ReadOptions:
+    """Return what ``sslsniff report`` means: ``sslsniff read FILE --report PAGE``."""
+    given = report_parser().parse(arguments)
+    name = "report" if given.file == "-" else Path(given.file).name
+    given.report = given.report or f"{name}.html"
+    return _read_options(given)
+
+
+def parse_stats(arguments: Sequence[str]) -> ReadOptions:
+    """Return what ``sslsniff stats`` means: ``sslsniff read FILE --stats --quiet``."""
+    given = stats_parser().parse(arguments)
+    given.stats = given.quiet = True
+    return _read_options(given)
+
+
+def _read_options(given: argparse.Namespace) -> ReadOptions:
+    """Return the options ``given``; those of other outputs are as usual."""
+    usual = vars(read_parser().parse([given.file]))
+    return options_of(ReadOptions, argparse.Namespace(**usual | vars(given)))
+
+
 def parse_list(arguments: Sequence[str]) -> ListOptions:
     """Return what the arguments of ``sslsniff list`` say; exits with 2 if they are wrong."""
     return options_of(ListOptions, list_parser().parse(arguments))
@@ -73,14 +110,68 @@ def read_parser() -> CommandParser:
         usage="sslsniff read FILE [FILTER] [OUTPUT]",
         description="Decode a capture file again.",
     )
+    _add_capture(parser)
+    add_filter(parser)
+    add_output(parser)
+    return parser
+
+
+def stats_parser() -> CommandParser:
+    """Return the parser of ``sslsniff stats``."""
+    parser = CommandParser(
+        prog="sslsniff stats",
+        usage="sslsniff stats FILE [FILTER] [--group-by KEYS] [--json] [OUTPUT]",
+        description="Count the exchanges of a capture file, and show how fast they were.",
+        epilog="While capturing, --stats shows the same at the end (docs/statistics.md).",
+    )
+    _add_capture(parser)
+    add_filter(parser)
+    output = parser.add_argument_group("OUTPUT")
+    add_grouping(output)
+    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=values.name,
+        metavar="FILE",
+        help="write there (default: standard output)",
+    )
+    output.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_redaction(output)
+    add_color(output)
+    add_end_within(output)
+    return parser
+
+
+def _add_capture(parser: CommandParser) -> None:
     parser.add_argument(
         "file",
         type=values.name,
         metavar="FILE",
         help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
     )
+
+
+def report_parser() -> CommandParser:
+    """Return the parser of ``sslsniff report``."""
+    parser = CommandParser(
+        prog="sslsniff report",
+        usage="sslsniff report FILE [-o PAGE] [FILTER]",
+        description="Write a page for a browser about a capture file (docs/report.md).",
+    )
+    _add_capture(parser)
     add_filter(parser)
-    add_output(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="report",
+        type=values.name,
+        metavar="PAGE",
+        help="write the page there (default: the name of FILE with .html added, in this folder)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing page")
+    add_report_limits(parser)
+    add_redaction(parser)
     return parser
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from sslsniff.sinks.filters import Filter
 
+MOST_BODY_BYTES = 16 << 20
+"""So much of a body is kept, if nothing else is asked for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
@@ -29,7 +32,14 @@ class OutputOptions:
     pcap: str | None
     har: str | None
     chrome_trace: str | None
+    report: str | None
+    report_bodies: int
+    report_size: int
     print: bool
+    quiet: bool
+    stats: bool
+    group_by: tuple[str, ...]
+    sort_by: str
     pcap_layout: str
     redact: bool
     redact_pattern: "list[regex.Pattern[bytes]]"
@@ -37,6 +47,16 @@ class OutputOptions:
     max_body: int
     color: str
     end_within: float
+
+    @property
+    def source(self) -> str:
+        """What is shown, for people."""
+        return "live capture"
+
+    @property
+    def wants_statistics(self) -> bool:
+        """Whether statistics are asked for; what to group them by says so, too."""
+        return self.stats or bool(self.group_by)
 
     def parse_filter(self) -> "Filter | None":
         """Return the filter, None if there is none; raises ``FilterError``."""
@@ -114,9 +134,17 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the times of exchanges for ui.perfetto.dev, and show only the summary",
     )
+    add_report(output)
     output.add_argument(
         "--print", action="store_true", help="with one of these files, show exchanges as well"
     )
+    output.add_argument(
+        "-q", "--quiet", action="store_true", help="no exchanges: only what comes at the end"
+    )
+    output.add_argument(
+        "--stats", action="store_true", help="at the end, a table of counts and times by group"
+    )
+    add_grouping(output)
     output.add_argument(
         "--pcap-layout",
         choices=("null-tls", "plain"),
@@ -124,6 +152,53 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="LAYOUT",
         help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
     )
+    add_redaction(output)
+    output.add_argument("--force", action="store_true", help="overwrite output files")
+    output.add_argument(
+        "--max-body",
+        type=values.size,
+        default=MOST_BODY_BYTES,
+        metavar="SIZE",
+        help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
+    )
+    add_color(output)
+    add_end_within(output)
+
+
+def add_report(output: "argparse._ArgumentGroup") -> None:
+    """Add the options of a report."""
+    output.add_argument(
+        "--report",
+        type=values.name,
+        metavar="FILE",
+        help="write a page for a browser, with figures, charts and exchanges, and show only the"
+        " summary (docs/report.md)",
+    )
+    add_report_limits(output)
+
+
+def add_grouping(output: "argparse._ArgumentGroup") -> None:
+    """Add the options that say what statistics are grouped by, and in which order."""
+    output.add_argument(
+        "--group-by",
+        type=values.group_keys,
+        default=(),
+        metavar="KEYS",
+        help="what --stats groups by: host, path, comm, pid, status, protocol, method, model, error"
+        " (default: host,method,path)",
+    )
+    output.add_argument(
+        "--sort-by",
+        choices=("count", "errors", "bytes", "p50", "p90", "p99", "max", "tokens"),
+        default="count",
+        metavar="WHAT",
+        help="which groups come first: count (default), errors, bytes, tokens, or p50, p90, p99"
+        " or max of their total time",
+    )
+
+
+def add_redaction(output: "argparse._ActionsContainer") -> None:
+    """Add the options that blank secrets."""
     output.add_argument(
         "--redact",
         action="store_true",
@@ -136,16 +211,25 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="RE",
         help="blank, likewise, what this regular expression matches (may be repeated)",
     )
-    output.add_argument("--force", action="store_true", help="overwrite output files")
+
+
+def add_report_limits(output: "argparse._ActionsContainer") -> None:
+    """Add the options that limit how much a report contains."""
     output.add_argument(
-        "--max-body",
+        "--report-bodies",
+        type=values.size,
+        default=4 << 10,
+        metavar="SIZE",
+        help="most bytes of a body in a report (default: 4K; 0: no bodies, no conversations)",
+    )
+    output.add_argument(
+        "--report-size",
         type=values.size,
         default=16 << 20,
         metavar="SIZE",
-        help="most bytes of a body that are kept for -vv, --json and --har (default: 16M)",
+        help="most bytes of headers and bodies in a report: older bodies are left out first"
+        " (default: 16M)",
     )
-    add_color(output)
-    add_end_within(output)
 
 
 def add_color(output: "argparse._ArgumentGroup") -> None:

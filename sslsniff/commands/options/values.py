@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import regex
 
-COMMANDS = ("trace", "read", "list", "symbols", "doctor")
+COMMANDS = ("trace", "read", "report", "stats", "list", "symbols", "doctor")
 
 SMALLEST_RING_BYTES = 4 << 20
 """A ring of this size has room for several of the largest records."""
@@ -134,6 +134,17 @@ def share(text: str) -> float:
     if not 0 < part <= whole:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share of more than 0, and 1 at most")
     return part / whole
+
+
+def group_keys(text: str) -> tuple[str, ...]:
+    """Return the names in ``text``, such as host,path, of what statistics are grouped by."""
+    from sslsniff.sinks.statistics.outcome import KEYS
+
+    names = tuple(dict.fromkeys(text.split(",")))
+    for each in names:
+        if each not in KEYS:
+            raise argparse.ArgumentTypeError(f"{each!r} is none of {', '.join(KEYS)}")
+    return names
 
 
 def expression(text: str) -> str:

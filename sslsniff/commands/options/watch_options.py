@@ -14,6 +14,8 @@ sslsniff [FILTER] WHAT [OUTPUT]              watch processes
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
        sslsniff trace FILE|--pid PID PATTERN...     which functions run, with arguments
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
+       sslsniff report FILE [-o PAGE] [FILTER]      write a page about a capture
+       sslsniff stats FILE [FILTER] [--group-by K]  how many, how fast, by host and path
        sslsniff list [--pid PID]                    which TLS libraries are there, which probes fit
        sslsniff symbols FILE [PATTERN]              functions of a binary, and where probes fit
        sslsniff doctor                              what this kernel and user can do"""
@@ -39,6 +41,8 @@ usage: sslsniff [FILTER] WHAT [OUTPUT]
   sslsniff list           which TLS libraries are there, which probes fit
   sslsniff trace FILE PATTERN  start a program, show calls of its functions
   sslsniff read FILE      decode a capture again
+  sslsniff report FILE    write a page about it, for a browser
+  sslsniff stats FILE     how many exchanges, how fast, how many failed
   sslsniff doctor         what this kernel and user can do
   sslsniff --help         all options
 """

@@ -40,6 +40,7 @@ class ServedExchanges(FanOut):
         self.wants_bodies = any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self.wants_messages = any(sink.wants_messages for sink in sinks)
+        self.wants_stalls = any(sink.wants_stalls for sink in sinks)
         self._all_sinks = sinks
         self._calls = calls
         self._waiting: OrderedDict[str, _WaitingExchange] = OrderedDict()

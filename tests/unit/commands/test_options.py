@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.commands.options.other_options import read_parser
+from sslsniff.commands.options.other_options import parse_report, read_parser
 from sslsniff.commands.options.watch_options import parse_watch, watch_parser
 
 OF_WATCHING = {
@@ -53,3 +53,18 @@ def test_calls_beside_other_options(
 def test_calls_may_be_repeated() -> None:
     options = parse_watch(["--calls", "^a::", "--calls", "b$", "--", "server"])
     assert options.calls == ["^a::", "b$"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        (["folder/out.pcapng"], "out.pcapng.html"),
+        (["-"], "report.html"),
+        (["out.pcapng", "-o", "folder/a.html", "~c 500"], "folder/a.html"),
+    ],
+)
+def test_the_name_of_a_report(arguments: list[str], page: str) -> None:
+    options = parse_report([*arguments, "--report-bodies", "1K"])
+    assert (options.report, options.output) == (page, None)
+    assert (options.report_bodies, options.report_size) == (1 << 10, 16 << 20)
+    assert options.filter == ("~c 500" if "~c 500" in arguments else None)

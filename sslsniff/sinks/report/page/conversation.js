@@ -1,0 +1,57 @@
+"use strict";
+// A call of a language model, or of MCP, as a conversation: docs/json.md has the fields of `llm`.
+
+function callFacts(llm) {
+  const usage = llm.usage;
+  return [
+    ["API", [llm.api, llm.provider, llm.streamed ? "streamed" : null].filter(Boolean).join(", ")],
+    ["Method", llm.method],
+    ["Model", llm.response_model && llm.response_model !== llm.model ? `${llm.response_model} (asked for ${llm.model ?? "?"})` : llm.model],
+    ["Tokens", tokens(usage.input_tokens, usage.output_tokens)],
+    ["Cached, for reasoning", usage.cached_tokens === null && usage.reasoning_tokens === null ? null : `${usage.cached_tokens ?? "?"}, ${usage.reasoning_tokens ?? "?"}`],
+    ["First output", llm.first_output_ms === null ? null : `after ${duration(llm.first_output_ms)}`],
+    ["Tools offered", llm.tools.length ? llm.tools.join(", ") : null],
+    ["Ended by", llm.finish_reason],
+    ["Error", llm.error],
+    ["Incomplete", llm.incomplete],
+  ].filter(([, value]) => value);
+}
+
+function tokens(input, output) {
+  return input === null && output === null ? null : `${input ?? "?"} in, ${output ?? "?"} out`;
+}
+
+function conversation(llm) {
+  const turns = llm.messages.map((turn) => turnItem(turn.role, turn.role, [turn.text], turn.other, turn.tool_calls));
+  if (llm.text || llm.reasoning || llm.tool_calls.length) {
+    turns.push(turnItem("answer", "answer", [llm.text], [], llm.tool_calls, llm.reasoning));
+  }
+  const leftOut = llm.messages_left_out
+    ? element("p", { class: "note" }, `${counted(llm.messages_left_out, "earlier message")} left out: the page has the newest.`) : null;
+  return element("section", { "aria-label": "Model call" }, element("h3", null, "Model call"),
+    factTable(null, callFacts(llm)), element("h3", null, "Conversation"), leftOut, element("ol", { class: "turns" }, turns));
+}
+
+function turnItem(role, title, texts, other, toolCalls, reasoning) {
+  const known = ["user", "assistant", "model", "answer"].includes(role) ? role : null;
+  return element("li", { class: known }, element("h4", null, title),
+    reasoning ? element("details", null, element("summary", null, "Reasoning"), linesOf(reasoning)) : null,
+    texts.filter(Boolean).map(linesOf),
+    other.length ? element("p", { class: "note" }, `also: ${other.join(", ")}`) : null,
+    toolCalls.map((call) => element("div", null, element("h4", null, `calls ${call.name ?? "?"}`), linesOf(indented(call.arguments)))));
+}
+
+function linesOf(text, className) {
+  const made = element("pre", { class: className, tabindex: "0" });
+  made.append(shownLines(text));
+  return made;
+}
+
+// Returns JSON text with line ends and indentation; other text as it is.
+function indented(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,64 @@
+"use strict";
+// The data of the report: parsed once, except what is shown only on demand.
+
+function textOf(id) {
+  return document.getElementById(id).textContent;
+}
+
+const capture = JSON.parse(textOf("capture"));
+
+// The columns of report.py's rows. Times are in milliseconds here, the beginning in microseconds.
+const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
+  number: capture.dropped.rows + index,
+  connection: capture.connections[row[0]],
+  startUs: row[1],
+  ms: milliseconds(row[2]),
+  firstByteMs: milliseconds(row[3]),
+  sentMs: milliseconds(row[4]),
+  stream: row[5],
+  method: row[6],
+  host: row[7],
+  target: row[8],
+  path: row[9],
+  status: row[10],
+  protocol: row[11],
+  requestBytes: row[12],
+  responseBytes: row[13],
+  missingBytes: row[14],
+  error: row[15],
+  isFailed: row[16],
+  model: row[17] && {
+    name: row[17][0],
+    api: row[17][1],
+    inputTokens: row[17][2],
+    outputTokens: row[17][3],
+    firstOutputMs: milliseconds(row[17][4]),
+    tools: row[17][5],
+  },
+}));
+
+function milliseconds(us) {
+  return us === null ? null : us / 1000;
+}
+
+const lines = new Map();
+
+// Returns what the element `id` has of an exchange; null if it was left out or there is none.
+function partOf(id, exchange) {
+  if (!lines.has(id)) lines.set(id, textOf(id).split("\n"));
+  const line = lines.get(id)[exchange.number - capture.dropped[id]];
+  return line ? JSON.parse(line) : null;
+}
+
+const STATUS_KINDS = { 2: "ok", 3: "redirect", 4: "client-error", 5: "server-error" };
+const KIND_NAMES = {
+  ok: "2xx",
+  redirect: "3xx",
+  "client-error": "4xx",
+  "server-error": "5xx",
+  none: "1xx, or none",
+};
+
+function kindOf(exchange) {
+  return STATUS_KINDS[Math.floor((exchange.status ?? 0) / 100)] ?? "none";
+}

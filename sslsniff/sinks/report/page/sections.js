@@ -1,0 +1,268 @@
+"use strict";
+// The sections of the page, in their order. One without content is left out.
+
+const GROUPINGS = { host: "Host", path: "Path", comm: "Process", status: "Status", protocol: "Protocol", model: "Model" };
+const MOST_CONNECTIONS = 300;
+
+function figure(name, value, isBad) {
+  return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
+}
+
+function summarySection() {
+  const { summary, total } = capture;
+  const lost = summary ? d3.sum(summary.losses, (loss) => loss.bytes) : null;
+  const failed = total.errors;
+  const figures = [
+    figure("Exchanges", total.count.toLocaleString("en")),
+    total.rate ? figure("A second", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
+    figure("Errors", failed.toLocaleString("en"), failed > 0),
+    summary && figure("Connections", summary.connections.toLocaleString("en")),
+    summary && figure("Plaintext", size(summary.bytes)),
+    summary && figure("Lasted", duration(summary.duration_ns / 1e6)),
+    figure("Median time", duration(total.total.p50)),
+    figure("p99 time", duration(total.total.p99)),
+    total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
+    total.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
+    lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
+    summary?.not_probed ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), summary.not_probed.length > 0) : null,
+  ];
+  const warning = summary ? null : element("p", { class: "warning" }, "The capture ended by an error: what was lost is not known.");
+  return [warning, element("dl", { class: "figures" }, figures), exchanges.length ? activityChart() : null];
+}
+
+function modelsSection() {
+  const calls = exchanges.filter((row) => row.model);
+  if (!calls.length) return null;
+  return [sortableTable({
+    caption: counted(calls.length, "call"),
+    rows: calls,
+    columns: [
+      { title: "Time", kind: "nowrap", value: (row) => row.startUs, show: (row) => timeOfDay(row.startUs) },
+      { title: "Process", value: processOf },
+      { title: "Model", value: (row) => row.model.name ?? row.model.api, show: (row) => button(row.model.name ?? row.model.api, () => openDetail(row.number, calls)) },
+      { title: "API", kind: "nowrap", value: (row) => row.model.api },
+      { title: "Tokens in", kind: "number", value: (row) => row.model.inputTokens, show: (row) => row.model.inputTokens ?? "?" },
+      { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
+      { title: "First output", kind: "number", value: (row) => row.model.firstOutputMs, show: (row) => duration(row.model.firstOutputMs) },
+      { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
+      { title: "Tools called", value: (row) => row.model.tools.join(", ") },
+      { title: "Host", value: (row) => row.host ?? "?" },
+    ],
+  })];
+}
+
+function groupTable(name, title) {
+  const rows = capture.groups[name];
+  if (!rows?.length) return null;
+  const hasTokens = name === "model";
+  const columns = [
+    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key)) },
+    { title: "Exchanges", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
+    { title: "A second", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
+    { title: "Errors", kind: "number", value: (row) => row.errors, show: (row) => element("span", { class: row.errors ? "server-error" : null }, row.errors.toLocaleString("en")) },
+    ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
+    { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },
+    ...(hasTokens ? [
+      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => row.input_tokens.toLocaleString("en") },
+      { title: "Tokens out", kind: "number", value: (row) => row.output_tokens, show: (row) => row.output_tokens.toLocaleString("en") },
+    ] : [
+      { title: "Sent", kind: "number", value: (row) => row.request_bytes, show: (row) => size(row.request_bytes) },
+      { title: "Received", kind: "number", value: (row) => row.response_bytes, show: (row) => size(row.response_bytes) },
+    ]),
+  ];
+  return sortableTable({ caption: `By ${title.toLowerCase()}`, columns, rows });
+}
+
+function groupsSection() {
+  if (!exchanges.length) return null;
+  return [element("p", { class: "note" }, "p50 to max are times from the beginning of a request to the end of its response."),
+    ...Object.entries(GROUPINGS).map(([name, title]) => groupTable(name, title))];
+}
+
+function latencySection() {
+  if (!exchanges.some((row) => row.ms !== null)) return null;
+  const { total } = capture;
+  const quantiles = (title, key) => ({ title, kind: "number", value: (row) => row[1][key], show: (row) => duration(row[1][key]) });
+  return [element("div", { class: "beside" },
+    distributionChart("Duration, by status", (row) => row.ms, "milliseconds", 0.001),
+    distributionChart("Time to the first byte of the response, by status", (row) => row.firstByteMs, "milliseconds", 0.001)),
+    sortableTable({
+      columns: [{ title: "Time", value: (row) => row[0] }, quantiles("p50", "p50"), quantiles("p90", "p90"), quantiles("p99", "p99"), quantiles("max", "max")],
+      rows: [["until the end", total.total], ["until the first byte", total.first_byte]],
+    }),
+    element("h3", null, "Slowest"), exchangeTable(sortRows(exchanges, { column: COLUMNS[4], down: true }).slice(0, 5))];
+}
+
+function sizesSection() {
+  if (!exchanges.some((row) => row.responseBytes || row.requestBytes)) return null;
+  return [element("div", { class: "beside" },
+    distributionChart("Size of response bodies, by status", (row) => row.responseBytes || null, "bytes", 1),
+    distributionChart("Size of request bodies, by status", (row) => row.requestBytes || null, "bytes", 1)),
+    element("h3", null, "Largest responses"), exchangeTable(sortRows(exchanges, { column: COLUMNS[5], down: true }).slice(0, 5))];
+}
+
+function exchangeTable(rows) {
+  const columns = COLUMNS.map((column) => (column.title === "Path" ? { ...column, show: (row) => [button(row.target ?? "(request not seen)", () => openDetail(row.number, rows)), remarksOf(row)] } : column));
+  return sortableTable({ columns, rows });
+}
+
+function errorsSection() {
+  const failed = exchanges.filter((row) => row.isFailed);
+  const groups = d3.flatGroup(failed, (row) => row.error ?? `status ${row.status}`, (row) => row.host)
+    .map(([reason, host, rows]) => ({ reason, host, rows })).sort((one, other) => other.rows.length - one.rows.length);
+  return [
+    groups.length ? sortableTable({
+      caption: `${counted(failed.length, "exchange")} failed`,
+      rows: groups,
+      columns: [
+        { title: "Error", kind: "wide", value: (row) => row.reason, show: (row) => searchButton(row.rows[0].error ? "error" : "status", row.rows[0].error ?? row.rows[0].status, row.reason) },
+        { title: "Host", value: (row) => row.host ?? "?" },
+        { title: "Exchanges", kind: "number", value: (row) => row.rows.length },
+        { title: "Last", kind: "nowrap", value: (row) => d3.max(row.rows, (each) => each.startUs), show: (row) => timeOfDay(d3.max(row.rows, (each) => each.startUs)) },
+      ],
+    }) : element("p", null, "No exchange failed."),
+  ];
+}
+
+function waterfallSection() {
+  const connections = d3.flatGroup(exchanges, (row) => row.connection)
+    .map(([connection, rows]) => ({ connection, rows: sortRows(rows, { column: { value: (row) => row.startUs } }) }))
+    .sort((one, other) => other.rows.length - one.rows.length);
+  if (!connections.length) return null;
+  const listed = connections.slice(0, MOST_CONNECTIONS);
+  const drawing = element("div", { class: "scroll" });
+  const note = element("p", { class: "note", role: "status" });
+  const choice = element("select", null, listed.map(({ connection, rows }, index) =>
+    element("option", { value: index }, `${connection.id}: ${counted(rows.length, "exchange")}, ${connection.sni ?? connection.remote ?? "?"}`)));
+  let from = 0;
+  const previous = button("Previous", () => { from -= WATERFALL_ROWS; draw(); }, { class: "button" });
+  const next = button("Next", () => { from += WATERFALL_ROWS; draw(); }, { class: "button" });
+  const turning = element("div", { class: "pages" }, note, previous, next);
+  function draw() {
+    const { connection, rows } = listed[choice.value || 0];
+    const part = rows.slice(from, from + WATERFALL_ROWS);
+    const stalls = capture.stalls.filter((stall) => stall.connection === connection.id);
+    drawing.replaceChildren(waterfallChart(`Exchanges of connection ${connection.id}: stream, method, path, status`, part, stalls));
+    note.textContent = rows.length > WATERFALL_ROWS ? `${from + 1} to ${from + part.length} of ${counted(rows.length, "exchange")}` : "";
+    previous.disabled = from === 0;
+    next.disabled = from + WATERFALL_ROWS >= rows.length;
+    turning.hidden = rows.length <= WATERFALL_ROWS;
+  }
+  choice.addEventListener("input", () => { from = 0; draw(); });
+  draw();
+  const unlisted = connections.length - listed.length;
+  return [element("form", { on: { submit: (event) => event.preventDefault() } }, element("label", null, "Connection", choice)),
+    unlisted > 0 ? element("p", { class: "note" }, `${counted(unlisted, "connection")} with fewer exchanges are not listed here.`) : null,
+    drawing, turning];
+}
+
+function stallsSection() {
+  const { stalls } = capture;
+  if (!stalls.length) return null;
+  return [element("p", { class: "note" }, "A side may not send, because a flow-control window is 0 (RFC 9113 section 5.2), for 10 ms or more."),
+    sortableTable({
+      rows: stalls,
+      columns: [
+        { title: "Since", kind: "nowrap", value: (row) => row.since_ns, show: (row) => timeOfDay(row.since_ns / 1000) },
+        { title: "Connection", value: (row) => row.connection, show: (row) => searchButton("connection", row.connection) },
+        { title: "Stream", kind: "number", value: (row) => row.stream, show: (row) => row.stream || "all" },
+        { title: "Waiting side", kind: "nowrap", value: (row) => row.sends },
+        { title: "Waited", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
+        { title: "Ended", value: (row) => (row.over ? "yes" : "no: it lasted to the end of the connection or capture") },
+      ],
+    }),
+    capture.stalls_left_out ? element("p", { class: "note" }, `${counted(capture.stalls_left_out, "earlier stall")} left out.`) : null];
+}
+
+function ledgerSection() {
+  const { summary } = capture;
+  const causes = (missing) => Object.entries(missing).map(([cause, bytes]) => `${bytes.toLocaleString("en")} (${cause})`).join(", ");
+  const columns = (...pairs) => pairs.map(([title, value, kind]) => ({ title, value, kind }));
+  const parts = [];
+  if (summary) {
+    parts.push(element("h3", null, "Lost"), summary.losses.length
+      ? sortableTable({ rows: summary.losses, columns: columns(["Cause", (row) => row.cause], ["Times", (row) => row.events, "number"], ["Bytes", (row) => row.bytes, "number"]) })
+      : element("p", null, "No byte was lost."));
+    if (summary.lossy.length) {
+      parts.push(sortableTable({ caption: "Connections that lost bytes", rows: summary.lossy, columns: columns(["Connection", (row) => row.connection], ["Process", (row) => row.process], ["Peer", (row) => row.remote], ["Bytes", (row) => causes(row.missing)]) }));
+    }
+    const remarks = [
+      summary.lossy_unlisted && `${counted(summary.lossy_unlisted, "more connection")} lost bytes.`,
+      summary.unplaced_bytes && `${summary.unplaced_bytes.toLocaleString("en")} bytes were of connections that were never seen.`,
+      summary.joined && `${counted(summary.joined, "connection")} joined in the middle: what passed before is not known.`,
+      summary.evictions && `${counted(summary.evictions, "connection")} evicted to free memory: what was open on them is not whole.`,
+      summary.left_out !== null && `${counted(summary.left_out, "connection")} left out by --sample.`,
+      summary.shown !== null && `The filter let ${summary.shown.toLocaleString("en")} of ${counted(summary.exchanges, "exchange")} pass.`,
+    ].filter(Boolean);
+    parts.push(remarks.map((each) => element("p", null, each)));
+    parts.push(element("h3", null, "Not probed"), notProbedPart(summary.not_probed));
+  }
+  if (capture.undecoded.length) {
+    parts.push(sortableTable({ caption: "Not decoded", rows: capture.undecoded, columns: columns(["Reason", (row) => row.reason, "wide"], ["Times", (row) => row.times, "number"], ["Bytes", (row) => row.bytes, "number"]) }));
+  }
+  return [...parts, element("h3", null, "Not in this page"), ...leftOutParts()];
+}
+
+function notProbedPart(found) {
+  if (found === null) return element("p", null, "This is not known of a capture file.");
+  if (!found.length) return element("p", null, "No TLS library of a watched process was left out.");
+  return sortableTable({
+    rows: found,
+    columns: [
+      { title: "Library", value: (row) => [row.library, row.version].filter(Boolean).join(" ") },
+      { title: "Process", value: (row) => row.first ?? "none yet", show: (row) => (row.processes > 1 ? `${row.first} and ${row.processes - 1} more` : (row.first ?? "none yet")) },
+      { title: "File", value: (row) => row.file },
+      { title: "Why", value: (row) => row.reason },
+      { title: "Remedy", value: (row) => row.remedy || "none" },
+    ],
+  });
+}
+
+function leftOutParts() {
+  const { rows, heads, bodies } = capture.dropped;
+  const said = [
+    rows && `The list is without the oldest ${counted(rows, "exchange")}; the statistics count them.`,
+    heads > rows && `Headers of the oldest ${counted(heads - rows, "exchange")} of the list are left out (--report-size).`,
+    capture.body_bytes && bodies > rows && `Bodies and conversations of the oldest ${counted(bodies - rows, "exchange")} of the list are left out (--report-size).`,
+    capture.body_bytes ? `Of each body the first ${size(capture.body_bytes)} are here (--report-bodies).` : "Bodies and conversations are not here (--report-bodies 0).",
+  ].filter(Boolean);
+  return said.map((each) => element("p", null, each));
+}
+
+const SECTIONS = [
+  ["summary", "Summary", summarySection],
+  ["errors", "Errors", errorsSection],
+  ["models", "Model calls", modelsSection],
+  ["groups", "Statistics", groupsSection],
+  ["latency", "Latency", latencySection],
+  ["sizes", "Sizes", sizesSection],
+  ["waterfall", "Waterfall", waterfallSection],
+  ["stalls", "Flow-control stalls", stallsSection],
+  ["exchanges", "Exchanges", exchangesSection],
+  ["ledger", "What is missing", ledgerSection],
+];
+
+function openLinked() {
+  const found = /^#e(\d+)$/.exec(location.hash);
+  if (found) openDetail(Number(found[1]), list.found);
+}
+
+function start() {
+  const about = [capture.source, capture.filter && `filter ${capture.filter}`];
+  if (exchanges.length) about.push(new Date(d3.min(exchanges, (row) => row.startUs) / 1000).toLocaleString("en-GB", { timeZoneName: "short" }));
+  document.getElementById("source").append(shown(about.filter(Boolean).join(" · ")));
+  document.getElementById("made-by").append(`Made by sslsniff ${shown(capture.version)}. This page loads nothing and sends nothing. Times are local.`);
+  document.title = `sslsniff report: ${shown(capture.source)}`;
+  for (const [id, title, make] of SECTIONS) {
+    const content = make();
+    if (!content) continue;
+    const heading = `${id}-title`;
+    document.getElementById("main").append(element("section", { id, "aria-labelledby": heading }, element("h2", { id: heading }, title), content));
+    document.getElementById("contents").append(element("li", null, element("a", { href: `#${id}` }, title)));
+  }
+  window.addEventListener("hashchange", openLinked);
+  openLinked();
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();
