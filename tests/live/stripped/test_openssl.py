@@ -9,8 +9,10 @@ import pytest
 
 from tests import libraries
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run_under
+from tests.live.node_peers import PROGRAM as NODE_PROGRAM
+from tests.live.node_peers import assert_known, assert_protocols, watch_peers
 from tests.workload.passed import Passed, new_nonce, sha256, told
-from tests.workload.processes import PATIENCE_S, PROGRAMS, run, started
+from tests.workload.processes import PROGRAMS, run
 from tests.workload.python.server import pattern
 from tests.workload.rust.fixtures import STRIPPED, Fixture, fixtures
 from tests.workload.servers import Certificate, Server
@@ -71,36 +73,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("count", [24, 1000])
 def test_node(node: Path, count: int, certificate: Certificate, sniff: Sniff) -> None:
-    """Requests by HTTP/1.1 and as many by HTTP/2, over six connections at once."""
-    program = PROGRAMS / "node/node_http.js"
-    files = (certificate.certificate, certificate.key)
-    with started(node, program, "server", *files) as server:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        with (
-            started(node, program, "client", files[0], port, str(count)) as client,
-            sniff(
-                *("--pid", str(server.pid), "--pid", str(client.pid), "--lib", str(node)),
-                *("--ring-size", "64M"),
-            ) as sniffer,
-        ):
-            stdout, _ = client.communicate("go\n", 2 * PATIENCE_S)
-            sniffer.until(4 * count)
-            captured = sniffer.stop()
-    passed = told(stdout)
-    assert len(passed) == 2 * count
-    assert_passed(captured, passed, role="client", pid=client.pid)
-    assert_passed(captured, passed, role="server", pid=server.pid)
-    assert_whole(captured)
-    assert connections(captured) == 2 * len({each.client for each in passed})
-    events = captured.of("connection")
-    assert {(each["pid"], each["role"]) for each in events} == {
-        (server.pid, "server"),
-        (client.pid, "client"),
-    }
-    assert {each["sni"] for each in events if each["pid"] == client.pid} == {"localhost"}
-    alpns = [each["alpn"] for each in events if each["event"] == "closed"]
-    assert sorted(alpns, key=str) == [None] * 8 + ["h2"] * 4  # https offers none
+    command = (node, NODE_PROGRAM)
+    peers = watch_peers(command, certificate, sniff, "--lib", str(node), count=count)
+    assert_known(peers)
+    assert_protocols(peers)
 
 
 @pytest.mark.parametrize("program", fixtures("two-libraries", builds=STRIPPED), ids="-".join)
