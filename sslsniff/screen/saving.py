@@ -1,0 +1,141 @@
+"""Copies and saves exchanges: as a curl command, JSON lines, HAR, or a capture for Wireshark."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from sslsniff.errors import OutputError
+from sslsniff.escaping import escape, escape_json
+from sslsniff.screen.capture_process import PREFIX, own_command
+from sslsniff.screen.rebuilt_exchanges import data_of, exchange_of
+from sslsniff.sinks.output_files import check_output, open_output
+
+Object = dict[str, Any]
+
+SUFFIXES = (".pcapng", ".pcap", ".har", ".json", ".jsonl")
+_OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+"""curl makes these itself."""
+_MOST_CONNECTIONS = 500
+"""In one saved capture: more would not fit on a command line."""
+_SAVED_WITHIN_S = 120
+
+
+def curl_command(shown: Object) -> str:
+    """Return a command that sends the request of an ``exchange`` object again.
+
+    Raises ``OutputError`` if the request is not known as a whole.
+    """
+    request = shown["request"]
+    if request is None or request["method"] is None or "?" in (request["target"] or "?")[:1]:
+        raise OutputError("the request was not seen as a whole", "choose another exchange")
+    if any(None in pair for pair in request["headers"]):
+        raise OutputError("a header of the request is not known", "choose another exchange")
+    body = request["body"]
+    if body.get("truncated"):
+        raise OutputError("the body of the request is not whole", "capture with a larger --max-body")
+    parts = ["curl", "--http2" if shown["protocol"] == "http/2" else "--http1.1"]
+    if request["method"] != ("POST" if body["size"] else "GET"):
+        parts += ["-X", request["method"]]
+    for name, value in request["headers"]:
+        if name.lower() not in _OWN_HEADERS:
+            parts += ["-H", f"{name}: {value}" if value else f"{name};"]
+    if body["size"] and "text" in body:
+        parts += ["--data-raw", body["text"]]
+    elif body["size"]:
+        octets = "".join(f"\\x{byte:02x}" for byte in data_of(body))
+        command = shlex.join([*parts, "--data-binary", "@-", request["url"]])
+        return f"printf '{octets}' | {command}"
+    command = shlex.join([*parts, request["url"]])
+    if escape(command) != command.replace("\n", "\\x0a"):
+        raise OutputError("the request has control characters", "save it as JSON instead")
+    return command
+
+
+def save_json(path: str, objects: Iterable[Object]) -> None:
+    """Write objects as JSON lines. Raises ``OutputError``."""
+    with open_output(path) as file:
+        for each in objects:
+            line = escape_json(orjson.dumps(each).decode("utf-8", "surrogatepass"))
+            file.write(f"{line}\n".encode())
+
+
+def save_har(path: str, objects: Iterable[tuple[Object, str]]) -> None:
+    """Write ``exchange`` objects, each with its connection's SNI, as HAR. Raises ``OutputError``."""
+    from sslsniff.sinks.har.archive import HarSink
+
+    with open_output(path) as file:
+        sink = HarSink(file)
+        for shown, sni in objects:
+            exchange = exchange_of(shown, sni)
+            sink.exchange(exchange)
+            sink.closed(exchange.connection, 0)
+        sink.close()
+
+
+def save_capture(source: str, path: str, objects: Sequence[Object], redacts: bool) -> str:
+    """Write the connections of exchanges from the capture ``source``; return what it has.
+
+    Raises ``OutputError``.
+    """
+    check_output(path)
+    options = ["--redact"] if redacts else []
+    command = own_command(["read", source, _of_connections(objects), "--pcap", path, *options])
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SAVED_WITHIN_S,
+    )
+    said = done.stderr.strip().splitlines()
+    if done.returncode:
+        raise OutputError((said or ["it failed"])[0].removeprefix(PREFIX), "save it as HAR or JSON")
+    return next((line for line in said if " shown of " in line), "").removeprefix(PREFIX)
+
+
+def _of_connections(objects: Sequence[Object]) -> str:
+    """Return a filter expression that matches the connections of exchanges, by their addresses."""
+    pairs = {
+        tuple(f"{shown[end]['ip']}:{shown[end]['port']}" for end in ("client", "server"))
+        for shown in objects
+        if shown["client"] and shown["server"]
+    }
+    if not pairs:
+        raise OutputError("the addresses of the connection are not known", "save it as HAR or JSON")
+    if len(pairs) > _MOST_CONNECTIONS:
+        raise OutputError(
+            f"they are on {len(pairs)} connections", f"mark exchanges of {_MOST_CONNECTIONS} at most"
+        )
+    return " | ".join(
+        f"(~src '^{re.escape(client)}$' & ~dst '^{re.escape(server)}$')"
+        for client, server in sorted(pairs)
+    )
+
+
+def start_wireshark(path: str, which: Callable[[str], str | None] = shutil.which) -> None:
+    """Open a capture in Wireshark, as a process of its own. Raises ``OutputError``."""
+    program = which("wireshark")
+    if program is None:
+        raise OutputError("wireshark is not installed", f"open {path} where it is")
+    subprocess.Popen(
+        [program, path],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def suffix_of(path: str) -> str:
+    """Return which form a file gets, by its name. Raises ``OutputError``."""
+    found = Path(path).suffix.lower()
+    if found not in SUFFIXES:
+        raise OutputError(f"{path!r} does not say its form", f"end it in {', '.join(SUFFIXES)}")
+    return found
