@@ -13,6 +13,9 @@ from sslsniff.model import (
     Summary,
 )
 
+CAPTURE_ENDED = "capture ended"
+"""The error of an exchange that was still open when the capture ended."""
+
 
 class FlowControlStall(NamedTuple):
     """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).

@@ -37,7 +37,7 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import CAPTURE_ENDED, Sink
 from sslsniff.tracing.flow_control_stalls import FlowControlStalls
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes
@@ -153,7 +153,7 @@ class Conversation:
     def end_capture(self, time_ns: int) -> None:
         """Handle the end of the capture: report the exchanges that are still open."""
         self._decode_waiting()
-        self._end_all(time_ns, "capture ended")
+        self._end_all(time_ns, CAPTURE_ENDED)
 
     def evict(self, time_ns: int) -> None:
         """See ``memory_limit.Evictable``; the next bytes are decoded as after a loss."""
