@@ -89,6 +89,13 @@ def _read(arguments: Sequence[str]) -> int:
     return read(arguments)
 
 
+def _top(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.options.watch_options import parse_top
+    from sslsniff.commands.watch import watch_on_screen
+
+    return watch_on_screen(*parse_top(arguments))
+
+
 def _list(arguments: Sequence[str]) -> int:
     from sslsniff.commands.options.other_options import parse_list
 
@@ -138,6 +145,7 @@ def _doctor(arguments: Sequence[str]) -> int:
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
+    "top": _top,
     "list": _list,
     "symbols": _symbols,
     "trace": _trace,

@@ -16,6 +16,11 @@ def read(arguments: Sequence[str]) -> int:
     """Decode a capture file; return the exit code. Raises ``SslsniffError``."""
     options = parse_read(arguments)
     expression = options.parse_filter()
+    if options.tui:
+        from sslsniff.commands.top import show_screen
+
+        is_file = options.file != "-"
+        return show_screen(["read", *arguments], options, source=options.file if is_file else None)
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))

@@ -1,1 +1,1 @@
-"""What is shown on a whole terminal? Lists, details and figures of a capture that runs beside it."""
+"""The terminal screen: it shows a capture that runs in another process."""

@@ -1,24 +1,30 @@
 """Copies and saves exchanges: as a curl command, JSON lines, HAR, or a capture for Wireshark."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from sslsniff.errors import OutputError
-from sslsniff.escaping import escape, escape_json
-from sslsniff.screen.capture_process import PREFIX, own_command
-from sslsniff.screen.rebuilt_exchanges import data_of, exchange_of
+from sslsniff.escaping import escape
+from sslsniff.kernel import privileges
+from sslsniff.screen.captured.capture_process import PREFIX, own_command
+from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of
+from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.output_files import check_output, open_output
+from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
 
-SUFFIXES = (".pcapng", ".pcap", ".har", ".json", ".jsonl")
+Saved = tuple[Object, str]
+"""The object of an exchange, and the name in its connection's handshake (SNI)."""
+
+_CAPTURES = (".pcapng", ".pcap")
+_SUFFIXES = (*_CAPTURES, ".har", ".json", ".jsonl")
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """curl makes these itself."""
 _MOST_CONNECTIONS = 500
@@ -38,7 +44,9 @@ def curl_command(shown: Object) -> str:
         raise OutputError("a header of the request is not known", "choose another exchange")
     body = request["body"]
     if body.get("truncated"):
-        raise OutputError("the body of the request is not whole", "capture with a larger --max-body")
+        raise OutputError(
+            "the body of the request is not whole", "capture with a larger --max-body"
+        )
     parts = ["curl", "--http2" if shown["protocol"] == "http/2" else "--http1.1"]
     if request["method"] != ("POST" if body["size"] else "GET"):
         parts += ["-X", request["method"]]
@@ -57,32 +65,43 @@ def curl_command(shown: Object) -> str:
     return command
 
 
-def save_json(path: str, objects: Iterable[Object]) -> None:
-    """Write objects as JSON lines. Raises ``OutputError``."""
+def save(path: str, rows: Sequence[Saved], source: str | None, *, redacts: bool) -> str:
+    """Save exchanges in the form that ``path`` names; return a line that says what was saved.
+
+    ``source``: a capture that has them, None: there is none. ``redacts``: whether the objects are
+    redacted; a capture then is, too. Raises ``OutputError``.
+    """
+    suffix = suffix_of(path)
+    if suffix in _CAPTURES:
+        if source is None:
+            remedy = "start with --pcap FILE, or save it as HAR or JSON"
+            raise OutputError("the bytes of the connections are not stored", remedy)
+        said = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
+        return f"{path}: {said}"
+    (_save_har if suffix == ".har" else _save_json)(path, rows)
+    return f"{path}: {pieces.counted(len(rows), 'exchange')} saved"
+
+
+def _save_json(path: str, rows: Iterable[Saved]) -> None:
     with open_output(path) as file:
-        for each in objects:
-            line = escape_json(orjson.dumps(each).decode("utf-8", "surrogatepass"))
-            file.write(f"{line}\n".encode())
+        for shown, _ in rows:
+            file.write(encoded_json(shown) + b"\n")
 
 
-def save_har(path: str, objects: Iterable[tuple[Object, str]]) -> None:
-    """Write ``exchange`` objects, each with its connection's SNI, as HAR. Raises ``OutputError``."""
+def _save_har(path: str, rows: Iterable[Saved]) -> None:
     from sslsniff.sinks.har.archive import HarSink
 
     with open_output(path) as file:
         sink = HarSink(file)
-        for shown, sni in objects:
+        for shown, sni in rows:
             exchange = exchange_of(shown, sni)
             sink.exchange(exchange)
             sink.closed(exchange.connection, 0)
         sink.close()
 
 
-def save_capture(source: str, path: str, objects: Sequence[Object], redacts: bool) -> str:
-    """Write the connections of exchanges from the capture ``source``; return what it has.
-
-    Raises ``OutputError``.
-    """
+def _save_capture(source: str, path: str, objects: Sequence[Object], *, redacts: bool) -> str:
+    """Write the connections of exchanges from the capture ``source``; return what it has."""
     check_output(path)
     options = ["--redact"] if redacts else []
     command = own_command(["read", source, _of_connections(objects), "--pcap", path, *options])
@@ -111,7 +130,8 @@ def _of_connections(objects: Sequence[Object]) -> str:
         raise OutputError("the addresses of the connection are not known", "save it as HAR or JSON")
     if len(pairs) > _MOST_CONNECTIONS:
         raise OutputError(
-            f"they are on {len(pairs)} connections", f"mark exchanges of {_MOST_CONNECTIONS} at most"
+            f"they are on {len(pairs)} connections",
+            f"mark exchanges of {_MOST_CONNECTIONS} at most",
         )
     return " | ".join(
         f"(~src '^{re.escape(client)}$' & ~dst '^{re.escape(server)}$')"
@@ -119,13 +139,24 @@ def _of_connections(objects: Sequence[Object]) -> str:
     )
 
 
-def start_wireshark(path: str, which: Callable[[str], str | None] = shutil.which) -> None:
-    """Open a capture in Wireshark, as a process of its own. Raises ``OutputError``."""
-    program = which("wireshark")
+def find_wireshark() -> str:
+    """Return where Wireshark is. Raises ``OutputError``."""
+    program = shutil.which("wireshark")
     if program is None:
-        raise OutputError("wireshark is not installed", f"open {path} where it is")
+        raise OutputError("wireshark is not installed here", "save a .pcapng and open it elsewhere")
+    return program
+
+
+def start_wireshark(program: str, path: str) -> None:
+    """Open a capture in Wireshark, for the user who called sudo if there is one."""
+    caller = privileges.caller()
+    if caller is not None:
+        os.chown(Path(path).parent, *caller)
     subprocess.Popen(
         [program, path],
+        user=caller and caller[0],
+        group=caller and caller[1],
+        extra_groups=[] if caller is not None else None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -133,9 +164,15 @@ def start_wireshark(path: str, which: Callable[[str], str | None] = shutil.which
     )
 
 
+def check_name(path: str) -> None:
+    """Raise the ``OutputError`` that ``save`` would raise for the name of the file."""
+    suffix_of(path)
+    check_output(path)
+
+
 def suffix_of(path: str) -> str:
     """Return which form a file gets, by its name. Raises ``OutputError``."""
     found = Path(path).suffix.lower()
-    if found not in SUFFIXES:
-        raise OutputError(f"{path!r} does not say its form", f"end it in {', '.join(SUFFIXES)}")
+    if found not in _SUFFIXES:
+        raise OutputError(f"{path!r} does not say its form", f"end it in {', '.join(_SUFFIXES)}")
     return found

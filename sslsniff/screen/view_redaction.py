@@ -8,8 +8,6 @@ import functools
 from typing import Any
 
 from sslsniff.redaction.rules import Rules, Span
-from sslsniff.screen.rebuilt_exchanges import data_of, headers_of
-from sslsniff.decoders.content import codings
 
 Object = dict[str, Any]
 

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.output_options import (
+    OutputOptions,
+    add_filter,
+    add_output,
+    check_screen,
+)
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 
@@ -44,7 +49,10 @@ class DoctorOptions:
 
 def parse_read(arguments: Sequence[str]) -> ReadOptions:
     """Return what the arguments of ``sslsniff read`` say; exits with 2 if they are wrong."""
-    return options_of(ReadOptions, read_parser().parse(arguments))
+    parser = read_parser()
+    options = parser.parse(arguments)
+    check_screen(parser, options)
+    return options_of(ReadOptions, options)
 
 
 def parse_list(arguments: Sequence[str]) -> ListOptions:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.parser import REPEATABLE
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser
 
 if TYPE_CHECKING:
     import regex
@@ -20,6 +20,7 @@ class OutputOptions:
     filter: str | None
     verbose: int
     json: bool
+    tui: bool
     chunks: bool
     frames: bool
     stream: list[int]
@@ -69,6 +70,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="also headers, and nothing cut; -vv: also bodies",
     )
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "--tui",
+        action="store_true",
+        help="a screen with lists, details and figures, as sslsniff top (docs/screen.md)",
+    )
     output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
     output.add_argument(
         "--frames",
@@ -146,6 +152,22 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_color(output)
     add_end_within(output)
+
+
+def check_screen(parser: CommandParser, options: argparse.Namespace) -> None:
+    """Exit with a usage error if something else is to be shown where a screen is."""
+    shown = {
+        "-v": options.verbose,
+        "--json": options.json,
+        "--chunks": options.chunks,
+        "--hexdump": options.hexdump,
+        "--print": options.print,
+        "-o": options.output,
+        "--frames": options.frames,
+    }
+    other = next((name for name, is_given in shown.items() if is_given), None)
+    if options.tui and other is not None:
+        parser.error(f"a screen shows everything: leave out {other}")
 
 
 def add_color(output: "argparse._ArgumentGroup") -> None:

@@ -5,8 +5,8 @@ from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
 
-from sslsniff.screen.capture_rows import UNKNOWN, ConnectionRow, ExchangeRow
-from sslsniff.screen.row_table import Column
+from sslsniff.screen.captured.capture_rows import UNKNOWN, ConnectionRow, ExchangeRow
+from sslsniff.screen.widgets.row_table import Column
 from sslsniff.sinks.text import pieces
 
 _OPEN = "..."
@@ -41,9 +41,7 @@ def connection_columns() -> list[Column]:
         Column("State", 6, lambda row: "closed" if row.closed else "open", by("closed"), 5),
         Column("Exch.", 6, lambda row: str(row.count), by("count"), 8, is_number=True),
         Column("Read", 8, lambda row: _bytes(row.bytes_read), by("bytes_read"), 3, is_number=True),
-        Column(
-            "Written", 8, lambda row: _bytes(row.bytes_written), by("bytes_written"), 3, True
-        ),
+        Column("Written", 8, lambda row: _bytes(row.bytes_written), by("bytes_written"), 3, True),
         Column("Lost", 8, _lost, by("missing"), 6, is_number=True, style=_lost_style),
         Column("Protocol", 8, _protocol, _protocol, 6),
         Column("TLS", 7, by("tls_version"), by("tls_version"), 2),

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from sslsniff.screen.capture_rows import ConnectionRow, ExchangeRow
+from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
 
 Object = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from sslsniff.screen.capture_rows import ExchangeRow
-from sslsniff.screen.capture_store import Store
-from sslsniff.screen.rebuilt_exchanges import exchange_of
+from sslsniff.screen.captured.capture_rows import ExchangeRow
+from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.sinks.filters import Filter
 
 _SLICE_S = 0.01
@@ -28,6 +28,11 @@ class ExchangeList:
         self._last_number = 0
         self._waiting: deque[ExchangeRow] = deque()
         """Those that are not matched yet, also as they have not ended."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether exchanges wait to be matched, or to end before they can be."""
+        return bool(self._waiting)
 
     def show_matching(self, expression: Filter | None) -> None:
         """List the exchanges that match; None: all."""

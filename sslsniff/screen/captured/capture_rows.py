@@ -129,7 +129,9 @@ def _remark(shown: Object) -> str:
         remarks.append(model["method"] or model["response_model"] or model["model"] or model["api"])
         if usage["input_tokens"] is not None or usage["output_tokens"] is not None:
             counts = (usage["input_tokens"], usage["output_tokens"])
-            remarks.append("{} tokens in, {} out".format(*("?" if n is None else n for n in counts)))
+            remarks.append(
+                "{} tokens in, {} out".format(*("?" if n is None else n for n in counts))
+            )
     if call is not None and call["status_name"]:
         remarks.append(f"gRPC {call['status_name']}")
     if shown["missing_bytes"]:

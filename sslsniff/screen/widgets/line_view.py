@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from sslsniff.screen.shown_line import ShownLine
+from sslsniff.screen.widgets.shown_line import ShownLine
 from sslsniff.sinks.text.cutting import width as columns_of
 
 

@@ -3,15 +3,15 @@
 A window is what flow control lets its sender still send (RFC 9113 section 5.2).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 
 from sslsniff.escaping import escape
-from sslsniff.screen.rebuilt_exchanges import nanoseconds
-from sslsniff.screen.capture_rows import ConnectionRow, ExchangeRow
-from sslsniff.screen.shown_line import DIM, FAULT, ShownLine, named_line, styled_line, title
+from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
+from sslsniff.screen.captured.rebuilt_exchanges import nanoseconds
+from sslsniff.screen.widgets.shown_line import DIM, FAULT, ShownLine, named_line, styled_line, title
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, padded
 
@@ -23,7 +23,7 @@ _MOST_FRAMES = 4_000
 _MOST_EXCHANGES = 2_000
 _BAR_COLUMNS = 16
 _LABEL_COLUMNS = 34
-_DETAILS = ("error_code", "increment", "last_stream", "settings", "priority", "promised_stream")
+_DETAILS = ("error_code", "increment", "last_stream", "priority", "promised_stream")
 _LEAST_WINDOW = 65_535
 """The window that all begin with (RFC 9113 section 6.9.2): a full bar shows at least this."""
 
@@ -45,8 +45,10 @@ def frame_lines(connection: ConnectionRow, lines: list[bytes], stream: int | Non
     for each in connection.totals:
         window = each["connection_window"]
         left = "not known" if window is None else f"{window:,} bytes"
-        side = "client" if (each["direction"] == "write") == (connection.role == "client") else (
-            "server"
+        side = (
+            "client"
+            if (each["direction"] == "write") == (connection.role == "client")
+            else ("server")
         )
         said = f"{each['streams']} streams, {each['resets']} resets, window at the end {left}"
         result.append(named_line(side, said))
@@ -60,8 +62,11 @@ def _frame(frame: Object, role: str, began_ns: int, most: int) -> ShownLine:
     head = f"{after:>9} {arrow} {frame['stream']:>5} {frame['frame']:<13} {frame['length']:>6}"
     flags = " ".join(frame["flags"])
     details = [f"{name} {frame[name]}" for name in _DETAILS if frame.get(name) is not None]
+    details += [f"{name} {value}" for name, value in (frame.get("settings") or {}).items()]
     text = f"{head} {_window(frame, most)} {flags} {' '.join(details)}".rstrip()
-    style = FAULT if frame["frame"] in {"RST_STREAM", "GOAWAY"} else "cyan" if by_client else "green"
+    style = (
+        FAULT if frame["frame"] in {"RST_STREAM", "GOAWAY"} else "cyan" if by_client else "green"
+    )
     shown = escape(text)
     return ShownLine(shown, ((9, len(head), style),))
 
@@ -78,11 +83,16 @@ def _window(frame: Object, most: int) -> str:
 
 
 def waterfall_lines(
-    connection: ConnectionRow, rows: Iterable[ExchangeRow], columns: int, current: ExchangeRow | None
+    connection: ConnectionRow,
+    rows: Iterable[ExchangeRow],
+    columns: int,
+    current: ExchangeRow | None = None,
+    redacted: Callable[[str], str] = str,
 ) -> Lines:
     """Return the exchanges of a connection in time: a bar from the request to the last byte.
 
-    ``░`` is the time before the first byte of the response, ``█`` the time after it.
+    ``░`` is the time before the first byte of the response, ``█`` the time after it. ``redacted``
+    returns text as it may be seen.
     """
     shown = [*rows][-_MOST_EXCHANGES:]
     if not shown:
@@ -101,17 +111,17 @@ def waterfall_lines(
         ),
     ]
     for row, begin in sorted(zip(shown, begins, strict=True), key=lambda each: each[1]):
-        lines.append(_bar(row, begin - first, whole, room, is_current=row is current))
+        path = "/" + redacted(row.url).partition("://")[2].partition("/")[2]
+        lines.append(_bar(row, path, begin - first, whole, room, is_current=row is current))
     return lines
 
 
 def _bar(
-    row: ExchangeRow, begin: float, whole: float, room: int, *, is_current: bool
+    row: ExchangeRow, path: str, begin: float, whole: float, room: int, *, is_current: bool
 ) -> ShownLine:
     stream = "" if row.stream is None else str(row.stream)
     status = "..." if row.is_open else "?" if row.status < 0 else str(row.status)
-    path = row.url.partition("://")[2].partition("/")[2]
-    name = f"{stream:>6}{'>' if is_current else ' '} {status:>3} {row.method} /{path}"
+    name = f"{stream:>6}{'>' if is_current else ' '} {status:>3} {row.method} {path}"
     label = padded(cut_end(name, _LABEL_COLUMNS), _LABEL_COLUMNS)
     scale = room / whole
     start = min(room - 1, int(begin * scale))

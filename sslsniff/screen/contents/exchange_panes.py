@@ -1,15 +1,15 @@
 """The panes of one exchange: what was sent, messages, the conversation with a model, bytes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
 
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body
-from sslsniff.screen.rebuilt_exchanges import data_of, headers_of, nanoseconds
-from sslsniff.screen.capture_rows import ExchangeRow
-from sslsniff.screen.shown_line import (
+from sslsniff.screen.captured.capture_rows import ExchangeRow
+from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
+from sslsniff.screen.widgets.shown_line import (
     DIM,
     FAULT,
     LOSS,
@@ -33,9 +33,15 @@ _MOST_MESSAGES = 500
 _PREVIEW = 4 << 10
 
 
-def exchange_lines(row: ExchangeRow, shown: Object | None) -> Lines:
-    """Return what is known of an exchange; ``shown`` is its object, None while it is open."""
-    lines = [*_facts(row, shown)]
+def exchange_lines(
+    row: ExchangeRow, shown: Object | None, redacted: Callable[[str], str] = str
+) -> Lines:
+    """Return what is known of an exchange; ``shown`` is its object, None while it is open.
+
+    ``redacted`` returns text as it may be seen.
+    """
+    lines = [styled_line(escape(f"{row.method or '?'} {redacted(row.url)}"), "bold")]
+    lines += _facts(row, shown)
     if shown is None:
         return lines
     for name in ("request", "response"):
@@ -49,7 +55,6 @@ def exchange_lines(row: ExchangeRow, shown: Object | None) -> Lines:
 
 def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
     connection = row.connection
-    yield styled_line(escape(f"{row.method or '?'} {row.url}"), "bold")
     if row.is_open:
         yield styled_line("it has not ended yet", DIM)
     stream = "" if row.stream is None else f", stream {row.stream}"
@@ -129,7 +134,9 @@ def message_lines(row: ExchangeRow, objects: list[Object]) -> Lines:
         by_client = (each["direction"] == "write") == (row.connection.role == "client")
         arrow, style = ("->", "cyan") if by_client else ("<-", "green")
         kind = " ".join(str(each[key]) for key in ("opcode", "event", "code") if each.get(key))
-        head = f"{arrow} {after:>9}  {kind or each['protocol']}  {pieces.size(each['data']['size'])}"
+        head = (
+            f"{arrow} {after:>9}  {kind or each['protocol']}  {pieces.size(each['data']['size'])}"
+        )
         lines.append(ShownLine(escape(head), ((0, 2, style), (2, len(head), DIM))))
         lines += _content(each)
         if each["missing_bytes"]:

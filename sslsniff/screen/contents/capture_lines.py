@@ -3,9 +3,17 @@
 from collections.abc import Iterable
 
 from sslsniff.escaping import escape
-from sslsniff.screen.capture_process import PREFIX
-from sslsniff.screen.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
-from sslsniff.screen.shown_line import DIM, FAULT, LOSS, ShownLine, named_line, styled_line, title
+from sslsniff.screen.captured.capture_process import PREFIX
+from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
+from sslsniff.screen.widgets.shown_line import (
+    DIM,
+    FAULT,
+    LOSS,
+    ShownLine,
+    named_line,
+    styled_line,
+    title,
+)
 from sslsniff.sinks.text import pieces
 
 _NOT_PROBED = "not probed: "

@@ -20,8 +20,8 @@ from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded
 
 _GAP = " "
 _MARK_COLUMNS = 2
-_LEAST_REST = 12
-"""The columns of the field that takes what is left; narrower fields are left out for it."""
+_EIGHTHS_OF_REST = 3
+"""The least share of the width for the column that takes what the others leave."""
 
 
 class Column(NamedTuple):
@@ -153,12 +153,12 @@ class RowTable(ScrollView, can_focus=True):
         index = max(0, min(index, len(self.rows) - 1))
         is_other = self.rows[index] is not self.cursor
         self._index, self.cursor = index, self.rows[index]
-        self._scroll_to(index)
+        self._keep_visible(index)
         self.refresh()
         if is_other or by_user:
             self.post_message(self.Moved(self, self.cursor, by_user=by_user))
 
-    def _scroll_to(self, index: int) -> None:
+    def _keep_visible(self, index: int) -> None:
         """Scroll so that a row is visible: the first line is the titles' whatever is scrolled."""
         visible = max(1, self.size.height - 1)
         top = self.scroll_offset.y
@@ -171,7 +171,7 @@ class RowTable(ScrollView, can_focus=True):
         """Keep the cursor visible."""
         self.virtual_size = Size(self.size.width, len(self.rows) + 1)
         if self.rows:
-            self.call_after_refresh(lambda: self._scroll_to(self.index))
+            self.call_after_refresh(lambda: self._keep_visible(self.index))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the row that was clicked, choose it, or sort by a title."""
@@ -200,7 +200,7 @@ class RowTable(ScrollView, can_focus=True):
         shown = [*enumerate(self.columns)]
         taken = sum(column.width + len(_GAP) for _, column in shown) + _MARK_COLUMNS
         has_rest = any(column.width == 0 for _, column in shown)
-        while len(shown) > 1 and taken + _LEAST_REST * has_rest > columns:
+        while len(shown) > 1 and taken + columns * _EIGHTHS_OF_REST // 8 * has_rest > columns:
             least = min(shown, key=lambda each: each[1].importance)
             shown.remove(least)
             taken -= least[1].width + len(_GAP)
@@ -229,9 +229,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def _row(self, row: Any, width: int) -> Strip:
         has_cursor = row is self.cursor
-        base = (
-            self.get_component_rich_style("row-table--cursor") if has_cursor else self.rich_style
-        )
+        base = self.get_component_rich_style("row-table--cursor") if has_cursor else self.rich_style
         marked = self._is_marked(row)
         mark = self.get_component_rich_style("row-table--mark") if marked else base
         pointer = ">" if has_cursor else " "  # also without colours

@@ -97,7 +97,7 @@ class ExpressionInput(Vertical):
             super().__init__()
             self.text, self.expression = text, expression
 
-    class Closed(Message):
+    class Left(Message):
         """The line was left."""
 
     def __init__(self, values: Values) -> None:
@@ -113,13 +113,14 @@ class ExpressionInput(Vertical):
     def open(self) -> None:
         """Show the line, and take the keys."""
         self.display = True
-        self.query_one(Input).focus()
+        # At once: the next keys may have been typed already.
+        self.screen.set_focus(self.query_one(Input))
         self._explain(self.query_one(Input).value)
 
     def action_cancel(self) -> None:
         """Leave the line; what was applied stays."""
         self.display = False
-        self.post_message(self.Closed())
+        self.post_message(self.Left())
 
     def action_complete(self) -> None:
         """Take the completion."""
@@ -140,7 +141,7 @@ class ExpressionInput(Vertical):
             return  # it is shown already
         self.display = False
         self.post_message(self.Changed(text, expression))
-        self.post_message(self.Closed())
+        self.post_message(self.Left())
 
     def _explain(self, text: str) -> None:
         explanation = self.query_one("#explanation", Static)

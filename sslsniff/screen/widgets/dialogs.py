@@ -10,8 +10,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from sslsniff.errors import SslsniffError
-from sslsniff.screen.line_view import LineView
-from sslsniff.screen.shown_line import ShownLine, title
+from sslsniff.screen.widgets.line_view import LineView
+from sslsniff.screen.widgets.shown_line import ShownLine, title
 
 Keys = Iterable[tuple[str, Iterable[tuple[str, str]]]]
 """Groups of keys: a title, then keys and what they do."""
@@ -43,7 +43,9 @@ class KeysDialog(ModalScreen[None]):
         lines: list[ShownLine] = []
         for name, keys in self._keys:
             lines += title(name)
-            lines += [ShownLine(f"{key:>14}  {what}", ((0, 14, "bold cyan"),)) for key, what in keys]
+            lines += [
+                ShownLine(f"{key:>14}  {what}", ((0, 14, "bold cyan"),)) for key, what in keys
+            ]
         view = self.query_one(LineView)
         view.show_lines(lines[1:])
         view.focus()

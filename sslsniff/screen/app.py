@@ -1,0 +1,334 @@
+"""The application of ``sslsniff top``: its views, its keys, and the timer that refreshes it."""
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import ContentSwitcher, Footer, Static
+
+from sslsniff.errors import OutputError, SslsniffError
+from sslsniff.escaping import escape
+from sslsniff.screen import saving
+from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.contents.capture_lines import capture_lines, state_of
+from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.view_redaction import ViewRedaction
+from sslsniff.screen.views.connection_view import ConnectionView
+from sslsniff.screen.views.exchange_view import ExchangeView
+from sslsniff.screen.views.statistics_view import StatisticsView
+from sslsniff.screen.widgets.dialogs import KeysDialog, SaveDialog
+from sslsniff.screen.widgets.expression_input import ExpressionInput
+from sslsniff.screen.widgets.line_view import LineView
+from sslsniff.sinks.filters import Filter
+from sslsniff.sinks.text import pieces
+
+VIEWS = ("exchanges", "connections", "statistics", "capture")
+_KEY_NAMES = {
+    "question_mark": "?",
+    "slash": "/",
+    "f1": "F1",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "escape": "Esc",
+    "enter": "Enter",
+    "ctrl+c": "Ctrl-C",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "home": "Home",
+    "end": "End",
+    "tab": "Tab",
+    "space": "Space",
+}
+_REFRESH_S = 0.2
+_RATE_OVER = 5
+"""The rate of exchanges is that of the last second: of so many refreshes."""
+_COMPLETED = {"d": "host", "m": "method", "c": "status", "comm": "comm", "pid": "pid"}
+_COMPLETED |= {"proto": "protocol", "model": "model"}
+"""Which field of outcomes has the values that an operator of a filter tests."""
+
+
+class ScreenApp(App[None]):
+    """Shows what is in ``store``.
+
+    ``command``: the arguments of the capture. ``exit_code``: returns None while it runs.
+    ``source``: a capture file that has what is shown, None if there is none.
+    ``is_redacted``: whether the capture itself blanks secrets.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #tabs { height: 1; background: $primary-background; color: $foreground; }
+    #state { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; }
+    ContentSwitcher { height: 1fr; }
+    #capture { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "keys", "Keys", key_display="?"),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("1", "view('exchanges')", "exchanges", show=False),
+        Binding("2", "view('connections')", "connections, and a waterfall of each", show=False),
+        Binding("3", "view('statistics')", "statistics", show=False),
+        Binding("4", "view('capture')", "what is probed, what is not, what was lost", show=False),
+        Binding("c", "copy", "Copy as curl"),
+        Binding("w", "save", "Save"),
+        Binding("W", "wireshark", "open in Wireshark", show=False),
+        Binding("r", "redact", "Redact"),
+        Binding("d", "light", "dark or light", show=False),
+        Binding("q,ctrl+c", "quit", "Quit", priority=False),
+    ]
+
+    def __init__(
+        self,
+        store: Store,
+        statistics: Statistics,
+        command: str,
+        exit_code: Callable[[], int | None],
+        source: str | None = None,
+        *,
+        is_redacted: bool = False,
+    ) -> None:
+        super().__init__()
+        self._store, self._statistics = store, statistics
+        self._command, self._exit_code = command, exit_code
+        self._source, self._is_redacted = source, is_redacted
+        self._expression = ""
+        self._version = -1
+        self._counts = [0] * _RATE_OVER
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        """What Wireshark reads; it ends with the screen."""
+        self._saved = 0
+
+    def compose(self) -> ComposeResult:
+        """See ``App``."""
+        yield Static(id="tabs")
+        yield Static(id="state", markup=False)
+        with ContentSwitcher(initial=VIEWS[0], id="views"):
+            yield ExchangeView(self._store)
+            yield ConnectionView(self._store)
+            yield StatisticsView(self._store, self._statistics)
+            yield LineView(id="capture")
+        yield ExpressionInput(self._values)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin to refresh; end in order whatever ends the process."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.exchanges.table.focus()
+        self.set_interval(_REFRESH_S, self.refresh_views)
+        self.refresh_views()
+
+    @property
+    def exchanges(self) -> ExchangeView:
+        """The view of exchanges."""
+        return self.query_one(ExchangeView)
+
+    @property
+    def view(self) -> str:
+        """The name of the view that is visible."""
+        return self.query_one(ContentSwitcher).current or VIEWS[0]
+
+    def refresh_views(self) -> None:
+        """Show what came since the last call; never called for a single exchange."""
+        self._counts = [*self._counts[1:], self._store.ended]
+        self._show_state()
+        if self._version == self._store.version:
+            return
+        self._version = self._store.version
+        if self.view == "exchanges":
+            self.exchanges.refresh_rows()
+        else:
+            self._refresh_other(self.view)
+
+    def _refresh_other(self, view: str) -> None:
+        if view == "connections":
+            self.query_one(ConnectionView).refresh_rows()
+        elif view == "statistics":
+            self.query_one(StatisticsView).refresh_rows()
+        elif view == "capture":
+            lines = capture_lines(self._store, self._command, self._exit_code())
+            self.query_one("#capture", LineView).show_lines(lines, stay=True)
+
+    def _show_state(self) -> None:
+        store, code = self._store, self._exit_code()
+        tabs = "".join(
+            f"[reverse] {number} {name.capitalize()} [/]"
+            if name == self.view
+            else f"[@click=app.view('{name}')] {number} {name.capitalize()} [/]"
+            for number, name in enumerate(VIEWS, 1)
+        )
+        rate = (self._counts[-1] - self._counts[0]) / (_REFRESH_S * (_RATE_OVER - 1))
+        figures = f"{store.ended:,}" + (f"  {rate:,.0f}/s" if code is None else "")
+        room = self.size.width - sum(len(name) + 4 for name in VIEWS) - len(figures) - 1
+        line = Content.from_markup(f"{tabs}{' ' * max(1, room)}$figures", figures=figures)
+        self.query_one("#tabs", Static).update(line)
+        self.query_one("#state", Static).update(Content(" " + "  ".join(self._facts(code))))
+
+    def _facts(self, code: int | None) -> Iterable[str]:
+        """Yield what the line of the state says, the most important first."""
+        view, losses = self.exchanges, self._store.losses
+        yield f"capture {state_of(code)}"
+        yield f"{losses.bytes:,} bytes lost" + (" (key 4)" if losses.bytes else "")
+        if self._expression:
+            waits = "..." if view.list.waits else ""
+            yield f"{len(view.list.rows):,}{waits} match {escape(self._expression)}"
+        if view.marked:
+            yield f"{len(view.marked):,} marked"
+        if view.follows and code is None:
+            yield "following"
+        if self._is_redacted or view.redaction is not None:
+            yield "redacted"
+        dropped = self._store.dropped
+        if dropped.exchanges or dropped.bodies:
+            yield f"dropped: {dropped.bodies:,} bodies, {dropped.exchanges:,} exchanges"
+        yield escape(self._command)
+
+    def action_view(self, name: str) -> None:
+        """Show a view."""
+        self.query_one(ContentSwitcher).current = name
+        self._refresh_other(name)
+        if name == "exchanges":
+            self.exchanges.refresh_rows()
+            self.exchanges.table.focus()
+        elif name == "capture":
+            self.query_one("#capture", LineView).focus()
+        else:
+            self.query_one(f"#{name} RowTable").focus()
+        self._show_state()
+
+    def action_filter(self) -> None:
+        """Read a filter expression."""
+        self.action_view("exchanges")
+        self.query_one(ExpressionInput).open()
+
+    def on_expression_input_changed(self, event: ExpressionInput.Changed) -> None:
+        """List what matches."""
+        self._filter(event.text, event.expression)
+
+    def on_expression_input_left(self) -> None:
+        """Give the keys back to the list."""
+        self.exchanges.table.focus()
+
+    def _filter(self, text: str, expression: Filter | None) -> None:
+        self._expression = text
+        self.exchanges.filter_by(expression)
+        self._show_state()
+
+    def _values(self, operator: str) -> Iterable[str]:
+        field = _COMPLETED.get(operator)
+        with self._store.lock:
+            return [*self._statistics.values(field)] if field else []
+
+    def action_keys(self) -> None:
+        """Show all keys."""
+        parts = (
+            ("Views, and what is done with exchanges", self),
+            ("Exchanges", self.exchanges),
+            ("Lists", self.exchanges.table),
+            ("Statistics", self.query_one(StatisticsView)),
+            ("Detail", self.exchanges.query_one(LineView)),
+            ("Filter", self.query_one(ExpressionInput)),
+        )
+        self.push_screen(KeysDialog([(name, _keys(part.BINDINGS)) for name, part in parts]))
+
+    def action_redact(self) -> None:
+        """Blank secrets in all that is shown, copied and saved, or show them again."""
+        if self._is_redacted:
+            self._say("the capture was started with --redact: nothing can bring the secrets back")
+            return
+        view = self.exchanges
+        view.redact(None if view.redaction is not None else ViewRedaction())
+        self.query_one(ConnectionView).redaction = view.redaction
+        self._say("secrets are blanked" if view.redaction is not None else "secrets are shown")
+        self._show_state()
+
+    def action_light(self) -> None:
+        """Change between dark and light."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    def action_copy(self) -> None:
+        """Copy the request with the cursor as a curl command."""
+        row = self.exchanges.table.cursor
+        shown = self.exchanges.object_of(row) if row is not None else None
+        if shown is None:
+            self._fail("there is no exchange that has ended: choose one")
+            return
+        try:
+            command = saving.curl_command(shown)
+        except OutputError as error:
+            self._fail(str(error))
+            return
+        self.copy_to_clipboard(command)
+        self._say(f"copied: {escape(command)}")
+
+    def action_save(self) -> None:
+        """Save the marked exchanges, or the one with the cursor."""
+        rows = self.exchanges.selection()
+        if not rows:
+            self._fail("there is no exchange that has ended: choose one, or mark some")
+            return
+        what = pieces.counted(len(rows), "exchange")
+        dialog = SaveDialog(what, "selection.har", saving.check_name)
+        self.push_screen(dialog, self._save_to)
+
+    def _save_to(self, path: str | None) -> None:
+        if path is not None:
+            self._start(self._save, path)
+
+    def action_wireshark(self) -> None:
+        """Open the connections of the marked exchanges in Wireshark."""
+        self._start(self._open_in_wireshark)
+
+    def _start(self, work: Callable[..., str], *arguments: str) -> None:
+        """Do in a thread what may take long, and say how it ended."""
+
+        async def finish() -> None:
+            try:
+                self._say(await asyncio.to_thread(work, *arguments))
+            except SslsniffError as error:
+                self._fail(str(error))
+
+        self.run_worker(finish(), group="save")
+
+    def _save(self, path: str) -> str:
+        view = self.exchanges
+        objects = [(view.object_of(row), row.connection.sni) for row in view.selection()]
+        saved = [(shown, sni) for shown, sni in objects if shown is not None]
+        redacts = view.redaction is not None
+        return saving.save(path, saved, self._source, redacts=redacts)
+
+    def _open_in_wireshark(self) -> str:
+        program = saving.find_wireshark()
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="sslsniff-")
+        self._saved += 1
+        path = str(Path(self._folder.name) / f"selection-{self._saved}.pcapng")
+        said = self._save(path)
+        saving.start_wireshark(program, path)
+        return f"opened in Wireshark: {said}"
+
+    def _say(self, text: str) -> None:
+        self.notify(escape(text), markup=False)
+
+    def _fail(self, text: str) -> None:
+        self.notify(escape(text), markup=False, severity="error")
+
+
+def _keys(bindings: Iterable[object]) -> list[tuple[str, str]]:
+    """Return the keys of bindings for people, and what they do."""
+    named = [each for each in bindings if isinstance(each, Binding)]
+    return [
+        (
+            ", ".join(_KEY_NAMES.get(key, key) for key in each.key.split(",")),
+            each.description.lower(),
+        )
+        for each in named
+    ]
