@@ -1,52 +1,53 @@
 """The application of ``sslsniff top``: its views, its keys, and the timer that refreshes it."""
 
 import asyncio
+import gc
 import signal
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import ContentSwitcher, Footer, Static
+from textual.widgets import ContentSwitcher, Static
 
 from sslsniff.errors import OutputError, SslsniffError
 from sslsniff.escaping import escape
 from sslsniff.screen import saving
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
+from sslsniff.screen.contents.key_lines import key_lines
 from sslsniff.screen.contents.statistics_table import Statistics
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.exchange_view import ExchangeView
 from sslsniff.screen.views.statistics_view import StatisticsView
-from sslsniff.screen.widgets.dialogs import KeysDialog, SaveDialog
 from sslsniff.screen.widgets.expression_input import ExpressionInput
 from sslsniff.screen.widgets.line_view import LineView
+from sslsniff.screen.widgets.save_dialog import SaveDialog
 from sslsniff.sinks.filters import Filter
 from sslsniff.sinks.text import pieces
 
-VIEWS = ("exchanges", "connections", "statistics", "capture")
-_KEY_NAMES = {
-    "question_mark": "?",
-    "slash": "/",
-    "f1": "F1",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "escape": "Esc",
-    "enter": "Enter",
-    "ctrl+c": "Ctrl-C",
-    "up": "↑",
-    "down": "↓",
-    "left": "←",
-    "right": "→",
-    "home": "Home",
-    "end": "End",
-    "tab": "Tab",
-    "space": "Space",
+VIEWS = ("exchanges", "connections", "statistics", "capture", "keys")
+_OFFERED = {
+    "keys": "? Keys",
+    "filter": "/ Filter",
+    "copy": "c curl",
+    "save": "w Save",
+    "wireshark": "W Wireshark",
+    "redact": "r Redact",
+    "light": "d Light",
+    "quit": "q Quit",
 }
+"""What the last line offers to a click, and the key of each."""
+_OFFERED_OF = {
+    "exchanges": "Enter Detail  ←→ Pane  f Follow  m Mark  s Sort",
+    "connections": "Enter Waterfall  s Sort",
+    "statistics": "g Group by  s Sort",
+}
+"""What it names besides in a view."""
 _REFRESH_S = 0.2
 _RATE_OVER = 5
 """The rate of exchanges is that of the last second: of so many refreshes."""
@@ -68,21 +69,21 @@ class ScreenApp(App[None]):
     #tabs { height: 1; background: $primary-background; color: $foreground; }
     #state { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; }
     ContentSwitcher { height: 1fr; }
-    #capture { height: 1fr; }
+    #offered { height: 1; background: $panel; text-wrap: nowrap; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "keys", "Keys", key_display="?"),
-        Binding("slash", "filter", "Filter", key_display="/"),
-        Binding("1", "view('exchanges')", "exchanges", show=False),
-        Binding("2", "view('connections')", "connections, and a waterfall of each", show=False),
-        Binding("3", "view('statistics')", "statistics", show=False),
-        Binding("4", "view('capture')", "what is probed, what is not, what was lost", show=False),
-        Binding("c", "copy", "Copy as curl"),
-        Binding("w", "save", "Save"),
-        Binding("W", "wireshark", "open in Wireshark", show=False),
-        Binding("r", "redact", "Redact"),
-        Binding("d", "light", "dark or light", show=False),
-        Binding("q,ctrl+c", "quit", "Quit", priority=False),
+        Binding("question_mark,5,f1", "keys", "all keys"),
+        Binding("slash", "filter", "filter"),
+        Binding("1", "view('exchanges')", "exchanges"),
+        Binding("2", "view('connections')", "connections, and a waterfall of each"),
+        Binding("3", "view('statistics')", "statistics"),
+        Binding("4", "view('capture')", "what is probed, what is not, what was lost"),
+        Binding("c", "copy", "copy the request as a curl command"),
+        Binding("w", "save", "save what is marked, as pcapng, HAR or JSON"),
+        Binding("W", "wireshark", "open what is marked in Wireshark"),
+        Binding("r", "redact", "blank secrets, or show them"),
+        Binding("d", "light", "dark or light"),
+        Binding("q,ctrl+c", "quit", "quit"),
     ]
 
     def __init__(
@@ -115,14 +116,17 @@ class ScreenApp(App[None]):
             yield ConnectionView(self._store)
             yield StatisticsView(self._store, self._statistics)
             yield LineView(id="capture")
+            yield LineView(id="keys")
         yield ExpressionInput(self._values)
-        yield Footer(show_command_palette=False)
+        yield Static(id="offered")
 
     def on_mount(self) -> None:
         """Begin to refresh; end in order whatever ends the process."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.exchanges.table.focus()
+        # What is there by now stays: without it, each full collection takes 5 ms, not 65.
+        gc.freeze()
         self.set_interval(_REFRESH_S, self.refresh_views)
         self.refresh_views()
 
@@ -159,6 +163,9 @@ class ScreenApp(App[None]):
 
     def _show_state(self) -> None:
         store, code = self._store, self._exit_code()
+        offered = "  ".join(f"[@click=app.{each}]{text}[/]" for each, text in _OFFERED.items())
+        own = _OFFERED_OF.get(self.view, "")
+        self.query_one("#offered", Static).update(f" {own}  {offered}", layout=False)
         tabs = "".join(
             f"[reverse] {number} {name.capitalize()} [/]"
             if name == self.view
@@ -169,8 +176,9 @@ class ScreenApp(App[None]):
         figures = f"{store.ended:,}" + (f"  {rate:,.0f}/s" if code is None else "")
         room = self.size.width - sum(len(name) + 4 for name in VIEWS) - len(figures) - 1
         line = Content.from_markup(f"{tabs}{' ' * max(1, room)}$figures", figures=figures)
-        self.query_one("#tabs", Static).update(line)
-        self.query_one("#state", Static).update(Content(" " + "  ".join(self._facts(code))))
+        self.query_one("#tabs", Static).update(line, layout=False)
+        state = Content(" " + "  ".join(self._facts(code)))
+        self.query_one("#state", Static).update(state, layout=False)
 
     def _facts(self, code: int | None) -> Iterable[str]:
         """Yield what the line of the state says, the most important first."""
@@ -198,8 +206,8 @@ class ScreenApp(App[None]):
         if name == "exchanges":
             self.exchanges.refresh_rows()
             self.exchanges.table.focus()
-        elif name == "capture":
-            self.query_one("#capture", LineView).focus()
+        elif name in {"capture", "keys"}:
+            self.query_one(f"#{name}", LineView).focus()
         else:
             self.query_one(f"#{name} RowTable").focus()
         self._show_state()
@@ -230,14 +238,16 @@ class ScreenApp(App[None]):
     def action_keys(self) -> None:
         """Show all keys."""
         parts = (
-            ("Views, and what is done with exchanges", self),
+            ("Everywhere", self),
             ("Exchanges", self.exchanges),
             ("Lists", self.exchanges.table),
             ("Statistics", self.query_one(StatisticsView)),
-            ("Detail", self.exchanges.query_one(LineView)),
+            ("Texts", self.query_one("#keys", LineView)),
             ("Filter", self.query_one(ExpressionInput)),
         )
-        self.push_screen(KeysDialog([(name, _keys(part.BINDINGS)) for name, part in parts]))
+        lines = key_lines((name, part.BINDINGS) for name, part in parts)
+        self.query_one("#keys", LineView).show_lines(lines)
+        self.action_view("keys")
 
     def action_redact(self) -> None:
         """Blank secrets in all that is shown, copied and saved, or show them again."""
@@ -247,7 +257,6 @@ class ScreenApp(App[None]):
         view = self.exchanges
         view.redact(None if view.redaction is not None else ViewRedaction())
         self.query_one(ConnectionView).redaction = view.redaction
-        self._say("secrets are blanked" if view.redaction is not None else "secrets are shown")
         self._show_state()
 
     def action_light(self) -> None:
@@ -296,7 +305,8 @@ class ScreenApp(App[None]):
             except SslsniffError as error:
                 self._fail(str(error))
 
-        self.run_worker(finish(), group="save")
+        working: Callable[[], Coroutine[None, None, None]] = finish
+        self.run_worker(working, group="save")
 
     def _save(self, path: str) -> str:
         view = self.exchanges
@@ -320,15 +330,3 @@ class ScreenApp(App[None]):
 
     def _fail(self, text: str) -> None:
         self.notify(escape(text), markup=False, severity="error")
-
-
-def _keys(bindings: Iterable[object]) -> list[tuple[str, str]]:
-    """Return the keys of bindings for people, and what they do."""
-    named = [each for each in bindings if isinstance(each, Binding)]
-    return [
-        (
-            ", ".join(_KEY_NAMES.get(key, key) for key in each.key.split(",")),
-            each.description.lower(),
-        )
-        for each in named
-    ]

@@ -81,7 +81,7 @@ class ExchangeRow:
         self.missing = 0
         self.error = self.remark = ""
         self.line: bytes | None = None
-        self.messages: list[bytes] = []
+        self.messages: list[bytes] | tuple[()] = ()
         self.is_whole = True
         self.size = 0
 

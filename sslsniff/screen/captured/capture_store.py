@@ -123,6 +123,7 @@ class Store:
             row = self._open[key] = self._add_row(connection, shown)
             if shown["type"] == "grpc" and shown["service"]:
                 row.url = f"/{shown['service']}/{shown['method']}"
+        row.messages = row.messages or []
         row.messages.append(line)
         self._grow(row, len(line))
         self._bound_exchanges()
@@ -205,7 +206,7 @@ class Store:
 
     def _drop_bodies(self, row: ExchangeRow) -> None:
         row.is_whole = False
-        row.messages.clear()
+        row.messages = ()
         if row.line is not None:
             row.line = _without_bodies(row.line)
         size = len(row.line or b"")

@@ -1,1 +1,1 @@
-"""Which views are there, and what do keys do in them?"""
+"""Which views are there, and what do keys do in them? A class each."""

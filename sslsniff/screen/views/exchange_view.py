@@ -1,6 +1,8 @@
 """The view of exchanges: the list, and below it what is known of the one with the cursor."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import ClassVar
 
 import orjson
@@ -48,14 +50,14 @@ class ExchangeView(SortableView, Container):
     ExchangeView #panes { height: 1; padding: 0 1; background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "pane(-1)", "previous pane", show=False),
-        Binding("right", "pane(1)", "next pane", show=False),
-        Binding("z", "zoom", "detail on the whole screen", show=False),
-        Binding("f", "follow", "Follow"),
-        Binding("m", "mark", "Mark"),
-        Binding("M", "mark_all", "mark all in the list", show=False),
-        Binding("u", "unmark_all", "remove all marks", show=False),
-        Binding("escape", "close_detail", "close the detail", show=False),
+        Binding("left", "pane(-1)", "previous pane"),
+        Binding("right", "pane(1)", "next pane"),
+        Binding("z", "zoom", "detail on the whole screen"),
+        Binding("f", "follow", "follow the newest, or stop"),
+        Binding("m", "mark", "mark, or remove the mark"),
+        Binding("M", "mark_all", "mark all in the list"),
+        Binding("u", "unmark_all", "remove all marks"),
+        Binding("escape", "close_detail", "close the detail"),
     ]
 
     def __init__(self, store: Store) -> None:
@@ -216,7 +218,8 @@ class ExchangeView(SortableView, Container):
         row = self.table.cursor
         if row is not None:
             self._seen = row, row.size
-            self.run_worker(self._load_detail(row, stay), exclusive=True, group="detail")
+            load: Callable[[], Coroutine[None, None, None]] = partial(self._load_detail, row, stay)
+            self.run_worker(load, exclusive=True, group="detail")
 
     async def _load_detail(self, row: ExchangeRow, stay: bool) -> None:
         """Make the lines of the detail in a thread: a large body takes a while."""

@@ -12,8 +12,8 @@ class SortableView(Widget):
     """A view with one list, whose rows are sorted by a column."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "sort_next", "sort by the next column", show=False),
-        Binding("S", "reverse", "reverse the order", show=False),
+        Binding("s", "sort_next", "sort by the next column"),
+        Binding("S", "reverse", "reverse the order"),
     ]
 
     @property
@@ -49,4 +49,3 @@ class SortableView(Widget):
         table = self.table
         table.sort_column, table.is_reversed = column, is_reversed
         self.sort_rows()
-        self.notify(f"sorted by {table.columns[column].title}", timeout=2, markup=False)

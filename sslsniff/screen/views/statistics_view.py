@@ -22,7 +22,7 @@ class StatisticsView(SortableView, Container):
     StatisticsView #grouping { height: 1; padding: 0 1; background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("g", "next_grouping", "Group by"),
+        Binding("g", "next_grouping", "group by something else"),
     ]
 
     def __init__(self, store: Store, statistics: Statistics) -> None:

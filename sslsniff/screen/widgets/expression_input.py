@@ -86,8 +86,8 @@ class ExpressionInput(Vertical):
     ExpressionInput .wrong { color: $error; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "close", show=False, priority=True),
-        Binding("tab", "complete", "complete", show=False, priority=True),
+        Binding("escape", "cancel", "close", priority=True),
+        Binding("tab", "complete", "complete", priority=True),
     ]
 
     class Changed(Message):

@@ -23,12 +23,12 @@ class LineView(ScrollView, can_focus=True):
     LineView:focus { background-tint: $foreground 4%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", "line up", show=False),
-        Binding("down,j", "scroll_down", "line down", show=False),
-        Binding("pageup", "page_up", "page up", show=False),
-        Binding("pagedown,space", "page_down", "page down", show=False),
-        Binding("home", "scroll_home", "to the beginning", show=False),
-        Binding("end,G", "scroll_end", "to the end", show=False),
+        Binding("up,k", "scroll_up", "line up"),
+        Binding("down,j", "scroll_down", "line down"),
+        Binding("pageup", "page_up", "page up"),
+        Binding("pagedown,space", "page_down", "page down"),
+        Binding("home", "scroll_home", "to the beginning"),
+        Binding("end,G", "scroll_end", "to the end"),
     ]
 
     def __init__(self, *, id: str) -> None:

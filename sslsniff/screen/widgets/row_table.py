@@ -5,13 +5,14 @@ take it seconds, and each key after that too long.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -58,13 +59,13 @@ class RowTable(ScrollView, can_focus=True):
         "row-table--mark",
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "row up", show=False),
-        Binding("down,j", "move(1)", "row down", show=False),
-        Binding("pageup", "move_page(-1)", "page up", show=False),
-        Binding("pagedown,space", "move_page(1)", "page down", show=False),
-        Binding("home", "first", "first row", show=False),
-        Binding("end,G", "last", "last row, and follow", show=False),
-        Binding("enter", "choose", "open", show=False),
+        Binding("up,k", "move(-1)", "row up"),
+        Binding("down,j", "move(1)", "row down"),
+        Binding("pageup", "move_page(-1)", "page up"),
+        Binding("pagedown,space", "move_page(1)", "page down"),
+        Binding("home", "first", "first row"),
+        Binding("end,G", "last", "last row, and follow"),
+        Binding("enter", "choose", "open"),
     ]
 
     class Moved(Message):
@@ -104,6 +105,9 @@ class RowTable(ScrollView, can_focus=True):
         self._is_marked = is_marked
         self._index = 0
         """Where the cursor's row was when it was last looked for."""
+        self._base = Style()
+        self._styles: dict[str, Style] = {}
+        self._shown_columns: list[tuple[int, int]] = []
 
     def show_rows(self, rows: list[Any], *, follow: bool = False) -> None:
         """Show other rows, or the same in another order; ``follow``: go to the last one."""
@@ -207,6 +211,16 @@ class RowTable(ScrollView, can_focus=True):
         rest = max(1, columns - taken)
         return [(place, column.width or rest) for place, column in shown]
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the lines of a region; their styles are looked up once. See ``Widget``."""
+        self._base = self.rich_style
+        self._styles = {
+            name: self.get_component_rich_style(f"row-table--{name}")
+            for name in ("header", "cursor", "mark")
+        }
+        self._shown_columns = self._layout(self.size.width)
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Return a line: the titles, or a row. See ``ScrollView``."""
         width = self.size.width
@@ -214,13 +228,13 @@ class RowTable(ScrollView, can_focus=True):
         if y == 0:
             return self._titles(width)
         if index >= len(self.rows):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._base)
         return self._row(self.rows[index], width)
 
     def _titles(self, width: int) -> Strip:
-        style = self.get_component_rich_style("row-table--header")
+        style = self._styles["header"]
         text = " " * _MARK_COLUMNS
-        for place, columns in self._layout(width):
+        for place, columns in self._shown_columns:
             column = self.columns[place]
             arrow = ("▼" if self.is_reversed else "▲") if place == self.sort_column else ""
             title = cut_end(column.title, columns - len(arrow)) + arrow
@@ -228,19 +242,22 @@ class RowTable(ScrollView, can_focus=True):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _row(self, row: Any, width: int) -> Strip:
-        has_cursor = row is self.cursor
-        base = self.get_component_rich_style("row-table--cursor") if has_cursor else self.rich_style
-        marked = self._is_marked(row)
-        mark = self.get_component_rich_style("row-table--mark") if marked else base
-        pointer = ">" if has_cursor else " "  # also without colours
-        segments = [Segment(pointer + ("*" if marked else " "), base if has_cursor else mark)]
-        for place, columns in self._layout(width):
+        has_cursor, marked = row is self.cursor, self._is_marked(row)
+        base = self._styles["cursor"] if has_cursor else self._base
+        mark = self._styles["mark"] if marked and not has_cursor else base
+        segments = [Segment((">" if has_cursor else " ") + ("*" if marked else " "), mark)]
+        for place, columns in self._shown_columns:
             column = self.columns[place]
             text = column.text(row)
             shown = cut_end(text, columns) if column.width else cut_middle(text, columns)
             style = column.style if isinstance(column.style, str) else column.style(row)
             if column.is_number:
                 shown = " " * (columns - len(shown)) + shown  # digits and ASCII
-            own = base if has_cursor or not style else base + Style.parse(style)
-            segments += (Segment(padded(shown, columns), own), Segment(_GAP, base))
+            own = base if has_cursor or not style else base + _parsed(style)
+            segments.append(Segment(padded(shown, columns) + _GAP, own))
         return Strip(segments).adjust_cell_length(width, base)
+
+
+@lru_cache(maxsize=64)
+def _parsed(style: str) -> Style:
+    return Style.parse(style)

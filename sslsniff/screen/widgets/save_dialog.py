@@ -1,6 +1,6 @@
-"""The dialogs: all keys, and the name of a file to save to."""
+"""The dialog that asks for the name of a file to save to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,45 +10,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from sslsniff.errors import SslsniffError
-from sslsniff.screen.widgets.line_view import LineView
-from sslsniff.screen.widgets.shown_line import ShownLine, title
-
-Keys = Iterable[tuple[str, Iterable[tuple[str, str]]]]
-"""Groups of keys: a title, then keys and what they do."""
-
-
-class KeysDialog(ModalScreen[None]):
-    """Shows all keys."""
-
-    DEFAULT_CSS = """
-    KeysDialog { align: center middle; }
-    KeysDialog LineView {
-        width: 64; max-width: 100%; height: 90%; border: round $primary; background: $surface;
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "close")
-    ]
-
-    def __init__(self, keys: Keys) -> None:
-        super().__init__()
-        self._keys = keys
-
-    def compose(self) -> ComposeResult:
-        """See ``Screen``."""
-        yield LineView(id="keys")
-
-    def on_mount(self) -> None:
-        """Show the keys."""
-        lines: list[ShownLine] = []
-        for name, keys in self._keys:
-            lines += title(name)
-            lines += [
-                ShownLine(f"{key:>14}  {what}", ((0, 14, "bold cyan"),)) for key, what in keys
-            ]
-        view = self.query_one(LineView)
-        view.show_lines(lines[1:])
-        view.focus()
 
 
 class SaveDialog(ModalScreen[str | None]):
