@@ -19,8 +19,7 @@ def read(arguments: Sequence[str]) -> int:
     if options.tui:
         from sslsniff.commands.top import show_screen
 
-        is_file = options.file != "-"
-        return show_screen(["read", *arguments], options, source=options.file if is_file else None)
+        return show_screen(["read", *arguments], options, reads=options.file)
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))

@@ -16,11 +16,11 @@ def show_screen(
     arguments: Sequence[str],
     options: OutputOptions,
     command: Sequence[str] = (),
-    source: str | None = None,
+    reads: str | None = None,
 ) -> int:
     """Show what ``sslsniff ARGUMENTS -- COMMAND`` captures; return the exit code.
 
-    ``options``: what the arguments say. ``source``: the capture file that they read.
+    ``options``: what the arguments say. ``reads``: the capture file that they read.
     Raises ``OutputError``.
     """
     _require_terminal()
@@ -28,12 +28,20 @@ def show_screen(
     from sslsniff.screen.captured.capture_process import CaptureProcess
     from sslsniff.screen.captured.capture_store import Store
     from sslsniff.screen.contents.statistics_table import Statistics
+    from sslsniff.screen.saving import CaptureSource
 
     statistics = Statistics()
     store = Store(statistics.add)
     given = [each for each in arguments if each != "--tui"]
     body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
-    capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
+    file = reads or options.pcap
+    capture = CaptureProcess(
+        [*given, *_CAPTURED, *body], command, store.feed, store.add_note, spools=file is None
+    )
+    spool = capture.spool
+    source = (
+        CaptureSource(str(spool.path), spool) if spool is not None else CaptureSource(file or "")
+    )
     try:
         code = capture.wait_until_ready()
         if code:
@@ -45,7 +53,7 @@ def show_screen(
             statistics,
             " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
             lambda: capture.exit_code,
-            source or options.pcap,
+            source,
             is_redacted=options.redact or bool(options.redact_pattern),
         )
         app.run()

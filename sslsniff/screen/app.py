@@ -4,14 +4,16 @@ import asyncio
 import gc
 import signal
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
+from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import ContentSwitcher, Static
+from textual.widgets import ContentSwitcher, Input, Static
 
 from sslsniff.errors import OutputError, SslsniffError
 from sslsniff.escaping import escape
@@ -33,13 +35,13 @@ from sslsniff.sinks.text import pieces
 VIEWS = ("exchanges", "connections", "statistics", "capture", "keys")
 _OFFERED = {
     "keys": "? Keys",
+    "quit": "q Quit",
     "filter": "/ Filter",
     "copy": "c curl",
     "save": "w Save",
-    "wireshark": "W Wireshark",
     "redact": "r Redact",
     "light": "d Light",
-    "quit": "q Quit",
+    "wireshark": "W Wireshark",
 }
 """What the last line offers to a click, and the key of each."""
 _OFFERED_OF = {
@@ -49,6 +51,7 @@ _OFFERED_OF = {
 }
 """What it names besides in a view."""
 _REFRESH_S = 0.2
+_SAID_S = 8
 _RATE_OVER = 5
 """The rate of exchanges is that of the last second: of so many refreshes."""
 _COMPLETED = {"d": "host", "m": "method", "c": "status", "comm": "comm", "pid": "pid"}
@@ -60,7 +63,7 @@ class ScreenApp(App[None]):
     """Shows what is in ``store``.
 
     ``command``: the arguments of the capture. ``exit_code``: returns None while it runs.
-    ``source``: a capture file that has what is shown, None if there is none.
+    ``source``: a capture file that has what is shown.
     ``is_redacted``: whether the capture itself blanks secrets.
     """
 
@@ -73,13 +76,13 @@ class ScreenApp(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,5,f1", "keys", "all keys"),
-        Binding("slash", "filter", "filter"),
+        Binding("slash", "filter", "filter", priority=True),
         Binding("1", "view('exchanges')", "exchanges"),
         Binding("2", "view('connections')", "connections, and a waterfall of each"),
         Binding("3", "view('statistics')", "statistics"),
         Binding("4", "view('capture')", "what is probed, what is not, what was lost"),
         Binding("c", "copy", "copy the request as a curl command"),
-        Binding("w", "save", "save what is marked, as pcapng, HAR or JSON"),
+        Binding("w", "save", "save what is marked, as pcapng, HAR or JSON", priority=True),
         Binding("W", "wireshark", "open what is marked in Wireshark"),
         Binding("r", "redact", "blank secrets, or show them"),
         Binding("d", "light", "dark or light"),
@@ -92,7 +95,7 @@ class ScreenApp(App[None]):
         statistics: Statistics,
         command: str,
         exit_code: Callable[[], int | None],
-        source: str | None = None,
+        source: saving.CaptureSource,
         *,
         is_redacted: bool = False,
     ) -> None:
@@ -106,6 +109,8 @@ class ScreenApp(App[None]):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         """What Wireshark reads; it ends with the screen."""
         self._saved = 0
+        self._said: Content | None = None
+        self._said_until = 0.0
 
     def compose(self) -> ComposeResult:
         """See ``App``."""
@@ -142,6 +147,8 @@ class ScreenApp(App[None]):
 
     def refresh_views(self) -> None:
         """Show what came since the last call; never called for a single exchange."""
+        if not self.query("#offered"):
+            return  # the widgets are being removed: this is the end
         self._counts = [*self._counts[1:], self._store.ended]
         self._show_state()
         if self._version == self._store.version:
@@ -165,7 +172,10 @@ class ScreenApp(App[None]):
         store, code = self._store, self._exit_code()
         offered = "  ".join(f"[@click=app.{each}]{text}[/]" for each, text in _OFFERED.items())
         own = _OFFERED_OF.get(self.view, "")
-        self.query_one("#offered", Static).update(f" {own}  {offered}", layout=False)
+        line = Content.from_markup(f" {offered}  {own}")
+        if self._said is not None and time.monotonic() < self._said_until:
+            line = self._said
+        self.query_one("#offered", Static).update(line, layout=False)
         tabs = "".join(
             f"[reverse] {number} {name.capitalize()} [/]"
             if name == self.view
@@ -199,17 +209,23 @@ class ScreenApp(App[None]):
             yield f"dropped: {dropped.bodies:,} bodies, {dropped.exchanges:,} exchanges"
         yield escape(self._command)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Return whether an action is possible: where text is typed, its keys are text.
+
+        The actions that open a place for text are bound with priority, so that the keys after
+        theirs go to that place, however quickly they come.
+        """
+        return action not in {"filter", "save"} or not isinstance(self.focused, Input)
+
     def action_view(self, name: str) -> None:
         """Show a view."""
         self.query_one(ContentSwitcher).current = name
         self._refresh_other(name)
         if name == "exchanges":
             self.exchanges.refresh_rows()
-            self.exchanges.table.focus()
-        elif name in {"capture", "keys"}:
-            self.query_one(f"#{name}", LineView).focus()
-        else:
-            self.query_one(f"#{name} RowTable").focus()
+        is_text = name in {"capture", "keys"}
+        # At once: the next key may be there already.
+        self.screen.set_focus(self.query_one(f"#{name}" if is_text else f"#{name} RowTable"))
         self._show_state()
 
     def action_filter(self) -> None:
@@ -220,6 +236,10 @@ class ScreenApp(App[None]):
     def on_expression_input_changed(self, event: ExpressionInput.Changed) -> None:
         """List what matches."""
         self._filter(event.text, event.expression)
+
+    def on_exchange_view_altered(self) -> None:
+        """Say what is marked, and whether the list follows."""
+        self._show_state()
 
     def on_expression_input_left(self) -> None:
         """Give the keys back to the list."""
@@ -278,7 +298,7 @@ class ScreenApp(App[None]):
         self.copy_to_clipboard(command)
         self._say(f"copied: {escape(command)}")
 
-    def action_save(self) -> None:
+    async def action_save(self) -> None:
         """Save the marked exchanges, or the one with the cursor."""
         rows = self.exchanges.selection()
         if not rows:
@@ -286,7 +306,7 @@ class ScreenApp(App[None]):
             return
         what = pieces.counted(len(rows), "exchange")
         dialog = SaveDialog(what, "selection.har", saving.check_name)
-        self.push_screen(dialog, self._save_to)
+        await self.push_screen(dialog, self._save_to)  # the next keys are for the dialog
 
     def _save_to(self, path: str | None) -> None:
         if path is not None:
@@ -296,17 +316,13 @@ class ScreenApp(App[None]):
         """Open the connections of the marked exchanges in Wireshark."""
         self._start(self._open_in_wireshark)
 
-    def _start(self, work: Callable[..., str], *arguments: str) -> None:
+    @work(group="save")
+    async def _start(self, task: Callable[..., str], *arguments: str) -> None:
         """Do in a thread what may take long, and say how it ended."""
-
-        async def finish() -> None:
-            try:
-                self._say(await asyncio.to_thread(work, *arguments))
-            except SslsniffError as error:
-                self._fail(str(error))
-
-        working: Callable[[], Coroutine[None, None, None]] = finish
-        self.run_worker(working, group="save")
+        try:
+            self._say(await asyncio.to_thread(task, *arguments))
+        except SslsniffError as error:
+            self._fail(str(error))
 
     def _save(self, path: str) -> str:
         view = self.exchanges
@@ -326,7 +342,12 @@ class ScreenApp(App[None]):
         return f"opened in Wireshark: {said}"
 
     def _say(self, text: str) -> None:
-        self.notify(escape(text), markup=False)
+        self._show_message(Content.styled(f" {escape(text)}", "bold $success"))
 
     def _fail(self, text: str) -> None:
-        self.notify(escape(text), markup=False, severity="error")
+        self._show_message(Content.styled(f" {escape(text)}", "bold $error"))
+
+    def _show_message(self, line: Content) -> None:
+        """Show a message for a while, in place of the keys: a box would take time and cover rows."""
+        self._said, self._said_until = line, time.monotonic() + _SAID_S
+        self._show_state()

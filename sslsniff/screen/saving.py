@@ -5,14 +5,16 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sslsniff.errors import OutputError
-from sslsniff.escaping import escape
+from sslsniff.escaping import escape_lines
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import PREFIX, own_command
+from sslsniff.screen.captured.capture_spool import MOST_BYTES, CaptureSpool
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.output_files import check_output, open_output
@@ -32,6 +34,13 @@ _MOST_CONNECTIONS = 500
 _SAVED_WITHIN_S = 120
 
 
+class CaptureSource(NamedTuple):
+    """A capture file that has what is shown; ``spool`` writes it, or None if it is the user's."""
+
+    path: str
+    spool: CaptureSpool | None = None
+
+
 def curl_command(shown: Object) -> str:
     """Return a command that sends the request of an ``exchange`` object again.
 
@@ -48,34 +57,37 @@ def curl_command(shown: Object) -> str:
             "the body of the request is not whole", "capture with a larger --max-body"
         )
     parts = ["curl", "--http2" if shown["protocol"] == "http/2" else "--http1.1"]
-    if request["method"] != ("POST" if body["size"] else "GET"):
-        parts += ["-X", request["method"]]
-    for name, value in request["headers"]:
+    method = request["method"]
+    if method == "HEAD":
+        parts.append("--head")
+    elif method != ("POST" if body["size"] else "GET"):
+        parts += ["-X", method]
+    headers = request["headers"]
+    if body["size"] and not any(name.lower() == "content-type" for name, _ in headers):
+        headers = [*headers, ["content-type", None]]  # without a value curl sends none
+    for name, value in headers:
         if name.lower() not in _OWN_HEADERS:
-            parts += ["-H", f"{name}: {value}" if value else f"{name};"]
-    if body["size"] and "text" in body:
+            parts += ["-H", f"{name};" if value == "" else f"{name}: {value or ''}".rstrip()]
+    before = ""
+    if body["size"] and escape_lines(body.get("text", "\0")) == body.get("text"):
         parts += ["--data-raw", body["text"]]
     elif body["size"]:
-        octets = "".join(f"\\x{byte:02x}" for byte in data_of(body))
-        command = shlex.join([*parts, "--data-binary", "@-", request["url"]])
-        return f"printf '{octets}' | {command}"
-    command = shlex.join([*parts, request["url"]])
-    if escape(command) != command.replace("\n", "\\x0a"):
+        before = f"printf '{''.join(f'{chr(92)}{byte:03o}' for byte in data_of(body))}' | "
+        parts += ["--data-binary", "@-"]
+    command = before + shlex.join([*parts, request["url"]])
+    if escape_lines(command) != command:
         raise OutputError("the request has control characters", "save it as JSON instead")
     return command
 
 
-def save(path: str, rows: Sequence[Saved], source: str | None, *, redacts: bool) -> str:
+def save(path: str, rows: Sequence[Saved], source: CaptureSource, *, redacts: bool) -> str:
     """Save exchanges in the form that ``path`` names; return a line that says what was saved.
 
-    ``source``: a capture that has them, None: there is none. ``redacts``: whether the objects are
-    redacted; a capture then is, too. Raises ``OutputError``.
+    ``source``: a capture that has them. ``redacts``: whether the objects are redacted; a capture
+    then is, too. Raises ``OutputError``.
     """
     suffix = suffix_of(path)
     if suffix in _CAPTURES:
-        if source is None:
-            remedy = "start with --pcap FILE, or save it as HAR or JSON"
-            raise OutputError("the bytes of the connections are not stored", remedy)
         said = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
         return f"{path}: {said}"
     (_save_har if suffix == ".har" else _save_json)(path, rows)
@@ -100,11 +112,13 @@ def _save_har(path: str, rows: Iterable[Saved]) -> None:
         sink.close()
 
 
-def _save_capture(source: str, path: str, objects: Sequence[Object], *, redacts: bool) -> str:
+def _save_capture(
+    source: CaptureSource, path: str, objects: Sequence[Object], *, redacts: bool
+) -> str:
     """Write the connections of exchanges from the capture ``source``; return what it has."""
     check_output(path)
     options = ["--redact"] if redacts else []
-    command = own_command(["read", source, _of_connections(objects), "--pcap", path, *options])
+    command = own_command(["read", source.path, _of_connections(objects), "--pcap", path, *options])
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -116,7 +130,17 @@ def _save_capture(source: str, path: str, objects: Sequence[Object], *, redacts:
     said = done.stderr.strip().splitlines()
     if done.returncode:
         raise OutputError((said or ["it failed"])[0].removeprefix(PREFIX), "save it as HAR or JSON")
-    return next((line for line in said if " shown of " in line), "").removeprefix(PREFIX)
+    found = next((line for line in said if " shown of " in line), "0 shown").removeprefix(PREFIX)
+    if found.startswith("0 shown"):
+        Path(path).unlink(missing_ok=True)
+        is_full = source.spool is not None and source.spool.is_full
+        fact = (
+            f"only the first {MOST_BYTES >> 20} MiB of bytes are stored"
+            if is_full
+            else ("their bytes were not captured")
+        )
+        raise OutputError(fact, "save them as HAR or JSON, or start with --pcap FILE")
+    return found
 
 
 def _of_connections(objects: Sequence[Object]) -> str:
@@ -152,7 +176,7 @@ def start_wireshark(program: str, path: str) -> None:
     caller = privileges.caller()
     if caller is not None:
         os.chown(Path(path).parent, *caller)
-    subprocess.Popen(
+    started = subprocess.Popen(
         [program, path],
         user=caller and caller[0],
         group=caller and caller[1],
@@ -162,6 +186,7 @@ def start_wireshark(program: str, path: str) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    threading.Thread(target=started.wait, daemon=True).start()  # it may outlive the screen
 
 
 def check_name(path: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sslsniff.commands.options import values
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser
+from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     import regex
@@ -168,6 +169,10 @@ def check_screen(parser: CommandParser, options: argparse.Namespace) -> None:
     other = next((name for name, is_given in shown.items() if is_given), None)
     if options.tui and other is not None:
         parser.error(f"a screen shows everything: leave out {other}")
+    if options.tui and any(
+        path in STANDARD_OUTPUT for path in (options.pcap, options.har, options.chrome_trace)
+    ):
+        parser.error("a screen takes the terminal: name a file, not standard output")
 
 
 def add_color(output: "argparse._ArgumentGroup") -> None:

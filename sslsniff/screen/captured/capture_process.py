@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import sslsniff
+from sslsniff.screen.captured.capture_spool import CaptureSpool
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
@@ -44,7 +45,7 @@ class CaptureProcess:
     """A running ``sslsniff ARGUMENTS -- COMMAND``, whose ``arguments`` ask for JSON lines.
 
     ``feed`` gets each line, ``note`` each line on standard error, both in threads. Also what
-    ``command`` writes comes to ``note``.
+    ``command`` writes comes to ``note``. ``spools``: keep the captured bytes in ``spool``, too.
     """
 
     def __init__(
@@ -53,13 +54,18 @@ class CaptureProcess:
         command: Sequence[str],
         feed: Callable[[bytes], None],
         note: Callable[[str], None],
+        *,
+        spools: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self._feed, self._note = feed, note
         self._is_ready = threading.Event()
         self._folder = tempfile.mkdtemp(prefix="sslsniff-")  # mode 0700
         # A pipe with a name: standard output belongs to the command.
-        pipe = Path(self._folder) / "lines"
+        folder = Path(self._folder)
+        self.spool = CaptureSpool(folder) if spools else None
+        packets = ["--pcap", str(self.spool.pipe)] if self.spool is not None else []
+        pipe = folder / "lines"
         os.mkfifo(pipe, 0o600)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(reader, True)
@@ -69,7 +75,7 @@ class CaptureProcess:
         self._writer = os.open(pipe, os.O_WRONLY | os.O_CLOEXEC)
         after = ["--", *command] if command else []
         self._process = subprocess.Popen(
-            own_command([*arguments, "-o", str(pipe), *after]),
+            own_command([*arguments, *packets, "-o", str(pipe), *after]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -130,6 +136,8 @@ class CaptureProcess:
     def _wait(self) -> None:
         self._process.wait()
         os.close(self._writer)
+        if self.spool is not None:
+            self.spool.end()
         if self._process.returncode:  # what it said tells why
             self._threads[1].join(1.0)
         self._is_ready.set()

@@ -1,15 +1,15 @@
 """The view of exchanges: the list, and below it what is known of the one with the cursor."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import ClassVar
 
 import orjson
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 from sslsniff.screen.captured.capture_rows import ExchangeRow
@@ -59,6 +59,9 @@ class ExchangeView(SortableView, Container):
         Binding("u", "unmark_all", "remove all marks"),
         Binding("escape", "close_detail", "close the detail"),
     ]
+
+    class Altered(Message):
+        """What is marked, or whether the list follows, was changed by a key."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(id="exchanges")
@@ -130,23 +133,27 @@ class ExchangeView(SortableView, Container):
         """Keep the cursor on the newest exchange, or stop that."""
         self.follows = not self.follows
         self.refresh_rows()
+        self.post_message(self.Altered())
 
     def action_mark(self) -> None:
         """Mark the exchange with the cursor, or remove its mark; go to the next one."""
         row = self.table.cursor
         if row is not None:
             self.marked ^= {row}
+            self.post_message(self.Altered())
             self.table.action_move(1)
 
     def action_mark_all(self) -> None:
         """Mark all exchanges in the list."""
         self.marked |= set(self.list.rows)
         self.table.refresh()
+        self.post_message(self.Altered())
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""
         self.marked.clear()
         self.table.refresh()
+        self.post_message(self.Altered())
 
     def sort_rows(self) -> None:
         """See ``SortableView``."""
@@ -218,9 +225,9 @@ class ExchangeView(SortableView, Container):
         row = self.table.cursor
         if row is not None:
             self._seen = row, row.size
-            load: Callable[[], Coroutine[None, None, None]] = partial(self._load_detail, row, stay)
-            self.run_worker(load, exclusive=True, group="detail")
+            self._load_detail(row, stay)
 
+    @work(exclusive=True, group="detail")
     async def _load_detail(self, row: ExchangeRow, stay: bool) -> None:
         """Make the lines of the detail in a thread: a large body takes a while."""
         view = self.query_one("#pane", LineView)

@@ -20,7 +20,7 @@ class SaveDialog(ModalScreen[str | None]):
     SaveDialog Vertical {
         width: 64; max-width: 100%; height: 6; border: round $primary; background: $surface;
     }
-    SaveDialog Input { height: 1; border: none; padding: 0 1; }
+    SaveDialog Input, SaveDialog Input:focus { height: 1; border: none; padding: 0 1; }
     SaveDialog Static { padding: 0 1; }
     SaveDialog #fault { color: $error; text-style: bold; }
     """
@@ -37,6 +37,10 @@ class SaveDialog(ModalScreen[str | None]):
             yield Input(self._name, select_on_focus=False)
             yield Static("", id="fault", markup=False)
             yield Static("Enter: save, Esc: close", markup=False)
+
+    def on_mount(self) -> None:
+        """Take the keys."""
+        self.set_focus(self.query_one(Input))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Return the name, if it is none that is refused."""

@@ -17,6 +17,7 @@ from textual import events
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.saving import CaptureSource
 
 
 class TimedScreen(ScreenApp):
@@ -57,7 +58,7 @@ def main(count: str, rate: str, times: str) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        app = TimedScreen(store, statistics, "busy", lambda: None)
+        app = TimedScreen(store, statistics, "busy", lambda: None, CaptureSource("-"))
         app.times = []
         app.run()
     finally:

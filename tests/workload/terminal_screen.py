@@ -7,6 +7,7 @@ import select
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,8 @@ KEYS = {
     "tab": b"\t",
     "ctrl+c": b"\x03",
 }
-_PATIENCE_S = 20.0
+_ESCAPE_S = 0.3
+_PATIENCE_S = 15.0
 
 
 class TerminalScreen:
@@ -70,7 +72,10 @@ class TerminalScreen:
 
     def press(self, *keys: str) -> None:
         """Press keys: names in ``KEYS``, or text that is typed."""
-        os.write(self._fd, b"".join(KEYS.get(key, key.encode()) for key in keys))
+        for key in keys:
+            os.write(self._fd, KEYS.get(key, key.encode()))
+            if key == "escape":  # with the next key at once it would be that key with Alt
+                time.sleep(_ESCAPE_S)
 
     def until(self, shows: str | Callable[[], bool], patience_s: float = _PATIENCE_S) -> float:
         """Wait until the screen shows a text, or a condition holds; return the seconds it took."""
@@ -80,6 +85,24 @@ class TerminalScreen:
                 raise TimeoutError(f"not shown: {shows}\n{self.text}")
             self._read(0.05)
         return time.monotonic() - began
+
+    @contextlib.contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Read what is drawn without looking at it, in a thread: that costs next to nothing."""
+        is_over = threading.Event()
+
+        def read() -> None:
+            while not is_over.is_set():
+                if select.select([self._fd], [], [], 0.05)[0]:
+                    self.written += os.read(self._fd, 1 << 16)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     def ended(self) -> int:
         """Wait until the program has ended; return its exit code."""
