@@ -71,6 +71,7 @@ class ScreenApp(App[None]):
     CSS = """
     #tabs { height: 1; background: $primary-background; color: $foreground; }
     #state { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; }
+    #tabs, #offered, #panes, #grouping { link-style: none; link-color: $foreground; }
     ContentSwitcher { height: 1fr; }
     #offered { height: 1; background: $panel; text-wrap: nowrap; }
     """
@@ -109,6 +110,7 @@ class ScreenApp(App[None]):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         """What Wireshark reads; it ends with the screen."""
         self._saved = 0
+        self._drawn: dict[str, object] = {}
         self._said: Content | None = None
         self._said_until = 0.0
 
@@ -169,26 +171,27 @@ class ScreenApp(App[None]):
             self.query_one("#capture", LineView).show_lines(lines, stay=True)
 
     def _show_state(self) -> None:
-        store, code = self._store, self._exit_code()
-        offered = "  ".join(f"[@click=app.{each}]{text}[/]" for each, text in _OFFERED.items())
-        own = _OFFERED_OF.get(self.view, "")
-        line = Content.from_markup(f" {offered}  {own}")
-        if self._said is not None and time.monotonic() < self._said_until:
-            line = self._said
-        self.query_one("#offered", Static).update(line, layout=False)
-        tabs = "".join(
-            f"[reverse] {number} {name.capitalize()} [/]"
-            if name == self.view
-            else f"[@click=app.view('{name}')] {number} {name.capitalize()} [/]"
-            for number, name in enumerate(VIEWS, 1)
-        )
+        """Draw the lines of tabs, state and keys, those that have changed."""
+        is_said = self._said is not None and time.monotonic() < self._said_until
+        view, code, width = self.view, self._exit_code(), self.size.width
         rate = (self._counts[-1] - self._counts[0]) / (_REFRESH_S * (_RATE_OVER - 1))
-        figures = f"{store.ended:,}" + (f"  {rate:,.0f}/s" if code is None else "")
-        room = self.size.width - sum(len(name) + 4 for name in VIEWS) - len(figures) - 1
-        line = Content.from_markup(f"{tabs}{' ' * max(1, room)}$figures", figures=figures)
-        self.query_one("#tabs", Static).update(line, layout=False)
-        state = Content(" " + "  ".join(self._facts(code)))
-        self.query_one("#state", Static).update(state, layout=False)
+        figures = f"{self._store.ended:,}" + (f"  {rate:,.0f}/s" if code is None else "")
+        state = " " + "  ".join(self._facts(code))
+        lines: list[tuple[str, object, Callable[[], Content]]] = [
+            ("tabs", (view, figures, width), lambda: _tabs(view, figures, width)),
+            ("state", state, lambda: Content(state)),
+            ("offered", self._said if is_said else view, lambda: self._said_or_keys(is_said)),
+        ]
+        for name, shown, make in lines:
+            if self._drawn.get(name) != shown:
+                self._drawn[name] = shown
+                self.query_one(f"#{name}", Static).update(make(), layout=False)
+
+    def _said_or_keys(self, is_said: bool) -> Content:
+        if is_said and self._said is not None:
+            return self._said
+        keys = "  ".join(f"[@click=app.{each}]{text}[/]" for each, text in _OFFERED.items())
+        return Content.from_markup(f" {keys}  {_OFFERED_OF.get(self.view, '')}")
 
     def _facts(self, code: int | None) -> Iterable[str]:
         """Yield what the line of the state says, the most important first."""
@@ -348,6 +351,18 @@ class ScreenApp(App[None]):
         self._show_message(Content.styled(f" {escape(text)}", "bold $error"))
 
     def _show_message(self, line: Content) -> None:
-        """Show a message for a while, in place of the keys: a box would take time and cover rows."""
+        """Show a message for a while, in place of the keys: a box would cover rows."""
         self._said, self._said_until = line, time.monotonic() + _SAID_S
         self._show_state()
+
+
+def _tabs(view: str, figures: str, columns: int) -> Content:
+    """Return the line of the views, with ``figures`` at its end."""
+    tabs = "".join(
+        f"[reverse] {number} {name.capitalize()} [/]"
+        if name == view
+        else f"[@click=app.view('{name}')] {number} {name.capitalize()} [/]"
+        for number, name in enumerate(VIEWS, 1)
+    )
+    room = columns - sum(len(name) + 4 for name in VIEWS) - len(figures) - 1
+    return Content.from_markup(f"{tabs}{' ' * max(1, room)}$figures", figures=figures)

@@ -32,6 +32,7 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connec
 _MOST_CONNECTIONS = 500
 """In one saved capture: more would not fit on a command line."""
 _SAVED_WITHIN_S = 120
+_SHOWN = re.compile(r"(\d+) shown of ")
 
 
 class CaptureSource(NamedTuple):
@@ -88,10 +89,12 @@ def save(path: str, rows: Sequence[Saved], source: CaptureSource, *, redacts: bo
     """
     suffix = suffix_of(path)
     if suffix in _CAPTURES:
-        said = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
-        return f"{path}: {said}"
-    (_save_har if suffix == ".har" else _save_json)(path, rows)
-    return f"{path}: {pieces.counted(len(rows), 'exchange')} saved"
+        count = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
+        what = f"connections with {pieces.counted(count, 'exchange')}"
+    else:
+        (_save_har if suffix == ".har" else _save_json)(path, rows)
+        what = pieces.counted(len(rows), "exchange")
+    return f"saved {what} in {path}"
 
 
 def _save_json(path: str, rows: Iterable[Saved]) -> None:
@@ -114,8 +117,8 @@ def _save_har(path: str, rows: Iterable[Saved]) -> None:
 
 def _save_capture(
     source: CaptureSource, path: str, objects: Sequence[Object], *, redacts: bool
-) -> str:
-    """Write the connections of exchanges from the capture ``source``; return what it has."""
+) -> int:
+    """Write the connections of exchanges from ``source``; return how many exchanges they have."""
     check_output(path)
     options = ["--redact"] if redacts else []
     command = own_command(["read", source.path, _of_connections(objects), "--pcap", path, *options])
@@ -130,17 +133,14 @@ def _save_capture(
     said = done.stderr.strip().splitlines()
     if done.returncode:
         raise OutputError((said or ["it failed"])[0].removeprefix(PREFIX), "save it as HAR or JSON")
-    found = next((line for line in said if " shown of " in line), "0 shown").removeprefix(PREFIX)
-    if found.startswith("0 shown"):
+    found = _SHOWN.search(done.stderr)
+    if found is None or found[1] == "0":
         Path(path).unlink(missing_ok=True)
         is_full = source.spool is not None and source.spool.is_full
-        fact = (
-            f"only the first {MOST_BYTES >> 20} MiB of bytes are stored"
-            if is_full
-            else ("their bytes were not captured")
-        )
+        stored = f"only the first {MOST_BYTES >> 20} MiB of bytes are stored"
+        fact = stored if is_full else "their bytes were not captured"
         raise OutputError(fact, "save them as HAR or JSON, or start with --pcap FILE")
-    return found
+    return int(found[1])
 
 
 def _of_connections(objects: Sequence[Object]) -> str:

@@ -111,7 +111,7 @@ class TerminalScreen:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"it does not end:\n{self.text}")
             self._read(0.05)
-        while self._read(0.1):
+        while self._read(0.1):  # what it wrote last
             pass
         return self.process.returncode
 

@@ -80,9 +80,8 @@ class LineView(ScrollView, can_focus=True):
         if columns_of(line.text) > width:
             cuts = [*accumulate(map(len, chop_cells(line.text, width)))]
             shown = shown.divide(cuts)[part]
-        shown.style = self.rich_style
-        segments = shown.render(self.app.console)
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+        strip = Strip(shown.render(self.app.console)).apply_style(self.rich_style)
+        return strip.adjust_cell_length(width, self.rich_style)
 
 
 def _height(text: str, columns: int) -> int:

@@ -66,7 +66,7 @@ class Keyboard:
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
     """Return what the capture has: eight exchanges on one connection, with frames."""
-    command = [SSLSNIFF, "read", CAPTURE, "--json", "--frames"]
+    command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--json", "--frames"]
     return subprocess.run(command, capture_output=True, check=True).stdout.splitlines(True)
 
 
@@ -307,7 +307,7 @@ def test_marks_and_what_is_saved(
     [entry] = json.loads((tmp_path / "a.har").read_text())["log"]["entries"]
     assert entry["request"]["url"] == "https://localhost:38697/bytes/1000"
     assert entry["response"]["content"]["size"] == 1000
-    command = [SSLSNIFF, "read", tmp_path / "a.pcapng", "--json"]
+    command: list[str | Path] = [SSLSNIFF, "read", tmp_path / "a.pcapng", "--json"]
     read = subprocess.run(command, capture_output=True, check=True).stdout
     assert read.count(b'{"type":"exchange"') == 8  # its whole connection
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
@@ -349,7 +349,7 @@ def test_wireshark(play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             await asyncio.sleep(0.05)
 
     play(script)
-    command = [SSLSNIFF, "read", tmp_path / "got.pcapng", "--json"]
+    command: list[str | Path] = [SSLSNIFF, "read", tmp_path / "got.pcapng", "--json"]
     read = subprocess.run(command, capture_output=True, check=True).stdout
     assert read.count(b'{"type":"exchange"') == 8
 

@@ -34,7 +34,7 @@ def restored(screen: TerminalScreen) -> int:
 @pytest.mark.parametrize("name", sorted(path.stem for path in PCAPS.glob("*.pcapng")))
 def test_a_capture(name: str, size: tuple[int, int]) -> None:
     file = PCAPS / f"{name}.pcapng"
-    command = [SSLSNIFF, "read", file, "--color=never"]
+    command: list[str | Path] = [SSLSNIFF, "read", file, "--color=never"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     exchanges = re.search(r"(\d+) exchanges?, (\d+) connection", told)
     assert exchanges is not None
@@ -105,7 +105,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
         ),
         (("read", str(CAPTURE), "--tui", "--pcap", "-"), 2, "name a file, not standard output"),
         (("top", "--pid", "x"), 2, "'x' is not the number of a process"),
-        (("top", "--pidd", "1"), 2, "did you mean --"),
+        (("top", "--pidd=1"), 2, "did you mean --pid?"),
     ],
 )
 def test_an_error_comes_before_the_screen(arguments: tuple[str, ...], code: int, told: str) -> None:
@@ -116,7 +116,7 @@ def test_an_error_comes_before_the_screen(arguments: tuple[str, ...], code: int,
 
 
 def test_it_needs_a_terminal() -> None:
-    command = [SSLSNIFF, "read", CAPTURE, "--tui"]
+    command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--tui"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == (
