@@ -38,7 +38,6 @@ _PICTURES: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "capture": ((110, 22), ("4",)),
     "filter": ((110, 16), ("slash", "~", "m", "space", "P", "O", "space", "~", "c")),
     "light": ((110, 30), ("home", *["down"] * 5, "enter", "d")),
-    "small": ((80, 24), ("home", *["down"] * 5, "enter")),
 }
 
 

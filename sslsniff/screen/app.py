@@ -69,8 +69,8 @@ class ScreenApp(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #tabs { height: 1; background: $primary-background; color: $foreground; }
-    #state { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; }
+    #tabs { height: 1; background: $panel; color: $foreground; }
+    #state { height: 1; background: $surface; color: $text-muted; text-wrap: nowrap; }
     #tabs, #offered, #panes, #grouping { link-style: none; link-color: $foreground; }
     ContentSwitcher { height: 1fr; }
     #offered { height: 1; background: $panel; text-wrap: nowrap; }
