@@ -15,7 +15,6 @@ from pathlib import Path
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_table import Statistics
-from sslsniff.screen.saving import CaptureSource
 from tests.workload.servers import Server, python_server, self_signed
 
 _FOLDER = Path(__file__).parent
@@ -86,7 +85,7 @@ async def _draw(lines: Sequence[bytes], notes: Sequence[str], pid: int) -> None:
         for line in lines:
             store.feed(line)
         command = f"sslsniff --pid {pid}"
-        app = ScreenApp(store, statistics, command, lambda: None, CaptureSource(""))
+        app = ScreenApp(store, statistics, command, lambda: None)
         async with app.run_test(size=size) as pilot:
             for key in keys:
                 await pilot.press("tilde" if key == "~" else key)

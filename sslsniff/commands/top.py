@@ -10,6 +10,7 @@ from sslsniff.errors import OutputError
 
 _CAPTURED = ("--json", "--frames")
 _BODY = "64K"
+_NICE = 10
 
 
 def show_screen(
@@ -28,20 +29,14 @@ def show_screen(
     from sslsniff.screen.captured.capture_process import CaptureProcess
     from sslsniff.screen.captured.capture_store import Store
     from sslsniff.screen.contents.statistics_table import Statistics
-    from sslsniff.screen.saving import CaptureSource
 
     statistics = Statistics()
     store = Store(statistics.add)
     given = [each for each in arguments if each != "--tui"]
     body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
-    file = reads or options.pcap
-    capture = CaptureProcess(
-        [*given, *_CAPTURED, *body], command, store.feed, store.add_note, spools=file is None
-    )
-    spool = capture.spool
-    source = (
-        CaptureSource(str(spool.path), spool) if spool is not None else CaptureSource(file or "")
-    )
+    capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
+    # What is watched comes before what shows it; the capture itself keeps its priority.
+    os.nice(_NICE)
     try:
         code = capture.wait_until_ready()
         if code:
@@ -53,7 +48,7 @@ def show_screen(
             statistics,
             " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
             lambda: capture.exit_code,
-            source,
+            reads or options.pcap,
             is_redacted=options.redact or bool(options.redact_pattern),
         )
         app.run()

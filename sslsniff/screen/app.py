@@ -63,7 +63,7 @@ class ScreenApp(App[None]):
     """Shows what is in ``store``.
 
     ``command``: the arguments of the capture. ``exit_code``: returns None while it runs.
-    ``source``: a capture file that has what is shown.
+    ``source``: a capture file that has what is shown; None: there is none.
     ``is_redacted``: whether the capture itself blanks secrets.
     """
 
@@ -96,7 +96,7 @@ class ScreenApp(App[None]):
         statistics: Statistics,
         command: str,
         exit_code: Callable[[], int | None],
-        source: saving.CaptureSource,
+        source: str | None = None,
         *,
         is_redacted: bool = False,
     ) -> None:

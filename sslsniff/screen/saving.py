@@ -8,13 +8,12 @@ import subprocess
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sslsniff.errors import OutputError
 from sslsniff.escaping import escape_lines
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import PREFIX, own_command
-from sslsniff.screen.captured.capture_spool import MOST_BYTES, CaptureSpool
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.output_files import check_output, open_output
@@ -32,14 +31,8 @@ _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connec
 _MOST_CONNECTIONS = 500
 """In one saved capture: more would not fit on a command line."""
 _SAVED_WITHIN_S = 120
+_NOT_STORED = "a screen does not store the bytes of connections"
 _SHOWN = re.compile(r"(\d+) shown of ")
-
-
-class CaptureSource(NamedTuple):
-    """A capture file that has what is shown; ``spool`` writes it, or None if it is the user's."""
-
-    path: str
-    spool: CaptureSpool | None = None
 
 
 def curl_command(shown: Object) -> str:
@@ -81,14 +74,16 @@ def curl_command(shown: Object) -> str:
     return command
 
 
-def save(path: str, rows: Sequence[Saved], source: CaptureSource, *, redacts: bool) -> str:
+def save(path: str, rows: Sequence[Saved], source: str | None, *, redacts: bool) -> str:
     """Save exchanges in the form that ``path`` names; return a line that says what was saved.
 
-    ``source``: a capture that has them. ``redacts``: whether the objects are redacted; a capture
-    then is, too. Raises ``OutputError``.
+    ``source``: a capture file that has them, if there is one. ``redacts``: whether the objects are
+    redacted; a capture then is, too. Raises ``OutputError``.
     """
     suffix = suffix_of(path)
     if suffix in _CAPTURES:
+        if source is None:
+            raise OutputError(_NOT_STORED, "save it as .har or .json, or start with --pcap FILE")
         count = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
         what = f"connections with {pieces.counted(count, 'exchange')}"
     else:
@@ -115,13 +110,11 @@ def _save_har(path: str, rows: Iterable[Saved]) -> None:
         sink.close()
 
 
-def _save_capture(
-    source: CaptureSource, path: str, objects: Sequence[Object], *, redacts: bool
-) -> int:
+def _save_capture(source: str, path: str, objects: Sequence[Object], *, redacts: bool) -> int:
     """Write the connections of exchanges from ``source``; return how many exchanges they have."""
     check_output(path)
     options = ["--redact"] if redacts else []
-    command = own_command(["read", source.path, _of_connections(objects), "--pcap", path, *options])
+    command = own_command(["read", source, _of_connections(objects), "--pcap", path, *options])
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -136,10 +129,7 @@ def _save_capture(
     found = _SHOWN.search(done.stderr)
     if found is None or found[1] == "0":
         Path(path).unlink(missing_ok=True)
-        is_full = source.spool is not None and source.spool.is_full
-        stored = f"only the first {MOST_BYTES >> 20} MiB of bytes are stored"
-        fact = stored if is_full else "their bytes were not captured"
-        raise OutputError(fact, "save them as HAR or JSON, or start with --pcap FILE")
+        raise OutputError("their bytes were not captured", "save them as HAR or JSON")
     return int(found[1])
 
 

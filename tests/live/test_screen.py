@@ -44,6 +44,7 @@ def test_a_running_server(
     tmp_path: Path,
 ) -> None:
     command = (*started, "--pid", str(server.pid), "--loader", LOADER)
+    command += ("--pcap", str(tmp_path / "all.pcapng"))
     with on_terminal(*size, SSLSNIFF, *command) as screen:
         screen.until("capture running")
         ask(server, certificate, tmp_path / "first")

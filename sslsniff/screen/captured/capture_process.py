@@ -12,18 +12,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import sslsniff
-from sslsniff.screen.captured.capture_spool import CaptureSpool
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
 
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
 _PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
+_BATCH_S = 0.02
+_MUCH_BYTES = 256 << 10
+"""A quarter of the pipe: one that has so much is read again at once."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
@@ -45,7 +48,7 @@ class CaptureProcess:
     """A running ``sslsniff ARGUMENTS -- COMMAND``, whose ``arguments`` ask for JSON lines.
 
     ``feed`` gets each line, ``note`` each line on standard error, both in threads. Also what
-    ``command`` writes comes to ``note``. ``spools``: keep the captured bytes in ``spool``, too.
+    ``command`` writes comes to ``note``.
     """
 
     def __init__(
@@ -54,8 +57,6 @@ class CaptureProcess:
         command: Sequence[str],
         feed: Callable[[bytes], None],
         note: Callable[[str], None],
-        *,
-        spools: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self._feed, self._note = feed, note
@@ -63,8 +64,6 @@ class CaptureProcess:
         self._folder = tempfile.mkdtemp(prefix="sslsniff-")  # mode 0700
         # A pipe with a name: standard output belongs to the command.
         folder = Path(self._folder)
-        self.spool = CaptureSpool(folder) if spools else None
-        packets = ["--pcap", str(self.spool.pipe)] if self.spool is not None else []
         pipe = folder / "lines"
         os.mkfifo(pipe, 0o600)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -75,7 +74,7 @@ class CaptureProcess:
         self._writer = os.open(pipe, os.O_WRONLY | os.O_CLOEXEC)
         after = ["--", *command] if command else []
         self._process = subprocess.Popen(
-            own_command([*arguments, *packets, "-o", str(pipe), *after]),
+            own_command([*arguments, "-o", str(pipe), *after]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -84,7 +83,7 @@ class CaptureProcess:
         self._threads = [
             threading.Thread(target=work, args=arguments, daemon=True)
             for work, arguments in (
-                (self._read_lines, (os.fdopen(reader, "rb", 1 << 20),)),
+                (self._read_lines, (os.fdopen(reader, "rb", buffering=0),)),
                 (self._read_notes, (self._process.stdout,)),
                 (self._wait, ()),
             )
@@ -119,9 +118,12 @@ class CaptureProcess:
         return self._process.wait()
 
     def _read_lines(self, lines: BinaryIO) -> None:
+        rest = b""
         with lines:
-            for line in lines:
-                self._feed(line)
+            while data := _read_batch(lines):
+                *whole, rest = (rest + data).split(b"\n")
+                for line in whole:
+                    self._feed(line)
                 self._is_ready.set()
 
     def _read_notes(self, written: BinaryIO) -> None:
@@ -136,8 +138,17 @@ class CaptureProcess:
     def _wait(self) -> None:
         self._process.wait()
         os.close(self._writer)
-        if self.spool is not None:
-            self.spool.end()
         if self._process.returncode:  # what it said tells why
             self._threads[1].join(1.0)
         self._is_ready.set()
+
+
+def _read_batch(pipe: BinaryIO) -> bytes:
+    """Return what is in a pipe, a little later if that is not much; nothing at its end.
+
+    A reader that wakes for each write takes the CPU from the programs that are watched.
+    """
+    data = pipe.read(_PIPE_BYTES)
+    if 0 < len(data) < _MUCH_BYTES:
+        time.sleep(_BATCH_S)
+    return data

@@ -17,7 +17,6 @@ from textual import events
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_table import Statistics
-from sslsniff.screen.saving import CaptureSource
 
 
 class TimedScreen(ScreenApp):
@@ -58,7 +57,7 @@ def main(count: str, rate: str, times: str) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        app = TimedScreen(store, statistics, "busy", lambda: None, CaptureSource("-"))
+        app = TimedScreen(store, statistics, "busy", lambda: None)
         app.times = []
         app.run()
     finally:

@@ -15,7 +15,6 @@ from textual.pilot import Pilot
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_table import Statistics
-from sslsniff.screen.saving import CaptureSource
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView
@@ -84,7 +83,7 @@ def play(lines: list[bytes]) -> Callable[..., None]:
                 store.feed(line)
             store.add_note("sslsniff: watching 1 file")
             store.add_note("sslsniff: not probed: JSSE 17 in java[9]: its TLS runs in JIT code")
-            source = CaptureSource(str(CAPTURE))
+            source = str(CAPTURE)
             app = ScreenApp(store, statistics, "sslsniff --pid 1", lambda: None, source)
             async with app.run_test(size=size) as pilot:
                 await pilot.pause()
