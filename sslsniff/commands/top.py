@@ -10,7 +10,6 @@ from sslsniff.errors import OutputError
 
 _CAPTURED = ("--json", "--frames")
 _BODY = "64K"
-_NICE = 10
 
 
 def show_screen(
@@ -26,7 +25,7 @@ def show_screen(
     """
     _require_terminal()
     from sslsniff.screen.app import ScreenApp  # Textual takes 200 ms to import
-    from sslsniff.screen.captured.capture_process import CaptureProcess
+    from sslsniff.screen.captured.capture_process import NICE, CaptureProcess
     from sslsniff.screen.captured.capture_store import Store
     from sslsniff.screen.contents.statistics_table import Statistics
 
@@ -35,8 +34,7 @@ def show_screen(
     given = [each for each in arguments if each != "--tui"]
     body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
     capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
-    # What is watched comes before what shows it; the capture itself keeps its priority.
-    os.nice(_NICE)
+    os.nice(NICE)
     try:
         code = capture.wait_until_ready()
         if code:

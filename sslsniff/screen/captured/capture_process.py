@@ -30,6 +30,8 @@ _MUCH_BYTES = 256 << 10
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
+NICE = 10
+"""What is watched comes before what shows it; the capture itself keeps its priority."""
 _ENDED_WITHIN_S = 10.0
 """After this time a capture that was asked to end is killed. It ends sooner by itself."""
 
@@ -118,6 +120,7 @@ class CaptureProcess:
         return self._process.wait()
 
     def _read_lines(self, lines: BinaryIO) -> None:
+        os.nice(NICE)  # of this thread alone (man 2 setpriority, "C library/kernel differences")
         rest = b""
         with lines:
             while data := _read_batch(lines):
