@@ -25,6 +25,7 @@ from bench import (
     rates,
     results,
     returns,
+    screen,
     services,
     startup,
 )
@@ -40,6 +41,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "gnutls": gnutls.measure,
     "go": go.measure,
     "nginx": nginx.measure,
+    "screen": screen.measure,
     "rates": rates.measure,
     "cpu": cpu.measure,
     "memory": functools.partial(memory.measure, 0.1),

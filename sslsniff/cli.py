@@ -101,6 +101,13 @@ def _stats(arguments: Sequence[str]) -> int:
     return stats(arguments)
 
 
+def _top(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.options.watch_options import parse_top
+    from sslsniff.commands.watch import watch_on_screen
+
+    return watch_on_screen(*parse_top(arguments))
+
+
 def _list(arguments: Sequence[str]) -> int:
     from sslsniff.commands.options.other_options import parse_list
 
@@ -150,6 +157,7 @@ def _doctor(arguments: Sequence[str]) -> int:
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
+    "top": _top,
     "report": _report,
     "stats": _stats,
     "list": _list,

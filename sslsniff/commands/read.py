@@ -20,7 +20,13 @@ from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 def read(arguments: Sequence[str]) -> int:
     """Decode a capture file; return the exit code. Raises ``SslsniffError``."""
-    return _decode(parse_read(arguments))
+    options = parse_read(arguments)
+    if not options.tui:
+        return _decode(options)
+    from sslsniff.commands.top import show_screen
+
+    options.parse_filter()
+    return show_screen(["read", *arguments], options, reads=options.file)
 
 
 def report(arguments: Sequence[str]) -> int:

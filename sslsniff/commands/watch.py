@@ -29,6 +29,8 @@ def watch(arguments: Sequence[str]) -> int:
     Raises ``SslsniffError``.
     """
     options = parse_watch(arguments)
+    if options.tui:
+        return watch_on_screen(arguments, options)
     command = options.command
     expression = options.parse_filter()
     control = CaptureControl(options.end_within)
@@ -112,6 +114,16 @@ def watch(arguments: Sequence[str]) -> int:
     if held and code is None:
         note(f"process {held.pid} continues, and is not watched any more")
     return code or 0
+
+
+def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:
+    """Watch processes on a screen; ``options`` are what ``arguments`` say. See ``watch``."""
+    from sslsniff.commands.top import show_screen
+
+    options.parse_filter()
+    privileges.require()
+    before = arguments[: arguments.index("--")] if options.command else arguments
+    return show_screen(before, options, options.command)
 
 
 def _plan_calls(options: WatchOptions, closing: contextlib.ExitStack) -> "ServedPlan | None":

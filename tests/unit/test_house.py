@@ -11,7 +11,7 @@ PACKAGE = ROOT / "sslsniff"
 BESIDE_TESTS = ("bench", "bpf", "decoders", "docs", "pcaps", "sslsniff")
 WORKLOAD = "tests.workload"
 FOLDERS = sorted(each for each in PACKAGE.iterdir() if (each / "__init__.py").exists())
-MOST_FOLDERS, MOST_MODULES_AT_THE_TOP, MOST_MODULES, MOST_LINES = 12, 8, 15, 400
+MOST_FOLDERS, MOST_MODULES_AT_THE_TOP, MOST_MODULES, MOST_LINES = 13, 8, 15, 400
 
 
 def modules(folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ from sslsniff import __version__
 from sslsniff.commands.options import other_options, trace_options, watch_options
 
 _SUBCOMMANDS = {
+    "top": watch_options.top_parser,
     "trace": trace_options.trace_parser,
     "read": other_options.read_parser,
     "report": other_options.report_parser,

@@ -16,6 +16,7 @@ from sslsniff.commands.options.output_options import (
     add_output,
     add_redaction,
     add_report_limits,
+    check_screen,
 )
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
@@ -60,7 +61,10 @@ class DoctorOptions:
 
 def parse_read(arguments: Sequence[str]) -> ReadOptions:
     """Return what the arguments of ``sslsniff read`` say; exits with 2 if they are wrong."""
-    return options_of(ReadOptions, read_parser().parse(arguments))
+    parser = read_parser()
+    options = parser.parse(arguments)
+    check_screen(parser, options)
+    return options_of(ReadOptions, options)
 
 
 def parse_report(arguments: Sequence[str]) -> ReadOptions:

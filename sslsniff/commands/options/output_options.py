@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.parser import REPEATABLE
+from sslsniff.commands.options.parser import REPEATABLE, CommandParser
+from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     import regex
@@ -23,6 +24,7 @@ class OutputOptions:
     filter: str | None
     verbose: int
     json: bool
+    tui: bool
     chunks: bool
     frames: bool
     stream: list[int]
@@ -89,6 +91,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="also headers, and nothing cut; -vv: also bodies",
     )
     output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "--tui",
+        action="store_true",
+        help="a screen with lists, details and figures, as sslsniff top (docs/screen.md)",
+    )
     output.add_argument("--chunks", action="store_true", help="JSON lines with raw plaintext, too")
     output.add_argument(
         "--frames",
@@ -230,6 +237,27 @@ def add_report_limits(output: "argparse._ActionsContainer") -> None:
         help="most bytes of headers and bodies in a report: older bodies are left out first"
         " (default: 16M)",
     )
+
+
+def check_screen(parser: CommandParser, options: argparse.Namespace) -> None:
+    """Exit with a usage error if something else is to be shown where a screen is."""
+    shown = {
+        "-v": options.verbose,
+        "--json": options.json,
+        "--chunks": options.chunks,
+        "--hexdump": options.hexdump,
+        "--print": options.print,
+        "-o": options.output,
+        "--frames": options.frames,
+        "--stats": options.stats or options.group_by,
+        "--quiet": options.quiet,
+    }
+    other = next((name for name, is_given in shown.items() if is_given), None)
+    if options.tui and other is not None:
+        parser.error(f"a screen shows everything: leave out {other}")
+    files = (options.pcap, options.har, options.chrome_trace, options.report)
+    if options.tui and any(path in STANDARD_OUTPUT for path in files):
+        parser.error("a screen takes the terminal: name a file, not standard output")
 
 
 def add_color(output: "argparse._ArgumentGroup") -> None:

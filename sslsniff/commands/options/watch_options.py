@@ -6,12 +6,18 @@ from dataclasses import dataclass
 
 from sslsniff import __version__
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import OutputOptions, add_filter, add_output
+from sslsniff.commands.options.output_options import (
+    OutputOptions,
+    add_filter,
+    add_output,
+    check_screen,
+)
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 _USAGE = """\
 sslsniff [FILTER] WHAT [OUTPUT]              watch processes
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
+       sslsniff top [FILTER] [WHAT]                 watch on a screen
        sslsniff trace FILE|--pid PID PATTERN...     which functions run, with arguments
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
        sslsniff report FILE [-o PAGE] [FILTER]      write a page about a capture
@@ -38,6 +44,7 @@ usage: sslsniff [FILTER] WHAT [OUTPUT]
   sslsniff -- curl https://example.org/  a command, from its start
   sslsniff --all                         every process of this host
 
+  sslsniff top --pid 1234 a screen instead of lines
   sslsniff list           which TLS libraries are there, which probes fit
   sslsniff trace FILE PATTERN  start a program, show calls of its functions
   sslsniff read FILE      decode a capture again
@@ -89,6 +96,32 @@ def parse_watch(arguments: Sequence[str]) -> WatchOptions:
         parser.error("there is no command after --")
     _require_what(parser, options)
     return options_of(WatchOptions, options)
+
+
+def parse_top(arguments: Sequence[str]) -> tuple[list[str], WatchOptions]:
+    """Return the arguments that watch what ``sslsniff top`` shows, and what they say.
+
+    Without a selection that is the whole host. Exits with 2 if they are wrong.
+    """
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    given = [*arguments[:at], "--tui"]
+    parser = top_parser()
+    options = parser.parse(given)
+    if at == len(arguments) and not (options.all or _is_selected(options)):
+        given.append("--all")
+    whole = [*given, *arguments[at:]]
+    return whole, parse_watch(whole)
+
+
+def top_parser() -> CommandParser:
+    """Return the parser of ``sslsniff top``, which has the options of watching."""
+    parser = CommandParser(
+        prog="sslsniff top",
+        usage="sslsniff top [FILTER] [WHAT] [OUTPUT] [-- COMMAND [ARGUMENT...]]",
+        description="Watch processes on a screen (docs/screen.md). Without WHAT: the whole host.",
+    )
+    add_watch_options(parser)
+    return parser
 
 
 def watch_parser() -> CommandParser:
@@ -236,8 +269,7 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
 
     The whole host is watched only with ``--all``: it shows what other people's programs send.
     """
-    named = (options.pid, options.comm, options.uid, options.lib, options.command)
-    is_named = any((*named, options.container, options.cgroup, options.unit))
+    is_named = _is_selected(options) or bool(options.command)
     if options.all and is_named:
         parser.error("--all watches every process: leave it out, or what stands beside it")
     if not (options.all or is_named):
@@ -245,10 +277,17 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             "what to watch is missing: --pid, --comm, --uid, --container, --unit, --cgroup, --lib,"
             " -- COMMAND, or --all for every process of this host"
         )
+    check_screen(parser, options)
     if options.calls:
         _check_calls(parser, options)
     if not (options.pid or options.command) and (options.hold or not options.follows_children):
         parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
+
+
+def _is_selected(options: argparse.Namespace) -> bool:
+    """Return whether the options say which processes to watch, a command aside."""
+    found = (options.pid, options.comm, options.uid, options.lib, options.container)
+    return any((*found, options.cgroup, options.unit))
 
 
 def _check_calls(parser: CommandParser, options: argparse.Namespace) -> None:

@@ -1,0 +1,1 @@
+"""The terminal screen: it shows a capture that runs in another process."""

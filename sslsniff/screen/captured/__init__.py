@@ -1,0 +1,1 @@
+"""What was captured? The process that captures, and what is stored of its lines."""

@@ -1,0 +1,141 @@
+"""The rows of the lists: exchanges and connections, as far as lists show them."""
+
+from collections import deque
+from typing import Any
+
+from sslsniff.sinks.text import pieces
+
+Object = dict[str, Any]
+
+UNKNOWN = -1
+"""A number that is not known: it sorts before those that are."""
+
+
+class ConnectionRow:
+    """A connection. ``rows``: its exchanges. ``frames``: JSON lines of its HTTP/2 frames."""
+
+    __slots__ = (
+        *("alpn", "bytes_read", "bytes_written", "cipher", "client", "closed", "comm", "count"),
+        *("frames", "id", "joined", "library", "missing", "pid", "protocol", "role", "rows"),
+        *("server", "sni", "time", "tls_version", "totals"),
+    )
+
+    def __init__(self, shown: Object) -> None:
+        self.id: str = shown["connection"]
+        self.time: str = shown["time"] or ""
+        self.pid: int = shown["pid"] or UNKNOWN
+        self.comm: str = shown["comm"] or ""
+        self.library: str = shown["library"]
+        self.role: str = shown["role"] or ""
+        self.client = self.server = self.sni = self.alpn = self.tls_version = self.cipher = ""
+        self.protocol = ""
+        self.joined = False
+        self.closed = False
+        self.bytes_read = self.bytes_written = UNKNOWN
+        self.missing = self.count = 0
+        self.rows: deque[ExchangeRow] = deque()
+        self.frames: deque[bytes] = deque()
+        self.totals: list[Object] = []
+
+    def update(self, shown: Object) -> None:
+        """Set what a line about the connection, or about anything on it, says."""
+        self.role = shown["role"] or self.role
+        self.client = _address(shown["client"]) or self.client
+        self.server = _address(shown["server"]) or self.server
+
+    def update_event(self, shown: Object) -> None:
+        """Set what a line of type ``connection`` says."""
+        self.joined = shown["joined"]
+        for name in ("sni", "alpn", "tls_version", "cipher"):
+            setattr(self, name, shown[name] or "")
+        if shown["event"] == "closed":
+            self.closed = True
+            self.bytes_read, self.bytes_written = shown["bytes_read"], shown["bytes_written"]
+            self.missing = shown["missing_bytes"]
+
+
+class ExchangeRow:
+    """An exchange. ``line``: its JSON line, None while it is open.
+
+    ``messages``: JSON lines of what was sent inside it. ``is_whole``: whether its bodies and
+    messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds.
+    """
+
+    __slots__ = (
+        *("comm", "connection", "duration", "error", "first_byte", "is_whole", "line", "messages"),
+        *("method", "missing", "number", "pid", "protocol", "remark", "response_bytes", "size"),
+        *("status", "stream", "time", "url"),
+    )
+
+    def __init__(self, number: int, connection: ConnectionRow, shown: Object) -> None:
+        self.number = number
+        self.connection = connection
+        self.time: str = shown["time"]
+        self.pid: int = shown["pid"] or UNKNOWN
+        self.comm: str = shown["comm"] or ""
+        self.stream: int | None = shown["stream"]
+        self.protocol: str = shown["protocol"]
+        self.url: str = shown.get("target") or "?"
+        self.method = ""
+        self.status = self.duration = self.first_byte = self.response_bytes = UNKNOWN
+        self.missing = 0
+        self.error = self.remark = ""
+        self.line: bytes | None = None
+        self.messages: list[bytes] | tuple[()] = ()
+        self.is_whole = True
+        self.size = 0
+
+    def finish(self, line: bytes, shown: Object) -> None:
+        """Set what the line of the exchange says."""
+        request, response = shown["request"], shown["response"]
+        self.line = line
+        self.time = shown["time"]
+        self.protocol = shown["protocol"]
+        self.duration = _or_unknown(shown["duration_ms"])
+        self.first_byte = _or_unknown(shown["first_byte_ms"])
+        self.missing = shown["missing_bytes"]
+        self.error = shown["error"] or ""
+        if request is not None:
+            self.method = request["method"] or "?"
+            self.url = request["url"]
+        if response is not None:
+            self.status = _or_unknown(response["status"])
+            self.response_bytes = response["body"]["size"]
+        self.remark = _remark(shown)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the exchange has not ended yet."""
+        return self.line is None
+
+
+def _or_unknown(number: Any) -> Any:
+    return UNKNOWN if number is None else number
+
+
+def _address(shown: Object | None) -> str:
+    if shown is None:
+        return ""
+    ip = f"[{shown['ip']}]" if ":" in shown["ip"] else shown["ip"]
+    return f"{ip}:{shown['port']}"
+
+
+def _remark(shown: Object) -> str:
+    """Return what the list says after the URL: of model calls, of gRPC, and errors; not escaped."""
+    remarks = []
+    model, call = shown.get("llm"), shown.get("grpc")
+    if model is not None:
+        usage = model["usage"]
+        remarks.append(model["method"] or model["response_model"] or model["model"] or model["api"])
+        if usage["input_tokens"] is not None or usage["output_tokens"] is not None:
+            counts = (usage["input_tokens"], usage["output_tokens"])
+            remarks.append(
+                "{} tokens in, {} out".format(*("?" if n is None else n for n in counts))
+            )
+    if call is not None and call["status_name"]:
+        remarks.append(f"gRPC {call['status_name']}")
+    if shown["missing_bytes"]:
+        remarks.append(f"{pieces.counted(shown['missing_bytes'], 'byte')} missing")
+    if shown["error"]:
+        remarks.append(shown["error"])
+    return ", ".join(remarks)

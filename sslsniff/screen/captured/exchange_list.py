@@ -1,0 +1,92 @@
+"""Which exchanges are in the list, and in which order: filtered and sorted a slice at a time."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from sslsniff.screen.captured.capture_rows import ExchangeRow
+from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
+from sslsniff.sinks.filters import Filter
+
+_SLICE_S = 0.01
+"""How long exchanges are matched before keys are looked at again."""
+
+
+class ExchangeList:
+    """The exchanges of ``store`` that match a filter, in an order."""
+
+    def __init__(self, store: Store) -> None:
+        self.rows: list[ExchangeRow] = []
+        self.expression: Filter | None = None
+        self.key: Callable[[ExchangeRow], Any] = lambda row: row.time
+        self.is_reversed = False
+        self._store = store
+        self._last_number = 0
+        self._waiting: deque[ExchangeRow] = deque()
+        """Those that are not matched yet, also as they have not ended."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether exchanges wait to be matched, or to end before they can be."""
+        return bool(self._waiting)
+
+    def show_matching(self, expression: Filter | None) -> None:
+        """List the exchanges that match; None: all."""
+        self.expression = expression
+        self._last_number = 0
+        self.rows = []
+        self._waiting.clear()
+
+    def update(self) -> bool:
+        """Add exchanges that are new, leave out those that were dropped, and sort.
+
+        Returns whether some wait to be matched: then call it again soon.
+        """
+        first = self._add_new()
+        waits = self._match()
+        if self.rows and first > 1:
+            self.rows = [row for row in self.rows if row.number >= first]
+        self.rows.sort(key=self.key, reverse=self.is_reversed)
+        return waits
+
+    def _add_new(self) -> int:
+        """Note the exchanges that are new; return the number of the oldest that is stored."""
+        with self._store.lock:
+            new = []
+            for number, row in reversed(self._store.rows.items()):
+                if number <= self._last_number:
+                    break
+                new.append(row)
+            first = next(iter(self._store.rows), 1)
+        if new:
+            self._last_number = new[0].number
+            new.reverse()
+            if self.expression is None:
+                self.rows += new
+            else:
+                self._waiting += new
+        return first
+
+    def _match(self) -> bool:
+        """Match exchanges for a while; those that have not ended wait until they have."""
+        if self.expression is None:
+            return False
+        until = time.monotonic() + _SLICE_S
+        for _ in range(len(self._waiting)):
+            row = self._waiting.popleft()
+            if row.line is None:
+                self._waiting.append(row)
+            elif self._matches(row, self.expression):
+                self.rows.append(row)
+            if time.monotonic() > until:
+                return True
+        return False
+
+    def _matches(self, row: ExchangeRow, expression: Filter) -> bool:
+        assert row.line is not None
+        exchange = exchange_of(orjson.loads(row.line), row.connection.sni)
+        return expression.matches(exchange)

@@ -1,0 +1,1 @@
+"""What do lists and texts say about what was captured? Columns, panes, diagrams."""

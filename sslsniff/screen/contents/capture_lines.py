@@ -1,0 +1,108 @@
+"""The pane of the capture: its state, what is probed, what is not and why, and what was lost."""
+
+from collections.abc import Iterable
+
+from sslsniff.escaping import escape
+from sslsniff.screen.captured.capture_process import PREFIX
+from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
+from sslsniff.screen.widgets.shown_line import (
+    DIM,
+    FAULT,
+    LOSS,
+    ShownLine,
+    named_line,
+    styled_line,
+    title,
+)
+from sslsniff.sinks.text import pieces
+
+_NOT_PROBED = "not probed: "
+
+
+def capture_lines(store: Store, command: str, exit_code: int | None) -> list[ShownLine]:
+    """Return the lines. ``exit_code``: None while the capture ``command`` runs."""
+    with store.lock:
+        notes = [line.removeprefix(PREFIX) for line in store.notes]
+        return [
+            *_state(store, command, exit_code),
+            *title("What was lost"),
+            *_losses(store),
+            *title("What is not probed, and why"),
+            *_not_probed(store, notes),
+            *title("What the capture says"),
+            *_notes(store, notes),
+            *title("What this screen dropped, to bound its memory"),
+            *_dropped(store),
+        ]
+
+
+def state_of(exit_code: int | None) -> str:
+    """Return whether the capture runs; ``exit_code`` is None then."""
+    if exit_code is None:
+        return "running"
+    return "ended" if exit_code == 0 else f"failed with exit code {exit_code}"
+
+
+def _state(store: Store, command: str, exit_code: int | None) -> Iterable[ShownLine]:
+    yield named_line("capture", escape(command), "bold")
+    yield named_line("state", state_of(exit_code), FAULT if exit_code else "bold")
+    summary = store.summary
+    if summary is not None:
+        said = (
+            f"{pieces.counted(summary['exchanges'] or 0, 'exchange')},"
+            f" {pieces.counted(summary['connections'], 'connection')}"
+            f" ({summary['joined_connections']} joined in the middle),"
+            f" {pieces.size(summary['bytes'])} of plaintext in {summary['duration_s']:.1f} s"
+        )
+        yield named_line("summary", said, "bold")
+    else:
+        yield named_line("so far", f"{store.ended:,} exchanges", "bold")
+
+
+def _losses(store: Store) -> Iterable[ShownLine]:
+    found = store.losses.by_cause
+    if not found:
+        more = "" if store.summary is not None else " so far"
+        yield ShownLine(f"nothing{more}: 0 bytes")
+    for cause, (events, lost) in found.items():
+        said = f"{cause}: {pieces.counted(lost, 'byte')} in {pieces.counted(events, 'event')}"
+        yield styled_line(escape(said), LOSS)
+
+
+def _not_probed(store: Store, notes: list[str]) -> Iterable[ShownLine]:
+    found = None if store.summary is None else store.summary.get("not_probed")
+    said = [line.removeprefix(_NOT_PROBED) for line in notes if line.startswith(_NOT_PROBED)]
+    for line in dict.fromkeys(said):
+        yield styled_line(escape(line), LOSS)
+    if said:
+        return
+    for each in found or ():
+        remedy = f"; {each['remedy']}" if each["remedy"] else ""
+        who = f"{each['library']} in {each['comm']}[{each['pid']}] ({each['file']})"
+        yield styled_line(escape(f"{who}: {each['reason']}{remedy}"), LOSS)
+    if not found:
+        known = "no TLS library that was seen" if found is not None else "none was named so far"
+        yield styled_line(known, DIM)
+
+
+def _notes(store: Store, notes: list[str]) -> Iterable[ShownLine]:
+    if store.dropped.notes:
+        yield styled_line(f"({store.dropped.notes:,} earlier lines dropped)", DIM)
+    for line in notes:
+        if not line.startswith(_NOT_PROBED):
+            yield ShownLine(escape(line))
+
+
+def _dropped(store: Store) -> Iterable[ShownLine]:
+    dropped = store.dropped
+    rows = (
+        (dropped.exchanges, f"exchanges (it stores {MOST_EXCHANGES:,})"),
+        (dropped.bodies, f"exchanges' bodies (it stores {MOST_EXCHANGE_BYTES >> 20} MiB)"),
+        (dropped.frames, "HTTP/2 frames"),
+        (dropped.connections, "connections"),
+    )
+    for count, what in rows:
+        if count:
+            yield styled_line(f"the oldest {count:,} {what}", LOSS)
+    if not any(count for count, _ in rows):
+        yield styled_line("nothing", DIM)

@@ -1,0 +1,220 @@
+"""The panes of one exchange: what was sent, messages, the conversation with a model, bytes."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from sslsniff.escaping import escape, escape_lines
+from sslsniff.model import Body
+from sslsniff.screen.captured.capture_rows import ExchangeRow
+from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
+from sslsniff.screen.widgets.shown_line import (
+    DIM,
+    FAULT,
+    LOSS,
+    ShownLine,
+    language_of,
+    named_line,
+    styled_line,
+    title,
+)
+from sslsniff.sinks.text import pieces
+from sslsniff.sinks.text.bodies import body_lines, indent_json
+from sslsniff.sinks.text.hexdump import hexdump
+
+Object = dict[str, Any]
+Lines = list[ShownLine]
+
+_MOST_DUMPED = 256 << 10
+"""Bytes of a body that are shown in hexadecimal: the screen asks for 64 KiB of what was sent."""
+_MOST_MESSAGES = 500
+"""The last ones of an exchange are shown: a stream of events may have no end."""
+_PREVIEW = 4 << 10
+
+
+def exchange_lines(
+    row: ExchangeRow, shown: Object | None, redacted: Callable[[str], str] = str
+) -> Lines:
+    """Return what is known of an exchange; ``shown`` is its object, None while it is open.
+
+    ``redacted`` returns text as it may be seen.
+    """
+    lines = [styled_line(escape(f"{row.method or '?'} {redacted(row.url)}"), "bold")]
+    lines += _facts(row, shown)
+    if shown is None:
+        return lines
+    for name in ("request", "response"):
+        message = shown[name]
+        if message is None:
+            lines += (*title(name.capitalize()), styled_line("it was not seen", DIM))
+            continue
+        lines += _message(name.capitalize(), message, row)
+    return lines
+
+
+def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
+    connection = row.connection
+    if row.is_open:
+        yield styled_line("it has not ended yet", DIM)
+    stream = "" if row.stream is None else f", stream {row.stream}"
+    yield named_line("protocol", escape(f"{row.protocol}{stream}"))
+    yield named_line("process", escape(f"{row.comm}[{row.pid}]") if row.pid > 0 else "not known")
+    yield named_line("connection", escape(connection.id))
+    ends = f"{connection.client or '?'} -> {connection.server or '?'}"
+    yield named_line("addresses", escape(ends))
+    handshake = (connection.library, connection.tls_version, connection.cipher, connection.sni)
+    yield named_line("TLS", escape(", ".join(filter(None, handshake))))
+    yield named_line("began", escape(row.time))
+    if shown is None:
+        return
+    spans = (("first byte", row.first_byte), ("duration", row.duration))
+    yield named_line("times", ", ".join(f"{name} {_span(span)}" for name, span in spans))
+    if row.error:
+        yield styled_line(escape(f"error: {row.error}"), FAULT)
+    if row.missing:
+        yield styled_line(f"{row.missing:,} bytes were not captured", LOSS)
+    for warning in shown.get("warnings", ()):
+        yield styled_line(escape(f"warning: {warning}"), FAULT)
+    if shown.get("omitted"):
+        yield styled_line(f"{shown['omitted']['fields']} more header fields are not shown", LOSS)
+    for each in shown["informational"]:
+        yield named_line("before it", escape(f"{each['status']} {each['reason']}"))
+    for call in shown.get("calls") or ():
+        yield named_line("call", escape(f"{call['function']} {call.get('args', '')}"))
+
+
+def _span(span_ms: float) -> str:
+    return "?" if span_ms < 0 else pieces.duration(round(span_ms * 1e6))
+
+
+def _message(name: str, message: Object, row: ExchangeRow) -> Iterator[ShownLine]:
+    yield from title(name)
+    if "status" in message:
+        status = "?" if message["status"] is None else message["status"]
+        yield styled_line(escape(f"{status} {message['reason']}"), "bold")
+    yield from _header_lines(message["headers"])
+    yield from _body(message, row)
+    if message["trailers"]:
+        yield from title(f"{name}, trailers")
+        yield from _header_lines(message["trailers"])
+
+
+def _header_lines(pairs: list[list[str | None]]) -> Iterator[ShownLine]:
+    for name, value in pairs:
+        yield named_line(
+            "?" if name is None else escape(name), "?" if value is None else escape(value)
+        )
+
+
+def _body(message: Object, row: ExchangeRow) -> Iterator[ShownLine]:
+    shown, headers = message["body"], headers_of(message["headers"])
+    if not shown["size"]:
+        return
+    if not row.is_whole:
+        yield styled_line(f"(body of {pieces.size(shown['size'])}: dropped to free memory)", LOSS)
+        return
+    yield ShownLine("")
+    language = language_of(headers.first("content-type") or "")
+    for line in body_lines(Body(shown["size"], data_of(shown)), headers):
+        yield ShownLine(line, language=language)
+
+
+def message_lines(row: ExchangeRow, objects: list[Object]) -> Lines:
+    """Return the messages of WebSocket, gRPC and server-sent events, in order."""
+    if not objects:
+        dropped = "its messages were dropped to free memory" if not row.is_whole else ""
+        return [styled_line(dropped or "it has no messages of WebSocket, gRPC or events", DIM)]
+    lines: Lines = []
+    began_ns = nanoseconds(row.time)
+    if len(objects) > _MOST_MESSAGES:
+        lines.append(styled_line(f"{len(objects) - _MOST_MESSAGES} earlier ones not shown", DIM))
+    for each in objects[-_MOST_MESSAGES:]:
+        after = pieces.duration(nanoseconds(each["time"]) - began_ns)
+        by_client = (each["direction"] == "write") == (row.connection.role == "client")
+        arrow, style = ("->", "cyan") if by_client else ("<-", "green")
+        kind = " ".join(str(each[key]) for key in ("opcode", "event", "code") if each.get(key))
+        head = (
+            f"{arrow} {after:>9}  {kind or each['protocol']}  {pieces.size(each['data']['size'])}"
+        )
+        lines.append(ShownLine(escape(head), ((0, 2, style), (2, len(head), DIM))))
+        lines += _content(each)
+        if each["missing_bytes"]:
+            lines.append(styled_line(f"{each['missing_bytes']:,} bytes missing", LOSS))
+        if each["error"]:
+            lines.append(styled_line(escape(f"error: {each['error']}"), FAULT))
+    return lines
+
+
+def _content(message: Object) -> Iterator[ShownLine]:
+    fields = message.get("named") or message.get("fields")
+    if fields:
+        text = orjson.dumps(fields).decode()
+    elif "text" in message["data"]:
+        text = message["data"]["text"]
+    else:
+        yield from (ShownLine(f"   {line}") for line in hexdump(data_of(message["data"])[:512]))
+        return
+    cut = text[:_PREVIEW]
+    for line in escape_lines(indent_json(cut) or cut).split("\n"):
+        yield ShownLine(f"   {line}", language="json")
+    if len(text) > len(cut):
+        yield styled_line(f"   ({len(text) - len(cut):,} more characters)", DIM)
+
+
+def conversation_lines(model: Object | None) -> Lines:
+    """Return a call of a language model as a conversation, its answer put together."""
+    if model is None:
+        return [styled_line("it is no call of a language model", DIM)]
+    asked = model["response_model"] or model["model"] or model["method"] or "?"
+    lines = [styled_line(escape(f"{asked} ({model['api']})"), "bold")]
+    usage = model["usage"]
+    counts = [
+        f"{usage[name]} {name.replace('_', ' ')}" for name in usage if usage[name] is not None
+    ]
+    if counts:
+        lines.append(named_line("usage", escape(", ".join(counts))))
+    if model["first_output_ms"] is not None:
+        lines.append(named_line("first output after", f"{model['first_output_ms']:.1f} ms"))
+    if model["finish_reason"]:
+        lines.append(named_line("finish", escape(model["finish_reason"])))
+    if model["tools"]:
+        lines.append(named_line("tools", escape(", ".join(model["tools"]))))
+    for turn in model["messages"]:
+        lines += _turn(turn["role"], turn["text"], turn["tool_calls"], turn["other"])
+    if model["reasoning"]:
+        lines += _turn("reasoning", model["reasoning"], [], [])
+    lines += _turn("answer", model["text"], model["tool_calls"], [])
+    for name in ("error", "incomplete"):
+        if model[name]:
+            lines.append(styled_line(escape(f"{name}: {model[name]}"), FAULT))
+    return lines
+
+
+def _turn(role: str, text: str, calls: Iterable[Object], other: list[str]) -> Iterator[ShownLine]:
+    yield from title(escape(role))
+    if text:
+        yield from (ShownLine(line) for line in escape_lines(text).split("\n"))
+    for kind in other:
+        yield styled_line(escape(f"({kind})"), DIM)
+    for call in calls:
+        name = escape(call["name"] or "?")
+        yield ShownLine(f"calls {name}", ((0, 6 + len(name), "bold yellow"),))
+        arguments = indent_json(call["arguments"]) or call["arguments"]
+        for line in escape_lines(arguments).split("\n"):
+            yield ShownLine(f"  {line}", language="json")
+
+
+def hex_lines(shown: Object | None) -> Lines:
+    """Return the bodies as sent, in hexadecimal."""
+    lines: Lines = []
+    for name in ("request", "response"):
+        body = ((shown or {}).get(name) or {}).get("body")
+        if not body or not body["size"]:
+            continue
+        data = data_of(body)
+        lines += title(f"{name.capitalize()}: body as sent, {body['size']:,} bytes")
+        lines += [ShownLine(line) for line in hexdump(data[:_MOST_DUMPED])]
+        if len(data) < body["size"]:
+            lines.append(styled_line(f"({body['size'] - len(data):,} more are not stored)", LOSS))
+    return lines or [styled_line("it has no body", DIM)]

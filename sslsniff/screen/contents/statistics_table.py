@@ -1,0 +1,110 @@
+"""The list of statistics: exchanges by host, path, process, status or protocol."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sslsniff.screen.captured.capture_rows import UNKNOWN
+from sslsniff.screen.widgets.row_table import Column
+from sslsniff.sinks.statistics.groups import Group, Groups
+from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.sinks.text import pieces
+
+Object = dict[str, Any]
+
+GROUPINGS = {
+    "host": ("host",),
+    "path pattern": ("host", "path"),
+    "process": ("comm", "pid"),
+    "status": ("status",),
+    "protocol": ("protocol",),
+    "model": ("model",),
+}
+"""By what the exchanges are grouped: for people, and the fields of outcomes."""
+
+
+class Statistics:
+    """The figures of all exchanges since the capture began, in each of ``GROUPINGS``."""
+
+    def __init__(self) -> None:
+        self.groups = {name: Groups(by) for name, by in GROUPINGS.items()}
+
+    def add(self, shown: Object) -> None:
+        """Add an exchange, the object of its JSON line."""
+        outcome = Outcome.of_json(shown)
+        for name, groups in self.groups.items():
+            if name != "model" or outcome.model is not None:
+                groups.add(outcome)
+
+    def values(self, field: str) -> Iterable[str]:
+        """Return the values of a field of outcomes that were seen, the most frequent first."""
+        for groups in self.groups.values():
+            if field in groups.by:
+                place = groups.by.index(field)
+                keys = [group.key[place] for group in groups.rows() if group.key]
+                return dict.fromkeys(str(key) for key in keys if key is not None)
+        return ()
+
+
+def statistics_columns(rate: Callable[[Group], float | None]) -> list[Column]:
+    """Return the columns of groups; ``rate`` returns the exchanges of one a second."""
+    shares = (("p50", 0.5, 6), ("p90", 0.9, 4), ("p99", 0.99, 7))
+    return [
+        Column("Count", 8, lambda group: f"{group.count:,}", lambda group: group.count, 9, True),
+        Column("Rate", 7, lambda group: _rate(rate(group)), _key(rate), 8, True),
+        Column("Errors", 6, _errors, lambda group: group.errors, 8, True, _error_style),
+        *(_quantile("first byte", "1st", name, share, 3) for name, share, _ in shares[:1]),
+        *(_quantile("first byte", "1st", name, share, 1) for name, share, _ in shares[1:]),
+        _quantile("first byte", "1st", "max", 1, 0),
+        *(_quantile("total", "", name, share, rank) for name, share, rank in shares),
+        _quantile("total", "", "max", 1, 5),
+        Column(
+            "Sent", 8, lambda g: pieces.size(g.request_bytes), lambda g: g.request_bytes, 2, True
+        ),
+        Column(
+            "Received",
+            8,
+            lambda group: pieces.size(group.response_bytes),
+            lambda group: group.response_bytes,
+            5,
+            True,
+        ),
+        Column("Group", 0, name_of, name_of, style="bold"),
+    ]
+
+
+def _quantile(of: str, short: str, name: str, share: float, importance: int) -> Column:
+    """Return the column of a quantile of the times to the first byte, or of the total times."""
+
+    def value(group: Group) -> int:
+        durations = group.first_byte if of == "first byte" else group.total
+        found = durations.quantile(share)
+        return UNKNOWN if found is None else found
+
+    def text(group: Group) -> str:
+        found = value(group)
+        return "" if found == UNKNOWN else pieces.duration(found)
+
+    return Column(f"{short} {name}".strip(), 8, text, value, importance, True)
+
+
+def name_of(group: Group) -> str:
+    """Return what the exchanges of a group have in common, not escaped."""
+    if group.key is None:
+        return "(all others)"
+    return " ".join("?" if each is None else str(each) for each in group.key)
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1f}/s"
+
+
+def _key(rate: Callable[[Group], float | None]) -> Callable[[Group], float]:
+    return lambda group: rate(group) or 0.0
+
+
+def _errors(group: Group) -> str:
+    return str(group.errors) if group.errors else ""
+
+
+def _error_style(group: Group) -> str:
+    return "bold red" if group.errors else ""

@@ -1,0 +1,51 @@
+"""What the views of connections and of statistics have in common: a list that can be sorted."""
+
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from sslsniff.screen.widgets.row_table import RowTable
+
+
+class SortableView(Widget):
+    """A view with one list, whose rows are sorted by a column."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sort_next", "sort by the next column"),
+        Binding("S", "reverse", "reverse the order"),
+    ]
+
+    @property
+    def table(self) -> RowTable:
+        """The list."""
+        return self.query_one(RowTable)
+
+    def show_sorted(self, rows: list[Any]) -> None:
+        """Show rows in the order that was chosen."""
+        table = self.table
+        rows.sort(key=table.columns[table.sort_column].key, reverse=table.is_reversed)
+        table.show_rows(rows)
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self._sort((self.table.sort_column + 1) % len(self.table.columns), is_reversed=False)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self._sort(self.table.sort_column, is_reversed=not self.table.is_reversed)
+
+    def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
+        """Sort by a column; by the same one again: reverse."""
+        event.stop()
+        is_same = event.column == self.table.sort_column
+        self._sort(event.column, is_reversed=is_same and not self.table.is_reversed)
+
+    def sort_rows(self) -> None:
+        """Show the same rows in the order that was chosen."""
+        self.show_sorted(self.table.rows)
+
+    def _sort(self, column: int, *, is_reversed: bool) -> None:
+        table = self.table
+        table.sort_column, table.is_reversed = column, is_reversed
+        self.sort_rows()

@@ -1,0 +1,127 @@
+"""``sslsniff top`` on real traffic: what is on the screen, and how it ends."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.sniffer import LOADER, SSLSNIFF
+from tests.workload.curl import Request, curl, results
+from tests.workload.processes import run
+from tests.workload.servers import Certificate, Server
+from tests.workload.terminal_screen import TerminalScreen, on_terminal
+
+_COUNT = 12
+
+
+def ask(server: Server, certificate: Certificate, folder: Path, count: int = _COUNT) -> None:
+    """Make requests by HTTP/2."""
+    folder.mkdir()
+    asked = [Request(f"/bytes/{1000 + number}") for number in range(count)]
+    told = run(*curl(server.url, asked, certificate, folder, "--http2"))
+    assert len(results(told, asked)) == count
+
+
+def listed(screen: TerminalScreen) -> int:
+    return sum(bool(re.match(r"[> ].* GET +200 ", line)) for line in screen.lines)
+
+
+def child_of(screen: TerminalScreen) -> int:
+    children = Path(f"/proc/{screen.process.pid}/task/{screen.process.pid}/children")
+    return int(children.read_text().split()[0])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.parametrize("started", [("top",), ("--tui",)], ids="".join)
+def test_a_running_server(
+    started: tuple[str, ...],
+    size: tuple[int, int],
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+) -> None:
+    command = (*started, "--pid", str(server.pid), "--loader", LOADER)
+    command += ("--pcap", str(tmp_path / "all.pcapng"))
+    with on_terminal(*size, SSLSNIFF, *command) as screen:
+        screen.until("capture running")
+        ask(server, certificate, tmp_path / "first")
+        screen.until(lambda: listed(screen) == _COUNT)
+        screen.press("enter")
+        screen.until("process: ")
+        screen.press("escape", "4")
+        screen.until("watching 1 ")
+        screen.press("1", "w")
+        screen.until("Save 1 exchange")
+        screen.press("\x15")  # Ctrl-U
+        screen.until(lambda: "selection.har" not in screen.text)
+        screen.press(f"{tmp_path}/saved.pcapng")
+        screen.until("saved.pcapng")
+        screen.press("enter")
+        screen.until(lambda: (tmp_path / "saved.pcapng").exists())
+        screen.until(f"saved connections with {_COUNT} exchanges")
+        began = time.monotonic()
+        screen.press("q")
+        assert screen.ended() == 0
+        assert time.monotonic() - began < 4
+        assert screen.is_restored()
+        assert f"{_COUNT} exchanges, 0 bytes lost" in screen.text
+    told = run(str(SSLSNIFF), "read", str(tmp_path / "saved.pcapng"), "--json")
+    assert told.count('{"type":"exchange"') == _COUNT
+
+
+def test_a_command_is_started_and_watched(
+    server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    """What it writes does not disturb the screen; its end does not close it."""
+    asked = [Request("/bytes/2000")]
+    folder = tmp_path / "curl"
+    folder.mkdir()
+    command = curl(server.url, asked, certificate, folder, "--http1.1")
+    with on_terminal(100, 30, SSLSNIFF, "top", "--loader", LOADER, "--", *command) as screen:
+        screen.until("/bytes/2000")
+        screen.until("capture ended")
+        screen.press("4")
+        screen.until("127.0.0.1")  # of what curl wrote
+        screen.press("ctrl+c")
+        assert screen.ended() == 0
+        assert screen.is_restored()
+
+
+def test_a_capture_that_is_killed_is_told(
+    server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    with on_terminal(100, 30, SSLSNIFF, "top", "--pid", str(server.pid)) as screen:
+        screen.until("capture running")
+        ask(server, certificate, tmp_path / "first")
+        screen.until(lambda: listed(screen) == _COUNT)
+        os.kill(child_of(screen), signal.SIGKILL)
+        screen.until("capture failed with exit code -9")
+        assert listed(screen) == _COUNT
+        screen.press("q")
+        screen.ended()
+        assert screen.is_restored()
+
+
+def test_the_capture_ends_with_a_screen_that_is_killed(
+    server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    with on_terminal(100, 30, SSLSNIFF, "top", "--pid", str(server.pid)) as screen:
+        screen.until("capture running")
+        child = child_of(screen)
+        screen.process.kill()
+        screen.process.wait()
+        ask(server, certificate, tmp_path / "first")
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_an_error_comes_before_the_screen() -> None:
+    with on_terminal(100, 30, SSLSNIFF, "top", "--pid", "4194304") as screen:
+        assert screen.ended() == 1
+        assert "sslsniff: " in screen.text
+        assert b"\x1b[?1049h" not in screen.written

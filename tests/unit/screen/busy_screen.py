@@ -1,0 +1,72 @@
+"""A screen that another process feeds, and that takes the time of each key.
+
+``python -m tests.unit.screen.busy_screen COUNT RATE TIMES``: once there are COUNT exchanges, RATE
+new ones come a second. At the end, TIMES gets a line for each key: its name, and the milliseconds
+until the screen was drawn with its effect, by the clock and of CPU; then the memory in MB.
+"""
+
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from textual import events
+
+from sslsniff.screen.app import ScreenApp
+from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.contents.statistics_table import Statistics
+
+
+class TimedScreen(ScreenApp):
+    """Takes the time from when a key was read until all that it asks for is drawn."""
+
+    times: list[tuple[str, float, float]]
+
+    async def on_event(self, event: events.Event) -> None:
+        await super().on_event(event)
+        if isinstance(event, events.Key):
+            key, read_at, used_s = event.key, event.time, time.process_time()
+
+            def drawn() -> None:
+                took_s, cpu_s = time.monotonic() - read_at, time.process_time() - used_s
+                self.times.append((key, 1000 * took_s, 1000 * cpu_s))
+
+            # It has the key in its queue now, so this comes after what the key does.
+            handler = self.screen.focused or self.screen
+            handler.call_later(lambda: self.call_after_refresh(drawn))
+
+
+def main(count: str, rate: str, times: str) -> None:
+    """Show what captured_lines writes, once there are COUNT exchanges."""
+    statistics = Statistics()
+    store = Store(statistics.add)
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.screen.captured_lines", count, rate],
+        stdout=subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+    lines = writer.stdout
+    for _ in range(int(count)):
+        store.feed(lines.readline())
+
+    def read() -> None:
+        for line in lines:
+            store.feed(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        app = TimedScreen(store, statistics, "busy", lambda: None)
+        app.times = []
+        app.run()
+    finally:
+        writer.kill()
+        writer.wait()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    shown = [f"{key} {took:.1f} {used:.1f}" for key, took, used in app.times]
+    Path(times).write_text("\n".join([*shown, f"memory {memory:.0f}", f"ended {store.ended}"]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
