@@ -25,16 +25,16 @@ def show_screen(
     """
     _require_terminal()
     from sslsniff.screen.app import ScreenApp  # Textual takes 200 ms to import
-    from sslsniff.screen.captured.capture_process import NICE, CaptureProcess
+    from sslsniff.screen.captured.capture_process import CaptureProcess
     from sslsniff.screen.captured.capture_store import Store
     from sslsniff.screen.contents.statistics_table import Statistics
+    from sslsniff.screen.courtesy import Courtesy
 
     statistics = Statistics()
     store = Store(statistics.add)
     given = [each for each in arguments if each != "--tui"]
     body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
     capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
-    os.nice(NICE)
     try:
         code = capture.wait_until_ready()
         if code:
@@ -48,6 +48,7 @@ def show_screen(
             lambda: capture.exit_code,
             reads or options.pcap,
             is_redacted=options.redact or bool(options.redact_pattern),
+            courtesy=Courtesy(),
         )
         app.run()
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import signal
 import tempfile
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from textual import work
+from textual import events, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -22,6 +23,7 @@ from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
 from sslsniff.screen.contents.key_lines import key_lines
 from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.courtesy import Courtesy
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.exchange_view import ExchangeView
@@ -51,6 +53,9 @@ _OFFERED_OF = {
 }
 """What it names besides in a view."""
 _REFRESH_S = 0.2
+_LATE_S = 0.1
+_DRAWN_SHARE = 0.02
+"""The share of a CPU that drawing takes at most, if no key is pressed."""
 _SAID_S = 8
 _RATE_OVER = 5
 """The rate of exchanges is that of the last second: of so many refreshes."""
@@ -99,8 +104,10 @@ class ScreenApp(App[None]):
         source: str | None = None,
         *,
         is_redacted: bool = False,
+        courtesy: Courtesy | None = None,
     ) -> None:
         super().__init__()
+        self._courtesy = courtesy
         self._store, self._statistics = store, statistics
         self._command, self._exit_code = command, exit_code
         self._source, self._is_redacted = source, is_redacted
@@ -113,6 +120,8 @@ class ScreenApp(App[None]):
         self._drawn: dict[str, object] = {}
         self._said: Content | None = None
         self._said_until = 0.0
+        self._due_s = math.inf
+        self._draw_from_s = 0.0
 
     def compose(self) -> ComposeResult:
         """See ``App``."""
@@ -151,7 +160,14 @@ class ScreenApp(App[None]):
         """Show what came since the last call; never called for a single exchange."""
         if not self.query("#offered"):
             return  # the widgets are being removed: this is the end
+        now_s, began_s = time.monotonic(), time.thread_time()
+        if self._courtesy is not None:
+            self._courtesy.update(now_s=now_s, is_behind=now_s > self._due_s + _LATE_S)
+        self._due_s = now_s + _REFRESH_S
         self._counts = [*self._counts[1:], self._store.ended]
+        if now_s < self._draw_from_s:
+            return
+        self.call_after_refresh(self._note_drawn, began_s)
         self._show_state()
         if self._version == self._store.version:
             return
@@ -160,6 +176,17 @@ class ScreenApp(App[None]):
             self.exchanges.refresh_rows()
         else:
             self._refresh_other(self.view)
+
+    async def on_event(self, event: events.Event) -> None:
+        """See ``App``; what a key or the mouse changes is drawn at once."""
+        if isinstance(event, events.InputEvent):
+            self._draw_from_s = 0.0
+        await super().on_event(event)
+
+    def _note_drawn(self, began_s: float) -> None:
+        """Keep the time until the next drawing, so that all of them take their share."""
+        took_s = time.thread_time() - began_s
+        self._draw_from_s = time.monotonic() + took_s / _DRAWN_SHARE
 
     def _refresh_other(self, view: str) -> None:
         if view == "connections":

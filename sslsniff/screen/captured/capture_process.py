@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import sslsniff
+from sslsniff.screen.courtesy import Courtesy
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
@@ -26,12 +27,10 @@ _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import
 _PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
 _BATCH_S = 0.02
 _MUCH_BYTES = 256 << 10
-"""A quarter of the pipe: one that has so much is read again at once."""
+"""A quarter of the pipe. A reader that finds so much is behind, and reads again at once."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
-NICE = 10
-"""What is watched comes before what shows it; the capture itself keeps its priority."""
 _ENDED_WITHIN_S = 10.0
 """After this time a capture that was asked to end is killed. It ends sooner by itself."""
 
@@ -120,10 +119,11 @@ class CaptureProcess:
         return self._process.wait()
 
     def _read_lines(self, lines: BinaryIO) -> None:
-        os.nice(NICE)  # of this thread alone (man 2 setpriority, "C library/kernel differences")
+        courtesy = Courtesy()
         rest = b""
         with lines:
             while data := _read_batch(lines):
+                courtesy.update(now_s=time.monotonic(), is_behind=len(data) >= _MUCH_BYTES)
                 *whole, rest = (rest + data).split(b"\n")
                 for line in whole:
                     self._feed(line)
