@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.contents.statistics_lines import Statistics
 from tests.workload.servers import Server, python_server, self_signed
 
 _FOLDER = Path(__file__).parent

@@ -27,7 +27,7 @@ def show_screen(
     from sslsniff.screen.app import ScreenApp  # Textual takes 200 ms to import
     from sslsniff.screen.captured.capture_process import CaptureProcess
     from sslsniff.screen.captured.capture_store import Store
-    from sslsniff.screen.contents.statistics_table import Statistics
+    from sslsniff.screen.contents.statistics_lines import Statistics
     from sslsniff.screen.courtesy import Courtesy
 
     statistics = Statistics()

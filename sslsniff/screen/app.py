@@ -22,7 +22,7 @@ from sslsniff.screen import saving
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
 from sslsniff.screen.contents.key_lines import key_lines
-from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.contents.statistics_lines import Statistics
 from sslsniff.screen.courtesy import Courtesy
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.connection_view import ConnectionView

@@ -19,7 +19,7 @@ from sslsniff.probing.boringssl.evidence import BUFFER, OBJECT, SslFunction, hex
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
 from sslsniff.probing.openssl.freeing import find_free
 from sslsniff.probing.openssl.named_errors import NamedError, find_named_errors, owners_of_names
-from sslsniff.probing.openssl.object_fields import NAMES, read_openssl_fields
+from sslsniff.probing.openssl.named_fields import NAMES, read_openssl_fields
 
 LIBRARY = "openssl"
 WITH_FLAGS = " with flags"

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.contents.statistics_table import GROUPINGS, Statistics, statistics_columns
+from sslsniff.screen.contents.statistics_lines import GROUPINGS, Statistics, statistics_columns
 from sslsniff.screen.views.sortable import SortableView
 from sslsniff.screen.widgets.row_table import RowTable
 from sslsniff.sinks.statistics.groups import Group

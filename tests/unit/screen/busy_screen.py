@@ -5,7 +5,6 @@ new ones come a second. At the end, TIMES gets a line for each key: its name, an
 until the screen was drawn with its effect, by the clock and of CPU; then the memory in MB.
 """
 
-import resource
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from textual import events
 
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.contents.statistics_lines import Statistics
 
 
 class TimedScreen(ScreenApp):
@@ -36,6 +35,12 @@ class TimedScreen(ScreenApp):
             # It has the key in its queue now, so this comes after what the key does.
             handler = self.screen.focused or self.screen
             handler.call_later(lambda: self.call_after_refresh(drawn))
+
+
+def most_memory_kb() -> int:
+    """Return the most memory that this program had; getrusage also counts that of its parent."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def main(count: str, rate: str, times: str) -> None:
@@ -63,7 +68,7 @@ def main(count: str, rate: str, times: str) -> None:
     finally:
         writer.kill()
         writer.wait()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    memory = most_memory_kb() / 1000
     shown = [f"{key} {took:.1f} {used:.1f}" for key, took, used in app.times]
     Path(times).write_text("\n".join([*shown, f"memory {memory:.0f}", f"ended {store.ended}"]))
 

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.contents.statistics_table import Statistics
+from sslsniff.screen.contents.statistics_lines import Statistics
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView

@@ -12,7 +12,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
 from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.openssl.object_fields import NAMES
+from sslsniff.probing.openssl.named_fields import NAMES
 from sslsniff.probing.openssl.openssl_functions import find_openssl_functions
 from sslsniff.probing.ssl_layout import read_openssl_layout
 from tests import libraries
