@@ -21,9 +21,9 @@ from sslsniff.probing.functions.fetch_steps import FetchStep
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from tests.workload.processes import PROGRAMS, Process, started
 
-MEMORY = 0x10000000
+MEMORY = 0x50000000
 MAPPED = 8192
-UNUSED = 0x20000000
+UNUSED = 0x60000000
 """16 pages that the process has never used: the kernel has not mapped them yet."""
 TEXT = MEMORY + 0x1000
 """``short``"""

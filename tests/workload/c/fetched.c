@@ -12,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MEMORY 0x10000000L
+/* Beyond all places of the heap: it begins at most 1 GiB after the program (arch_randomize_brk in Linux). */
+#define MEMORY 0x50000000L
 #define MAPPED 8192L
-#define UNUSED 0x20000000L /* never read nor written: not mapped yet; 0 */
+#define UNUSED 0x60000000L /* never read nor written: not mapped yet; 0 */
 #define TEXT (MEMORY + 0x1000)
 
 /* As of a static probe: counts who probes it. */
