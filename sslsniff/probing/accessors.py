@@ -5,7 +5,7 @@ This module follows their few instructions on all paths with symbolic values.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
@@ -48,6 +48,8 @@ class AccessorOutcomes:
     """Memory that an atomic addition changed."""
 
 
+_Found = TypeVar("_Found")
+
 _ARGUMENTS = ("rdi", "rsi", "rdx")
 _PRESERVED_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 _MOST_STEPS = 2000
@@ -73,9 +75,9 @@ def field_of(values: set[LoadedValue]) -> tuple[int, ...] | None:
     return only(whole)
 
 
-def only(chains: Collection[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the one chain; None: there is not exactly one."""
-    return next(iter(chains)) if len(chains) == 1 else None
+def only(found: Collection[_Found]) -> _Found | None:
+    """Return what was found, if it is one; None: there is not exactly one."""
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def counted_field(outcomes: AccessorOutcomes) -> int | None:

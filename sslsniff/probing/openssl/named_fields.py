@@ -13,7 +13,6 @@ by errors of their own, since 3.0 (``named_errors``):
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
 
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code.data_flow import Flow
@@ -22,10 +21,9 @@ from sslsniff.machine_code.instructions import instruction_lines, whole_register
 from sslsniff.machine_code.known_values import Number, Result
 from sslsniff.machine_code.stripped.path_walk import WalkedStore
 from sslsniff.machine_code.stripped.stripped_code import StrippedCode
+from sslsniff.probing.accessors import only
 from sslsniff.probing.boringssl.evidence import OBJECT
 from sslsniff.probing.object_layout import ObjectLayout
-
-_Field = TypeVar("_Field")
 
 _ROLE = ("SSL_read_early_data", "SSL_verify_client_post_handshake")
 _SERVER_NAME, _PROTOCOL = "tls_parse_ctos_server_name", "tls_parse_stoc_alpn"
@@ -47,15 +45,15 @@ def read_openssl_fields(code: StrippedCode, owners: Mapping[str, int]) -> Object
     """
     tested = [{*_tested(code, owners.get(each))} for each in _ROLE]
     pointers = {name: [*_stored_pointers(code, owners.get(name))] for name in NAMES}
-    alpn = _only(_made(pointers[_PROTOCOL]))
+    alpn = only({*_made(pointers[_PROTOCOL])})
     length = alpn + _WORD_BYTES if alpn is not None else None
     has_length = length in {each.offset for each in pointers[_PROTOCOL]}
     names = {*_made(pointers[_SERVER_NAME])}
     return ObjectLayout(
-        server=_only(set.intersection(*tested)),
+        server=only(set.intersection(*tested)),
         alpn=alpn if has_length else None,
         alpn_length=length if has_length else None,
-        sni=_only(names) if names <= {*_cleared(pointers[_SERVER_NAME])} else None,
+        sni=only(names) if names <= {*_cleared(pointers[_SERVER_NAME])} else None,
     )
 
 
@@ -111,9 +109,3 @@ def _made(stores: Iterable[WalkedStore]) -> Iterator[int]:
 def _cleared(stores: Iterable[WalkedStore]) -> Iterator[int]:
     """Yield the offsets at which a function stores a null pointer."""
     return (each.offset for each in stores if each.value == Number(0))
-
-
-def _only(found: Iterable[_Field]) -> _Field | None:
-    """Return what was found, if it is one."""
-    known = {*found}
-    return known.pop() if len(known) == 1 else None
