@@ -162,7 +162,7 @@ class ScreenApp(App[None]):
             return  # the widgets are being removed: this is the end
         now_s, began_s = time.monotonic(), time.thread_time()
         if self._courtesy is not None:
-            self._courtesy.update(now_s=now_s, is_behind=now_s > self._due_s + _LATE_S)
+            self._courtesy.update(now_s=now_s, is_late=now_s > self._due_s + _LATE_S)
         self._due_s = now_s + _REFRESH_S
         self._counts = [*self._counts[1:], self._store.ended]
         if now_s < self._draw_from_s:

@@ -27,7 +27,7 @@ _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import
 _PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
 _BATCH_S = 0.02
 _MUCH_BYTES = 256 << 10
-"""A quarter of the pipe. A reader that finds so much is behind, and reads again at once."""
+"""A quarter of the pipe. A reader that finds so much is late, and reads again at once."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
@@ -123,7 +123,7 @@ class CaptureProcess:
         rest = b""
         with lines:
             while data := _read_batch(lines):
-                courtesy.update(now_s=time.monotonic(), is_behind=len(data) >= _MUCH_BYTES)
+                courtesy.update(now_s=time.monotonic(), is_late=len(data) >= _MUCH_BYTES)
                 *whole, rest = (rest + data).split(b"\n")
                 for line in whole:
                     self._feed(line)

@@ -2,7 +2,7 @@
 
 Until then a regular file has a page that says so: that is what is left if sslsniff is killed. The
 report takes its place in one step. First everything after its first ``_STEP_BYTES`` is written,
-behind the element ``plaintext``, in which a browser reads nothing (WHATWG HTML, 13.2.5.5); then the
+after the element ``plaintext``, in which a browser reads nothing (WHATWG HTML, 13.2.5.5); then the
 first, by one write within a page of memory, which no signal interrupts.
 """
 
