@@ -12,12 +12,12 @@ UNKNOWN = -1
 
 
 class ConnectionRow:
-    """A connection. ``rows``: its exchanges. ``frames``: JSON lines of its HTTP/2 frames."""
+    """A connection. ``rows``: its exchanges."""
 
     __slots__ = (
         *("alpn", "bytes_read", "bytes_written", "cipher", "client", "closed", "comm", "count"),
-        *("frames", "id", "joined", "library", "missing", "pid", "protocol", "role", "rows"),
-        *("server", "sni", "time", "tls_version", "totals"),
+        *("id", "joined", "library", "missing", "pid", "protocol", "role", "rows", "server"),
+        *("sni", "time", "tls_version", "totals"),
     )
 
     def __init__(self, shown: Object) -> None:
@@ -34,7 +34,6 @@ class ConnectionRow:
         self.bytes_read = self.bytes_written = UNKNOWN
         self.missing = self.count = 0
         self.rows: deque[ExchangeRow] = deque()
-        self.frames: deque[bytes] = deque()
         self.totals: list[Object] = []
 
     def update(self, shown: Object) -> None:

@@ -23,6 +23,9 @@ MOST_EXCHANGE_BYTES = 128 << 20
 MOST_FRAME_BYTES = 32 << 20
 MOST_NOTES = 1_000
 
+_FRAME = b'{"type":"frame",'
+"""How the line of a frame begins: the most frequent of all, so it is not parsed before use."""
+
 
 @dataclass(slots=True)
 class Dropped:
@@ -77,7 +80,7 @@ class Store:
         self._open: dict[tuple[str, int | None], ExchangeRow] = {}
         self._whole: deque[ExchangeRow] = deque()
         self._bytes = 0
-        self._frames: deque[tuple[ConnectionRow, int]] = deque()
+        self._frames: deque[bytes] = deque()
         self._frame_bytes = 0
 
     def add_note(self, line: str) -> None:
@@ -89,6 +92,10 @@ class Store:
 
     def feed(self, line: bytes) -> None:
         """Store a line of ``--json``. What is no object of a known type is left out."""
+        if line.startswith(_FRAME):
+            with self.lock:
+                self._add_frame(line)
+            return
         try:
             shown = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -128,16 +135,20 @@ class Store:
         self._grow(row, len(line))
         self._bound_exchanges()
 
-    def _handle_frame(self, line: bytes, shown: Object) -> None:
-        connection = self._connection(shown)
-        connection.frames.append(line)
-        self._frames.append((connection, len(line)))
+    def frames_of(self, connection: ConnectionRow) -> list[bytes]:
+        """Return the lines of the frames of a connection: those that are still stored."""
+        with self.lock:
+            frames = [*self._frames]
+        # A quotation mark in a text from the wire is escaped: it cannot look like this.
+        wanted = b'"connection":"%b",' % connection.id.encode()
+        return [line for line in frames if wanted in line]
+
+    def _add_frame(self, line: bytes) -> None:
+        self._frames.append(line)
         self._frame_bytes += len(line)
+        self.version += 1
         while self._frame_bytes > MOST_FRAME_BYTES:
-            oldest, size = self._frames.popleft()
-            self._frame_bytes -= size
-            if oldest.frames:
-                oldest.frames.popleft()
+            self._frame_bytes -= len(self._frames.popleft())
             self.dropped.frames += 1
 
     def _handle_totals(self, line: bytes, shown: Object) -> None:
@@ -235,7 +246,6 @@ _HANDLERS: dict[str, Callable[[Store, bytes, Object], None]] = {
     "exchange": Store._handle_ended,
     "message": Store._handle_message,
     "grpc": Store._handle_message,
-    "frame": Store._handle_frame,
     "frame_totals": Store._handle_totals,
     "connection": Store._handle_connection,
     "loss": Store._handle_loss,

@@ -22,27 +22,52 @@ GROUPINGS = {
 """By what the exchanges are grouped: for people, and the fields of outcomes."""
 
 
+_FIELDS = ("host", "path", "comm", "pid", "status", "protocol")
+_MOST_NEW = 100
+"""How many groups by all ``_FIELDS`` there are before they are merged: a few milliseconds."""
+
+
 class Statistics:
-    """The figures of all exchanges since the capture began, in each of ``GROUPINGS``."""
+    """The figures of all exchanges since the capture began, in each of ``GROUPINGS``.
+
+    An exchange is added once, to a group by all fields; these groups are merged into the groupings
+    when somebody looks, or when they are many. To add each exchange to each grouping takes 18 us,
+    this 8 us.
+    """
 
     def __init__(self) -> None:
-        self.groups = {name: Groups(by) for name, by in GROUPINGS.items()}
+        self._groups = {name: Groups(by) for name, by in GROUPINGS.items()}
+        self._new = Groups(_FIELDS)
 
     def add(self, shown: Object) -> None:
         """Add an exchange, the object of its JSON line."""
         outcome = Outcome.of_json(shown)
-        for name, groups in self.groups.items():
-            if name != "model" or outcome.model is not None:
-                groups.add(outcome)
+        self._new.add(outcome)
+        if outcome.model is not None:
+            self._groups["model"].add(outcome)
+        if len(self._new) >= _MOST_NEW:
+            self._merge()
+
+    def groups(self, grouping: str) -> Groups:
+        """Return the figures in a grouping, one of ``GROUPINGS``, of all exchanges so far."""
+        self._merge()
+        return self._groups[grouping]
 
     def values(self, field: str) -> Iterable[str]:
         """Return the values of a field of outcomes that were seen, the most frequent first."""
-        for groups in self.groups.values():
+        self._merge()
+        for groups in self._groups.values():
             if field in groups.by:
                 place = groups.by.index(field)
                 keys = [group.key[place] for group in groups.rows() if group.key]
                 return dict.fromkeys(str(key) for key in keys if key is not None)
         return ()
+
+    def _merge(self) -> None:
+        for name, groups in self._groups.items():
+            if name != "model":
+                groups.merge(self._new)
+        self._new = Groups(_FIELDS)
 
 
 def statistics_columns(rate: Callable[[Group], float | None]) -> list[Column]:

@@ -238,14 +238,13 @@ class ExchangeView(SortableView, Container):
         shown = self.object_of(row)
         connection = row.connection
         with self._store.lock:
-            messages, frames = [*row.messages], [*connection.frames]
-            rows = [*connection.rows]
+            messages, rows = [*row.messages], [*connection.rows]
         if pane == "Messages":
             return message_lines(row, [self._message(line) for line in messages])
         if pane == "Conversation":
             return conversation_lines((shown or {}).get("llm"))
         if pane == "Frames":
-            return frame_lines(connection, frames, row.stream)
+            return frame_lines(connection, self._store.frames_of(connection), row.stream)
         if pane == "Waterfall":
             return waterfall_lines(connection, rows, columns, row, self._shown)
         return hex_lines(shown) if pane == "Hex" else exchange_lines(row, shown, self._shown)

@@ -29,6 +29,7 @@ class StatisticsView(SortableView, Container):
         super().__init__(id="statistics")
         self._store, self._statistics = store, statistics
         self._grouping = next(iter(GROUPINGS))
+        self._groups = statistics.groups(self._grouping)
 
     def compose(self) -> ComposeResult:
         """See ``Widget``."""
@@ -43,8 +44,8 @@ class StatisticsView(SortableView, Container):
     def refresh_rows(self) -> None:
         """Show the figures as they are now."""
         with self._store.lock:
-            rows = self._statistics.groups[self._grouping].rows()
-            self.show_sorted(rows)
+            self._groups = self._statistics.groups(self._grouping)
+            self.show_sorted(self._groups.rows())
 
     def action_next_grouping(self) -> None:
         """Group by something else."""
@@ -59,7 +60,7 @@ class StatisticsView(SortableView, Container):
         self.refresh_rows()
 
     def _rate(self, group: Group) -> float | None:
-        return self._statistics.groups[self._grouping].rate(group)
+        return self._groups.rate(group)
 
     def _show_groupings(self) -> None:
         shown = (

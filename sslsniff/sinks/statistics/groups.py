@@ -151,15 +151,24 @@ class Groups:
         self._group(tuple(getattr(outcome, name) for name in self.by)).add(outcome)
 
     def merge(self, other: "Groups") -> None:
-        """Add all exchanges of ``other``, which does not change and has the same ``by``."""
-        if other.by != self.by:
+        """Add all exchanges of ``other``, which does not change and has all of ``by`` in its own.
+
+        Its groups may be smaller: grouping by ``(host, path)`` has what grouping by ``(host,)``
+        needs.
+        """
+        if not set(self.by) <= set(other.by):
             raise ValueError(f"groups by {other.by} do not fit groups by {self.by}")
+        places = [other.by.index(name) for name in self.by]
         if other._first_ns is not None:
             self._widen(other._first_ns, other._last_ns)
         for key, group in other._groups.items():
-            self._group(key).merge(group)
+            self._group(tuple(key[place] for place in places)).merge(group)
         if other.rest is not None:
             self._rest().merge(other.rest)
+
+    def __len__(self) -> int:
+        """Return how many groups have a row of their own."""
+        return len(self._groups)
 
     def rows(self, order: str = "count") -> list[Group]:
         """Return all groups: those with the most of ``order``, one of ORDERS, first, ``rest`` last.

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from sslsniff.decoders.messages import Frame, Side
 from sslsniff.model import Chunk, Connection, Direction, LossCause
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_store import Store
@@ -81,14 +82,25 @@ def test_messages_after_a_websocket_has_begun() -> None:
 
 
 def test_frames_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = b'{"type":"frame","connection":"1-1","pid":1,"comm":"a","time":"2026-01-01T00:00:00Z",'
-    line += b'"library":"openssl","role":"client","client":null,"server":null,"stream":1}\n'
-    monkeypatch.setattr(capture_store, "MOST_FRAME_BYTES", 100 * len(line))
+    ends = connection(1), connection(12)
+    lines = [ping_line(on) for on in ends]
+    monkeypatch.setattr(capture_store, "MOST_FRAME_BYTES", 100 * len(lines[0]))
     store = Store()
+    for on in ends:
+        store.feed(exchange_line(1, on=on))
     for _ in range(150):
-        store.feed(line)
-    assert len(store.connections["1-1"].frames) == 100
+        store.feed(lines[0])
     assert store.dropped.frames == 50
+    store.feed(lines[1])
+    first, second = (store.frames_of(store.connections[on.id]) for on in ends)
+    assert store.dropped.frames == 52  # the last one is longer
+    assert first == [lines[0]] * 98
+    assert second == [lines[1]]
+
+
+def ping_line(on: Connection) -> bytes:
+    ping = Frame(0, Side.CLIENT, "PING", [], 8)
+    return written(lambda sink: sink.frame(on, ping, START_NS, 7))
 
 
 def lossy(connection: Connection, missing: int) -> bytes:

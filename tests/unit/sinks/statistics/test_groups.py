@@ -89,14 +89,15 @@ def test_each_exchange_is_in_one_group(added: list[Outcome]) -> None:
 @settings(deadline=None)
 @given(parts=st.lists(st.lists(outcomes, max_size=15), max_size=6), most=st.sampled_from([2, 1000]))
 def test_merged_parts_equal_the_whole(parts: list[list[Outcome]], most: int) -> None:
-    by = ("host", "path")
+    by, finer = ("host", "path"), ("status", "path", "pid", "host")
     whole = grouped(by, [outcome for part in parts for outcome in part], most)
-    merged = Groups(by, most)
-    for part in parts:
-        merged.merge(grouped(by, part))
-    assert [*map(figures, merged.rows())] == [*map(figures, whole.rows())]
-    assert figures(merged.total()) == figures(whole.total())
-    assert merged.span_ns == whole.span_ns
+    for part_by in (by, finer):
+        merged = Groups(by, most)
+        for part in parts:
+            merged.merge(grouped(part_by, part))
+        assert [*map(figures, merged.rows())] == [*map(figures, whole.rows())]
+        assert figures(merged.total()) == figures(whole.total())
+        assert merged.span_ns == whole.span_ns
 
 
 def test_order_of_rows() -> None:
@@ -148,4 +149,4 @@ def test_an_unknown_field() -> None:
     with pytest.raises(ValueError, match="hots is none of host, path, comm"):
         Groups(("hots",))
     with pytest.raises(ValueError, match="do not fit"):
-        Groups(("host",)).merge(Groups(KEYS))
+        Groups(KEYS).merge(Groups(("host",)))
