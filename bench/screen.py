@@ -1,4 +1,8 @@
-"""What nginx serves while its exchanges are on a screen, beside the same as JSON lines."""
+"""What nginx serves while its exchanges are on a screen, beside the same as JSON lines.
+
+Both run on a terminal of their own, as they do for people: Linux gives each terminal's programs a
+share of the CPU together (man 7 sched, "The autogroup feature").
+"""
 
 import re
 import statistics
@@ -9,10 +13,11 @@ from bench.http_load import PROTOCOLS, Served, paced
 from bench.loads import own_folder
 from bench.nginx import running_nginx
 from bench.rows import Row
-from bench.sniffer import SSLSNIFF, Decoding
+from bench.sniffer import READY, SSLSNIFF
 from tests.workload.terminal_screen import TerminalScreen, on_terminal
 
-_ROUNDS = 5
+_ROUNDS = 12
+"""The slowest 1 % of a run take from 1 to 3 ms: fewer runs tell nothing."""
 _RATE = 3_000
 _SECONDS = 5
 _COLUMNS, _LINES = 160, 50
@@ -31,13 +36,13 @@ def _compared(url: str, protocol: str, folder: Path, watched: list[str]) -> Iter
     decoded, shown = list[Served](), list[Served]()
     missing = lost = 0
     for _ in range(_ROUNDS):
-        sniffer = Decoding(folder / "decoded.jsonl", "--frames", *watched)
-        decoded.append(paced(url, protocol, _RATE, _SECONDS))
-        sniffer.stop_counted()
+        written = ["--json", "--frames", "--force", "-o", folder / "decoded.jsonl"]
+        with on_terminal(_COLUMNS, _LINES, SSLSNIFF, *written, *watched) as screen:
+            screen.until(READY)
+            decoded.append(_paced(screen, url, protocol))
         with on_terminal(_COLUMNS, _LINES, SSLSNIFF, "top", *watched) as screen:
             screen.until("capture running")
-            with screen.unwatched():
-                shown.append(paced(url, protocol, _RATE, _SECONDS))
+            shown.append(_paced(screen, url, protocol))
             exchanges, lost_now = _figures(screen)
         missing += shown[-1].responses - exchanges
         lost += lost_now
@@ -49,6 +54,12 @@ def _compared(url: str, protocol: str, folder: Path, watched: list[str]) -> Iter
     )
     note = f"{json_ms:.2f} ms with --json, {screen_ms:.2f} ms with the screen"
     yield Row(f"{what}: p99", screen_ms / json_ms, "times", 1.1, note)
+
+
+def _paced(screen: TerminalScreen, url: str, protocol: str) -> Served:
+    """Ask, while nobody draws what the program writes."""
+    with screen.unwatched():
+        return paced(url, protocol, _RATE, _SECONDS)
 
 
 def _figures(screen: TerminalScreen) -> tuple[int, int]:

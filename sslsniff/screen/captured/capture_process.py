@@ -25,7 +25,7 @@ PREFIX = "sslsniff: "
 
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
 _PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
-_BATCH_S = 0.02
+_BATCH_S = 0.005
 _MUCH_BYTES = 512 << 10
 """Half of the pipe. A reader that finds so much is late, and reads again at once."""
 _READY_NOTE = f"{PREFIX}watching "
