@@ -36,8 +36,10 @@ def _compared(url: str, protocol: str, folder: Path, watched: list[str]) -> Iter
     decoded, shown = list[Served](), list[Served]()
     missing = lost = 0
     for _ in range(_ROUNDS):
-        written = ["--json", "--frames", "--force", "-o", folder / "decoded.jsonl"]
-        with on_terminal(_COLUMNS, _LINES, SSLSNIFF, *written, *watched) as screen:
+        output: list[str | Path] = ["-o", folder / "decoded.jsonl", "--force"]
+        with on_terminal(
+            _COLUMNS, _LINES, SSLSNIFF, "--json", "--frames", *output, *watched
+        ) as screen:
             screen.until(READY)
             decoded.append(_paced(screen, url, protocol))
         with on_terminal(_COLUMNS, _LINES, SSLSNIFF, "top", *watched) as screen:
