@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.capture_files import null_tls, segments
+from sslsniff.capture_files import null_tls
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
 from sslsniff.capture_files.reassembly import EarlyBytes, Ordering, Piece, Reassembler
-from sslsniff.capture_files.segments import Segment, advance
+from sslsniff.capture_files.segments import advance
+from sslsniff.capture_files.tcp_segment import AddressPort, Segment
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
@@ -174,7 +175,7 @@ class TcpConnection:
         self.goes_on = False
         self.ended_ns: int | None = None
         self._is_ending = False
-        self._fins: set[segments.AddressPort] = set()
+        self._fins: set[AddressPort] = set()
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
         answers = segment.flags & ACK and not self._joined

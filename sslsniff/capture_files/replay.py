@@ -18,7 +18,7 @@ from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.capture_files.reassembly import EarlyBytes
 from sslsniff.capture_files.recorded import RecordedConnection, Tag, TcpConnection
-from sslsniff.capture_files.segments import AddressPort
+from sslsniff.capture_files.tcp_segment import AddressPort, Segment
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Event, IsOver, never
 from sslsniff.fast_path import FastPath
@@ -179,7 +179,7 @@ class ReplaySource:
     def _open_connection(
         self,
         key: tuple[AddressPort, AddressPort],
-        segment: segments.Segment,
+        segment: Segment,
         time_ns: int,
         note: object,
     ) -> TcpConnection:

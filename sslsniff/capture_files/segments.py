@@ -1,37 +1,20 @@
-"""Parses the TCP segments in captured packets, by dpkt.
+"""Parses the TCP segments in captured packets: by dpkt, but for ``usual_packets``.
 
 dpkt does not report how much of a packet was cut off, or what it could not parse: both are checked.
 """
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import dpkt
 
 from sslsniff.capture_files.packets import ACK, LINK_RAW, RST, WORD
+from sslsniff.capture_files.tcp_segment import Segment
+from sslsniff.capture_files.usual_packets import usual_segment
 
 _HALF = 1 << 31
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
-
-AddressPort = tuple[bytes, int]
-"""IP address and port of a side of a TCP connection."""
-
-
-class Segment(NamedTuple):
-    """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
-
-    ``acknowledges`` is its acknowledgement number, None without one.
-    """
-
-    source: AddressPort
-    destination: AddressPort
-    sequence: int
-    acknowledges: int | None
-    flags: int
-    payload: bytes
-    size: int
-
 
 # Sequence numbers have 32 bits, and wrap around (RFC 9293 section 3.4).
 
@@ -90,6 +73,9 @@ def parse(link_type: int, packet: bytes) -> Segment | None:
 
     Where IP is inside IP or another tunnel, it is the innermost segment.
     """
+    segment = usual_segment(link_type, packet)
+    if segment is not None:
+        return segment
     read = _LINKS.get(link_type)
     if read is None:
         return None

@@ -1,0 +1,21 @@
+"""A TCP segment, as it was captured."""
+
+from typing import NamedTuple
+
+AddressPort = tuple[bytes, int]
+"""IP address and port of a side of a TCP connection."""
+
+
+class Segment(NamedTuple):
+    """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
+
+    ``acknowledges`` is its acknowledgement number, None without one.
+    """
+
+    source: AddressPort
+    destination: AddressPort
+    sequence: int
+    acknowledges: int | None
+    flags: int
+    payload: bytes
+    size: int
