@@ -1,66 +1,59 @@
-"""Reads classic pcap by dpkt: both byte orders, micro- and nanoseconds, the modified format too."""
+"""Reads classic pcap: both byte orders, micro- and nanoseconds, the modified format too.
 
+Format: draft-ietf-opsawg-pcap. Not by dpkt, which takes 4 us for the header of a packet; this 1 us.
+"""
+
+import struct
 from collections.abc import Iterator
-from decimal import Decimal
-
-import dpkt
 
 from sslsniff.capture_files.pcap import LARGEST_PACKET_BYTES, Packet, Readable
 
+_MICROSECONDS, _NANOSECONDS, _MODIFIED = 0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34
+_FORMATS = {
+    struct.pack(order + "I", magic): (order, unit_ns, more_bytes)
+    for order in "<>"
+    for magic, unit_ns, more_bytes in (
+        (_MICROSECONDS, 1000, 0),
+        (_NANOSECONDS, 1, 0),
+        (_MODIFIED, 1000, 8),  # Kuznetzov's: with interface, protocol and kind
+    )
+}
+"""By the first bytes of a file: the byte order, the nanoseconds of a unit of a time's second word,
+and what a packet's header has in addition."""
 
-class _Bounded:
-    """A file that notes when a read came short, and limits a read to the longest packet.
-
-    dpkt returns a cut-off packet as a whole one, and reads as much as a damaged header says.
-    """
-
-    def __init__(self, start: bytes, file: Readable) -> None:
-        self.is_short = False
-        self._start = start
-        self._file = file
-
-    def read(self, size: int) -> bytes:
-        start, self._start = self._start, b""
-        data = start + self._file.read(min(size, LARGEST_PACKET_BYTES) - len(start))
-        self.is_short = len(data) < size
-        return data
+_FILE_HEADER_BYTES = 24
+_LINK_TYPE_AT = 16  # in that header, after the 4 bytes of the magic number
 
 
 class PcapReader:
     """Reads a classic pcap ``file`` of which the first 4 bytes, ``start``, were read already."""
 
     def __init__(self, file: Readable, start: bytes) -> None:
-        self.truncated = False
-        self._file = _Bounded(start, file)
-        try:
-            self._reader = dpkt.pcap.Reader(self._file)
-        except dpkt.NeedData:
-            self.truncated = True
+        self._file = file
+        self._order, self._unit_ns, self._more_bytes = _FORMATS[start]
+        self._header = file.read(_FILE_HEADER_BYTES - len(start))
+        self.truncated = len(self._header) < _FILE_HEADER_BYTES - len(start)
 
     def __iter__(self) -> Iterator[Packet]:
         """See ``PacketReader``."""
         if self.truncated:
             return
-        link_type = self._reader.datalink() & 0xFFFF  # above: length of a frame check sequence
-        try:
-            for time_s, data in self._reader:
-                if self._file.is_short:
-                    break
-                yield Packet(_time_ns(time_s), link_type, data)
-            else:
-                return
-        except dpkt.NeedData:  # in the middle of a packet's header
-            pass
+        # The upper half has the length of a frame check sequence.
+        link_type = struct.unpack_from(self._order + "I", self._header, _LINK_TYPE_AT)[0] & 0xFFFF
+        header = struct.Struct(f"{self._order}4I{self._more_bytes}x")
+        read, header_bytes, unit_ns = self._file.read, header.size, self._unit_ns
+        while head := read(header_bytes):
+            if len(head) < header_bytes:
+                break
+            seconds, rest, size, _ = header.unpack(head)
+            if size > LARGEST_PACKET_BYTES or len(data := read(size)) < size:
+                break
+            yield Packet(seconds * 1_000_000_000 + rest * unit_ns, link_type, data)
+        else:
+            return
         self.truncated = True
 
 
 def is_pcap(start: bytes) -> bool:
     """Return whether a file that begins with these 4 bytes is classic pcap."""
-    return int.from_bytes(start, "big") in dpkt.pcap.MAGIC_TO_PKT_HDR
-
-
-def _time_ns(time_s: float | Decimal) -> int:
-    """Return dpkt's time in ns: it is a float of microseconds, or a ``Decimal`` of nanoseconds."""
-    if isinstance(time_s, Decimal):
-        return int(time_s * 1_000_000_000)
-    return round(time_s * 1_000_000) * 1000
+    return start in _FORMATS

@@ -113,7 +113,7 @@ def _segment(layer: Any) -> Segment | None:
         destination=(ip.dst, layer.dport),
         sequence=layer.seq,
         acknowledges=layer.ack if layer.flags & (ACK | RST) == ACK else None,
-        flags=layer.flags,
+        flags=layer.flags & 0xFF,  # without the ninth (RFC 3540)
         payload=payload,
         size=size,
     )
