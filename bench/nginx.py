@@ -81,7 +81,7 @@ def running_nginx(
 
 
 def measure() -> Iterator[Row]:
-    """Ask at a fixed rate, decoded, and as fast as it goes, captured."""
+    """Ask at a fixed rate, decoded, and as fast as it goes, captured, and decoded."""
     with own_folder() as (folder, certificate), running_nginx(folder, certificate) as nginx:
         watched = [part for pid in nginx.pids for part in ("--pid", str(pid))]
         for protocol in PROTOCOLS:
@@ -91,6 +91,17 @@ def measure() -> Iterator[Row]:
             ("HTTP/2", lambda: saturated(nginx.url, "HTTP/2", _REQUESTS).rate),
         ):
             yield from compare(f"nginx, {protocol}", rate, folder, watched, least=60)
+        for protocol in PROTOCOLS:
+            yield _decoded(nginx.url, protocol, folder, watched)
+
+
+def _decoded(url: str, protocol: str, folder: Path, watched: list[str]) -> Row:
+    """Ask as fast as it goes, while as many connections are decoded as can be."""
+    sniffer = Decoding(folder / "decoded.jsonl", "--sample", "auto", *watched)
+    served = saturated(url, protocol, _REQUESTS)
+    _, whole, lost = sniffer.stop_counted()
+    note = f"{whole:,} of {served.responses:,} exchanges decoded, at {served.rate:,.0f} requests/s"
+    return Row(f"nginx, {protocol}, --sample auto: bytes lost", lost, "bytes", 0, note)
 
 
 def _fixed(url: str, protocol: str, folder: Path, watched: list[str]) -> Iterator[Row]:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Sampling: connections are left out as a whole. A hash of a connection's id decides once. For a direction that is announced
- * by itself (enum half), it is the hash of an id of its socket, so that both directions get the same decision. Its events
- * before the socket is known are emitted, and revoked if it is left out.
+ * Sampling: connections are left out as a whole, by a hash of their ids. User space may leave out more at any time, so each
+ * event asks again; what is left out stays so. For a direction that is announced by itself (enum half), it is the hash of an
+ * id of its socket, so that both directions get the same decision, which is made once. Its events before the socket is known
+ * are emitted, and revoked if it is left out.
  */
 
 enum left_out {
@@ -43,9 +44,11 @@ static __always_inline void count_left_out(struct connection *connection)
 	count(COUNTER_LEFT_OUT, 1);
 }
 
-/* Whether a connection is left out, so that no event is emitted. Revokes the events that a half already had. */
+/* Whether a connection is left out, so that no event is emitted. Tells user space if it already had events. */
 static __always_inline int leave_out(u32 tid, struct connection *connection)
 {
+	if (!connection->left_out && !connection->half)
+		connection->left_out = choose(connection->id);
 	if (!connection->left_out)
 		return 0;
 	count_left_out(connection);

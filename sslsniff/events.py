@@ -157,7 +157,10 @@ class SocketGone(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Sampling leaves out the connection of one direction: ignore its earlier events."""
+    """Sampling leaves out a connection, or one direction of it, from now on: it has no more events.
+
+    Ignore the earlier events of a direction.
+    """
 
     time_ns: int
     connection: int
@@ -171,10 +174,10 @@ class CgroupMade(NamedTuple):
     path: str
 
 
-Event = Opened | Data | Addresses | Checked | Ended | Closed | Exited
+Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited
 """An event of a connection."""
 
-Record = Event | Paired | SocketGone | LeftOut | CgroupMade
+Record = Event | Paired | SocketGone | CgroupMade
 """A record of the kernel: an event, or one about cgroups or directions opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)

@@ -152,6 +152,7 @@ class Connection:
     ``bytes_read``, ``bytes_written``: plaintext, with missing bytes.
     ``tls``: false for plaintext TCP, which capture files of other programs may contain.
     ``evictions``: how often its decoder was reset to free memory.
+    ``left_out``: sampling left it out before its end.
     """
 
     id: str
@@ -172,6 +173,7 @@ class Connection:
     tls: bool = True
     evictions: int = 0
     role_is_inferred: bool = False
+    left_out: bool = False
 
     @property
     def scheme(self) -> str:

@@ -23,6 +23,7 @@ from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
+from sslsniff.live.self_sampling import SelfSampling
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _BYTES_A_POLL = 8 << 20
 _BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
 _BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
+_SAMPLED_BATCH_SHARE = 64  # and after each batch --sample auto decides anew: every 20 ms or so
 _REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
 _WAIT_S = 0.1
 
@@ -45,7 +47,8 @@ class LiveCapture:
     ``load``: loads the BPF programs; called after the files were found.
     ``note``: called with each line for the user that is no error.
     ``spill_bytes``: the size of a temporary file for records that the ring has no room for.
-    ``sample``: the share of all connections that is captured, each as a whole.
+    ``sample``: the share of all connections that is captured, each as a whole; None: as many as
+    can be decoded.
     ``holder``: traces the processes whose threads wait for the probes of a file that they map.
     ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
 
@@ -71,7 +74,7 @@ class LiveCapture:
         ring_bytes: int,
         call_limit_bytes: int,
         spill_bytes: int = 0,
-        sample: float = 1,
+        sample: float | None = 1,
         note: Callable[[str], None],
         holder: "Holder | None" = None,
         served: "ServedProbes | None" = None,
@@ -98,6 +101,7 @@ class LiveCapture:
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
         self._pacing = PollPacing()
+        self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __enter__(self) -> Self:
@@ -107,7 +111,10 @@ class LiveCapture:
             self.opens_perf_events = loader.opens_perf_events
             self._tables = Tables(loader)
             task = self._served.task if self._served is not None else None
-            self._tables.configure(self._scope, self._call_limit_bytes, self._sample, task)
+            self._tables.configure(self._scope, self._call_limit_bytes, self._sample or 1, task)
+            if self._sample is None:
+                room_bytes = self._ring_bytes + self._spill_bytes
+                self._sampling = SelfSampling(room_bytes, self._tables.sample, self._note)
             self._records, self._epoll = open_records(
                 loader, self._ring_bytes, self._spill_bytes, self._closing
             )
@@ -294,8 +301,12 @@ class LiveCapture:
             return False
         due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
-        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // _BATCH_SHARE)
+        share = _BATCH_SHARE if self._sampling is None else _SAMPLED_BATCH_SHARE
+        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // share)
         for _ in range(0, most_bytes, batch_bytes):
+            if self._sampling is not None:
+                waiting_bytes = self._records.waiting_bytes
+                self._sampling.update(waiting_bytes, self._open, time.monotonic())
             self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
                 if self._served is not None and self._served.handle(record, offset_ns):

@@ -135,6 +135,11 @@ class Tables:
         """Remove a process that has ended from those that ``has_processes`` counts."""
         self._loader.delete("pids", _U32.pack(pid))
 
+    def sample(self, most: int) -> None:
+        """Leave out connections with a ``self_sampling.sampling_hash`` above ``most``."""
+        self._sample_most = most
+        self._write_config(stopped=False)
+
     def stop(self) -> None:
         """Let the programs emit nothing more, at once: probes are detached one after another."""
         self._write_config(stopped=True)

@@ -221,6 +221,7 @@ class RustlsConnections:
     def _left_out(self, event: LeftOut) -> Iterator[Event]:
         half = self._halves.get(event.connection)
         if half is None:
+            yield event
             return
         self._forget(half)
         joined = half.joined

@@ -205,6 +205,8 @@ class JsonSink(JsonSummary):
             "bytes_written": connection.bytes_written,
             "missing_bytes": connection.missing_bytes,
         }
+        if connection.left_out:
+            fields["left_out"] = True
         if connection.evictions:
             fields["evictions"] = connection.evictions
         self._write("connection", connection, time_ns, 0, fields, event)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import (
@@ -58,6 +59,10 @@ _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 """Error of exchanges and reason of undecoded bytes whose memory other connections needed."""
+
+
+LEFT_OUT = "left out: more traffic than can be decoded"
+"""Error of exchanges whose connection is not captured any more (``--sample auto``)."""
 
 
 class _DecoderConsumer:
@@ -144,10 +149,11 @@ class Conversation:
 
     def close(self, time_ns: int) -> None:
         """Handle the end of the connection: end its open exchanges."""
+        reason = LEFT_OUT if self.connection.left_out else CLOSED
         self._decode_waiting()
         for side in Side:
-            self._end_side(side, time_ns)
-        self._end_all(time_ns, "connection closed")
+            self._end_side(side, time_ns, reason)
+        self._end_all(time_ns, reason)
         self._memory.forget(self)
 
     def end_capture(self, time_ns: int) -> None:
@@ -201,11 +207,11 @@ class Conversation:
         for message in messages:
             _HANDLERS[type(message)](self, message)
 
-    def _end_side(self, side: Side, time_ns: int) -> None:
+    def _end_side(self, side: Side, time_ns: int, reason: str = CLOSED) -> None:
         if side not in self._ended:
             self._ended.add(side)
             self._now_ns, self._tid = time_ns, 0
-            self._dispatch(self._decoder.end(side))
+            self._dispatch(self._decoder.end(side, reason))
 
     def _end_all(self, time_ns: int, error: str) -> None:
         self._stalls.close(self.connection, time_ns)

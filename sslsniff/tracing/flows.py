@@ -28,7 +28,7 @@ class Listener(Protocol):
         """Note that nothing follows in one direction, though the connection stays."""
 
     def closed(self, connection: Connection, time_ns: int) -> None:
-        """Note that a connection ended, or its process did."""
+        """Note that a connection ended, or its process did, or it is left out from now on."""
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
@@ -62,6 +62,7 @@ class Flows:
             events.Checked: self._checked,
             events.Ended: self._ended,
             events.Closed: self._closed,
+            events.LeftOut: self._left_out,
             events.Exited: self._exited,
         }
 
@@ -199,6 +200,12 @@ class Flows:
     def _closed(self, event: events.Closed) -> None:
         self._checked(events.Checked(*event))
         self._close(event.connection, event.time_ns)
+
+    def _left_out(self, event: events.LeftOut) -> None:
+        connection = self._connections.get(event.connection)
+        if connection is not None:
+            connection.left_out = True
+            self._close(event.connection, event.time_ns)
 
     def _exited(self, event: events.Exited) -> None:
         self._processes.pop(event.pid, None)

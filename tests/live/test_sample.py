@@ -1,5 +1,10 @@
 """``--sample`` takes some connections, each of them whole, and counts the others."""
 
+import contextlib
+import signal
+import subprocess
+import time
+
 from tests.live import checks
 from tests.live.checks import Sniff
 from tests.live.sniffer import Captured
@@ -46,3 +51,51 @@ def test_connections_are_left_out_whole(load: Load, certificate: Certificate, sn
     assert summary["connections"] == len(shown)
     assert checks.connections(captured, "closed") == len(shown)
     assert summary["left_out_connections"] == SENDERS - len(shown)
+
+
+CONNECTIONS = 12
+BURST = 13, 16 << 10  # of all connections together 60 % of the ring
+EARLY_BYTES = 100 + BURST[0] * BURST[1]
+
+
+def test_too_much_traffic_leaves_out_connections(
+    load: Load, certificate: Certificate, sniff: Sniff
+) -> None:
+    """sslsniff stands still during a burst, and then leaves out a quarter of the connections."""
+    with contextlib.ExitStack() as closing:
+        receivers = [
+            closing.enter_context(load.receiver(certificate.certificate, certificate.key))
+            for _ in range(CONNECTIONS)
+        ]
+        pids = [part for each in receivers for part in ("--pid", str(each.pid))]
+        options = ("--chunks", "--sample", "auto", "--ring-size", "4M")
+        sniffer = closing.enter_context(sniff(*options, *pids))
+        calls = (1, 100), (1500, 0), BURST, (2500, 0), (5, 16 << 10)
+        senders = [
+            subprocess.Popen(load.sender(each.port, seed, *calls))
+            for seed, each in enumerate(receivers, 1)
+        ]
+        sniffer.until(CONNECTIONS, "chunk")
+        sniffer.process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        sniffer.process.send_signal(signal.SIGCONT)
+        passed = [receiver.next() for receiver in receivers]
+        assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
+        captured = sniffer.stop()
+
+    ends = {
+        each["client"]["port"]: each
+        for each in captured.of("connection")
+        if each["event"] == "closed"
+    }
+    left_out = [each for each in passed if "left_out" in ends[each.port]]
+    summary = captured.summary
+    assert summary["lost_bytes"] == 0
+    assert summary["left_out_connections"] == len(left_out) == CONNECTIONS // 4
+    assert captured.stderr.count("more traffic than can be decoded: ") == 1
+    assert "from now on 9 of 12 connections are shown" in captured.stderr
+    for each in passed:
+        if each in left_out:
+            assert ends[each.port]["bytes_read"] == EARLY_BYTES
+        else:
+            assert_whole(captured, each)

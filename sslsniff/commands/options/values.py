@@ -126,8 +126,10 @@ def address(text: str) -> int:
     return int(text, 16)
 
 
-def share(text: str) -> float:
-    """Return the share of connections in ``text``, such as 1/10."""
+def share(text: str) -> float | None:
+    """Return the share of connections in ``text``, such as 1/10; None for ``auto``."""
+    if text == "auto":
+        return None
     if not re.fullmatch(r"[0-9]{1,7}/[0-9]{1,7}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 1/10")
     part, whole = map(int, text.split("/"))

@@ -58,8 +58,9 @@ usage: sslsniff [FILTER] WHAT [OUTPUT]
 
 @dataclass(frozen=True, kw_only=True)
 class WatchOptions(OutputOptions):
-    """Which processes to watch, and how. Sizes are in bytes; ``sample`` is a share, 0 to 1.
+    """Which processes to watch, and how. Sizes are in bytes.
 
+    ``sample`` is a share, 0 to 1; None: of more traffic than can be decoded, as much as can.
     ``hold`` is None if the option was not given. ``command`` is empty if none is to be started.
     """
 
@@ -73,7 +74,7 @@ class WatchOptions(OutputOptions):
     cgroup: list[str]
     unit: list[str]
     lib: list[str]
-    sample: float
+    sample: float | None
     loader: str
     returns: str
     hold: bool | None
@@ -206,7 +207,8 @@ def add_watch_options(parser: CommandParser) -> None:
         type=values.share,
         default=1,
         metavar="SHARE",
-        help="only a share of connections such as 1/10, each of them whole",
+        help="only a share of connections such as 1/10, each of them whole;"
+        " auto: of more traffic than can be decoded, as many as can",
     )
     add_filter(parser)
     add_output(parser)

@@ -40,7 +40,7 @@ def summary_lines(summary: Summary) -> list[str]:
         figures.insert(0, f"{of}{pieces.counted(summary.exchanges, 'exchange')}")
     lines = [", ".join(figures)]
     if summary.left_out is not None:
-        lines.append(f"{pieces.counted(summary.left_out, 'more connection')} left out by --sample")
+        lines.append(f"{pieces.counted(summary.left_out, 'connection')} left out by --sample")
     if summary.evictions:
         lines.append(
             f"{pieces.counted(summary.evictions, 'connection')} evicted to free memory: what was"

@@ -354,4 +354,4 @@ def _json_summary(summary: Summary) -> dict[str, Any]:
 def test_summary_tells_what_sampling_left_out() -> None:
     summary = Summary(3, 1, 10, 2_000_000_000, left_out=9)
     text = shown(SummarySink, lambda sink: sink.summary(summary))
-    assert text.splitlines()[1:] == ["9 more connections left out by --sample"]
+    assert text.splitlines()[1:] == ["9 connections left out by --sample"]

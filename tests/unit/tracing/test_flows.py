@@ -124,6 +124,13 @@ def test_a_process_takes_its_connections_along() -> None:
     assert [each.id for each in recorder.connections] == ["7-1", "8-2", "8-3"]
 
 
+def test_a_connection_that_is_left_out_has_an_end() -> None:
+    recorder = run(opened(), data(0, b"abc"), events.LeftOut(9, 1), events.Closed(10, 1, 9, 9))
+    assert recorder.seen == ["opened", (Direction.READ, 0, b"abc"), "closed"]
+    [connection] = recorder.connections
+    assert (connection.left_out, connection.bytes_read, connection.missing) == (True, 3, {})
+
+
 def test_addresses_fill_in() -> None:
     local, remote = Address("127.0.0.1", 4000), Address("127.0.0.1", 443)
     recorder = run(opened(), events.Addresses(1, 1, local, remote))

@@ -109,6 +109,11 @@ def test_an_open_exchange_ends_with_its_connection_or_the_capture() -> None:
     closed = Wire()
     closed.pass_bytes(WRITE, REQUEST)
     assert [exchange.error for exchange in closed.end()] == ["connection closed"]
+    left_out = Wire()
+    left_out.pass_bytes(WRITE, REQUEST)
+    left_out.connection.left_out = True
+    errors = [exchange.error for exchange in left_out.end()]
+    assert errors == ["left out: more traffic than can be decoded"]
     running = Wire()
     running.pass_bytes(WRITE, REQUEST)
     running.tracer.finish()
