@@ -218,10 +218,7 @@ class Connection:
 
 
 def assumed_role(first: Direction) -> Side:
-    """Return the role to assume for a process where no plaintext shows it.
-
-    The side that sends first, which is in direction ``first``, is assumed to be the client.
-    """
+    """Return the role to assume where no plaintext shows it: who sends ``first`` is the client."""
     return Side.CLIENT if first is Direction.WRITE else Side.SERVER
 
 

@@ -9,8 +9,8 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from sslsniff.capture_files.segments import distance, is_before, nearest_position
-from sslsniff.capture_files.tcp_segment import AddressPort, Segment
+from sslsniff.capture_files.packet_layers.segments import distance, is_before, nearest_position
+from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 
 EARLY_BYTES = 256 << 10
 EARLY_BYTES_IN_ALL = 64 << 20

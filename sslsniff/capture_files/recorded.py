@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from sslsniff.capture_files import null_tls
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
+from sslsniff.capture_files.packet_layers.segments import advance
+from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
 from sslsniff.capture_files.reassembly import EarlyBytes, Ordering, Piece, Reassembler
-from sslsniff.capture_files.segments import advance
-from sslsniff.capture_files.tcp_segment import AddressPort, Segment
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause

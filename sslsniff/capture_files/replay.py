@@ -11,14 +11,15 @@ Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of 
 import os
 from collections.abc import Generator, Iterator
 
-from sslsniff.capture_files import pcap, pcapng, segments
+from sslsniff.capture_files import pcap, pcapng
 from sslsniff.capture_files.comments import Described, parse
 from sslsniff.capture_files.input_files import Input, open_input
+from sslsniff.capture_files.packet_layers import segments
+from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.capture_files.reassembly import EarlyBytes
 from sslsniff.capture_files.recorded import RecordedConnection, Tag, TcpConnection
-from sslsniff.capture_files.tcp_segment import AddressPort, Segment
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Event, IsOver, never
 from sslsniff.fast_path import FastPath

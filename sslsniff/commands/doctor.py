@@ -137,7 +137,7 @@ def _addresses(loader: Loader) -> Finding:
 
 def _holding(loader: Loader) -> Finding:
     """Check how a command's mappings of files are noticed, so that it can be stopped."""
-    from sslsniff.live import holds
+    from sslsniff.live.holding import holds
 
     try:
         way, detach = holds.attach_mapping(loader)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sslsniff.commands.held_command import HeldCommand
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
     from sslsniff.live.functions.served_probes import ServedProbes
-    from sslsniff.live.holder import Holder
+    from sslsniff.live.holding.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
     from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
@@ -185,7 +185,7 @@ def _start_held(command: tuple[str, ...]) -> "HeldCommand":
 
 def _start_holder() -> "Holder":
     """Start the tracing process. It forks: this must be before any thread is started."""
-    from sslsniff.live.holder import Holder
+    from sslsniff.live.holding.holder import Holder
 
     return Holder()
 

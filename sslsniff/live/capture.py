@@ -30,7 +30,7 @@ from sslsniff.model import Loss, NotProbed
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
     from sslsniff.live.functions.served_probes import ServedProbes
-    from sslsniff.live.holder import Holder
+    from sslsniff.live.holding.holder import Holder
 
 _BYTES_A_POLL = 8 << 20
 _BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled

@@ -24,8 +24,8 @@ from sslsniff.live.survey import Unreachable
 from sslsniff.live.unprobed_libraries import UnprobedLibraries
 
 if TYPE_CHECKING:
-    from sslsniff.live.holder import Holder
-    from sslsniff.live.holds import Hold, Holds
+    from sslsniff.live.holding.holder import Holder
+    from sslsniff.live.holding.holds import Hold, Holds
 
 _HOLD_DELAY_S = 0.1  # a report waits this long for the hold of the same file, which comes first
 _MOST_PLANNING_S = 1.0  # at the start: files that take longer are probed after it
@@ -127,7 +127,7 @@ class LateFiles:
             holder.close()
             self._note(f"--loader {loader.name} cannot hold processes: {_MISSED}")
             return
-        from sslsniff.live.holds import Holds
+        from sslsniff.live.holding.holds import Holds
 
         self._holds = Holds(holder, loader, self._note)
         for each in self._first_files:

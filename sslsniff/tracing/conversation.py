@@ -43,6 +43,7 @@ from sslsniff.tracing.flow_control_stalls import FlowControlStalls
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes
 from sslsniff.tracing.roles import assume_role
+from sslsniff.tracing.side_consumer import SideConsumer
 
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
@@ -63,26 +64,6 @@ EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 
 LEFT_OUT = "left out: more traffic than can be decoded"
 """Error of exchanges whose connection is not captured any more (``--sample auto``)."""
-
-
-class _DecoderConsumer:
-    """A ``fast_path.Consumer``: decodes what one side sends."""
-
-    __slots__ = ("_conversation", "_side", "last_ns", "position")
-
-    by_record = None
-
-    def __init__(self, conversation: "Conversation", side: Side, position: int) -> None:
-        self.position = position
-        self.last_ns = 0
-        self._conversation = conversation
-        self._side = side
-
-    def feed(self, time_ns: int, tid: int, data: memoryview) -> None:
-        """See ``fast_path.Consumer``."""
-        self.position += len(data)
-        self.last_ns = time_ns
-        self._conversation.feed(self._side, bytes(data), time_ns, tid)
 
 
 class Conversation:
@@ -184,7 +165,7 @@ class Conversation:
         side = connection.sender(direction)
         if side is None:
             return None
-        return _DecoderConsumer(self, side, connection.position(direction))
+        return SideConsumer(self.feed, side, connection.position(direction))
 
     def feed(self, side: Side, data: bytes, time_ns: int, tid: int) -> None:
         """Decode the next bytes that ``side`` sent."""

@@ -8,6 +8,7 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 
+from sslsniff.capture_files.packet_layers.segments import parse
 from sslsniff.capture_files.packets import (
     ACK,
     DATA_END,
@@ -20,7 +21,6 @@ from sslsniff.capture_files.packets import (
 )
 from sslsniff.capture_files.packing import Endpoint, EndpointPair
 from sslsniff.capture_files.pcap import Origin, PcapWriter
-from sslsniff.capture_files.segments import parse
 from sslsniff.model import Address
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)

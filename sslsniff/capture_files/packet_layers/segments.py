@@ -9,9 +9,9 @@ from typing import Any
 
 import dpkt
 
+from sslsniff.capture_files.packet_layers.tcp_segment import Segment
+from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
 from sslsniff.capture_files.packets import ACK, LINK_RAW, RST, WORD
-from sslsniff.capture_files.tcp_segment import Segment
-from sslsniff.capture_files.usual_packets import usual_segment
 
 _HALF = 1 << 31
 _FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from sslsniff.errors import KernelError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Detach, Loader
-from sslsniff.live.holder import LONGEST_HOLD_S, Holder
+from sslsniff.live.holding.holder import LONGEST_HOLD_S, Holder
 
 _IDENTITY = struct.Struct("<QQII")  # struct file_identity of bpf/hold.bpf.h
 _U32 = struct.Struct("<I")

@@ -6,8 +6,8 @@ must give the same.
 
 import struct
 
+from sslsniff.capture_files.packet_layers.tcp_segment import Segment
 from sslsniff.capture_files.packets import ACK, LINK_RAW, RST
-from sslsniff.capture_files.tcp_segment import Segment
 
 _TYPE_AT = {1: 12, 113: 14}
 """Where the type of what follows is, by link type: Ethernet, and LINUX_SLL."""

@@ -9,10 +9,10 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 
-from sslsniff.capture_files import segments
+from sslsniff.capture_files.packet_layers import segments
+from sslsniff.capture_files.packet_layers.tcp_segment import Segment
+from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
 from sslsniff.capture_files.packets import LINK_RAW
-from sslsniff.capture_files.tcp_segment import Segment
-from sslsniff.capture_files.usual_packets import usual_segment
 
 _TCP = TCP(sport=1, dport=2, seq=77, ack=99, flags="PA", options=[("NOP", None)] * 4) / b"data"
 _V4 = IP(src="192.0.2.1", dst="198.51.100.2") / _TCP

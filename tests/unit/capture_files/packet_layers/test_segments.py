@@ -8,8 +8,8 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6
 from scapy.layers.l2 import GRE, CookedLinux, Dot1AD, Dot1Q, Ether, Loopback
 from scapy.packet import Packet
 
+from sslsniff.capture_files.packet_layers.segments import is_known_link, parse
 from sslsniff.capture_files.packets import LINK_RAW
-from sslsniff.capture_files.segments import is_known_link, parse
 
 V4 = IP(src="192.0.2.1", dst="198.51.100.2") / TCP(sport=1, dport=2, seq=77, flags="PA") / b"data"
 V6 = IPv6(src="2001:db8::1", dst="::2") / TCP(sport=1, dport=2, seq=77, flags="PA") / b"data"

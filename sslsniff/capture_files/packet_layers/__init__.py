@@ -1,0 +1,1 @@
+"""Which TCP segment is in a captured packet? Links, IP and tunnels, taken apart."""
