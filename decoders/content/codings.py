@@ -41,7 +41,7 @@ def codings(headers: Headers) -> tuple[str, ...]:
     values = headers.all("content-encoding") + headers.all("transfer-encoding")
     if not values:  # the usual case
         return ()
-    found = [coding.strip().lower() for value in values for coding in value.split(",")]
+    found = [coding.strip(" \t").lower() for value in values for coding in value.split(",")]
     return tuple(coding for coding in found if coding not in _NO_CODING)
 
 

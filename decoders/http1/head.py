@@ -17,6 +17,7 @@ MAX_LINES = 8192
 SCAN_WINDOW = 64 * 1024
 """Bytes within which a start line and the line after it must lie to be found by a scan."""
 
+_OWS = " \t"  # white space in values (RFC 9110 section 5.6.3); what else str.strip removes is none
 _TOKEN_CHARS = 64  # stored of a protocol's name; registered names are shorter
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -272,7 +273,7 @@ def _unfold(lines: list[bytes]) -> list[bytes]:
 def _set_length(fields: Fields, value: str) -> None:
     # A list of equal values counts as one (RFC 9110 section 8.6).
     for part in value.split(","):
-        digits = part.strip()
+        digits = part.strip(_OWS)
         if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
             fields.fault = "invalid Content-Length"
         elif fields.length is not None and fields.length != int(digits):
@@ -285,7 +286,7 @@ def _set_coding(fields: Fields, value: str) -> None:
     fields.transferred = True
     # "identity" was a coding of RFC 2616 and changes nothing where it stands alone.
     for part in value.split(","):
-        coding = part.split(";", 1)[0].strip().lower()
+        coding = part.split(";", 1)[0].strip(_OWS).lower()
         if coding and (coding != "identity" or fields.chunked):
             fields.chunked = coding == "chunked"
             fields.coded = not fields.chunked
@@ -293,7 +294,7 @@ def _set_coding(fields: Fields, value: str) -> None:
 
 def _set_upgrade(fields: Fields, value: str) -> None:
     if fields.upgrade is None:
-        fields.upgrade = value.split(",", 1)[0].strip().lower()[:_TOKEN_CHARS]
+        fields.upgrade = value.split(",", 1)[0].strip(_OWS).lower()[:_TOKEN_CHARS]
 
 
 def _set_host(fields: Fields, value: str) -> None:

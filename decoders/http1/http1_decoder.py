@@ -178,6 +178,8 @@ class Http1Decoder:
         if method == "CONNECT" and not framing.fault:
             # A body after it has no meaning (RFC 9110 section 9.3.6).
             framing = replace(framing, switch=True) if fields.chunked else _SWITCHES
+        if framing.fault:
+            message.warnings = (*message.warnings, framing.fault)
         return message, framing
 
     def _response(self, raw: bytes, out: list[Message]) -> tuple[ResponseHead, Framing] | None:
@@ -199,7 +201,7 @@ class Http1Decoder:
             waiting, doubt = self._find_request(waiting, is_final, out)
         elif is_final:
             self._waiting.popleft()
-        warnings = head.warnings
+        warnings = (*head.warnings, framing.fault) if framing.fault else head.warnings
         if self._doubtful and not doubt:
             warnings = (*warnings, _IN_DOUBT)
         message = ResponseHead(

@@ -190,6 +190,8 @@ class MessageReader:
         self.state = ReadState.DOUBT if framing.doubt else framing.state
         self._remaining = length or 0
         if framing.fault:
+            if self.side is Side.CLIENT:
+                self._message_done(out)  # its response comes all the same
             self._resynchronise(framing.fault, out)
         elif length == 0:
             self._message_done(out)

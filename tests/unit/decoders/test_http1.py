@@ -201,9 +201,31 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
     "different Content-Lengths": (
         [(S, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"), (S, OK)],
         [
-            response(1, 200, "OK", ("Content-Length", "2"), ("Content-Length", "3")),
+            replace(
+                response(1, 200, "OK", ("Content-Length", "2"), ("Content-Length", "3")),
+                warnings=("conflicting Content-Length",),
+            ),
             Aborted(1, S, "undecodable: conflicting Content-Length"),
             Undecoded(S, b"hi!", 3, "conflicting Content-Length"),
+            *ok(2),
+        ],
+    ),
+    "a request with different Content-Lengths, and its response": (
+        [
+            (C, b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!"),
+            (S, OK),
+            (C, GET),
+            (S, OK),
+        ],
+        [
+            replace(
+                request(1, "PUT", "/", ("Content-Length", "2"), ("Content-Length", "3")),
+                warnings=("conflicting Content-Length",),
+            ),
+            MessageEnd(1, C),
+            *ok(1),
+            Undecoded(C, b"hi!", 3, "conflicting Content-Length"),
+            *get(2),
             *ok(2),
         ],
     ),
@@ -364,6 +386,24 @@ def test_a_message_that_comes_at_once_is_told_at_once() -> None:
     assert decoder.feed(C, GET + b"PO") == [replace(request(1), whole=b"")]
     ended = replace(response(1, 200, "OK", ("Content-Length", "2")), whole=b"hi")
     assert decoder.feed(S, OK + b"HTTP/1.1 1") == [ended]
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\x0b", "\x0c", "\x85", "\x1c"])
+def test_white_space_in_values_is_space_and_tab(space: str) -> None:
+    """RFC 9110 section 5.6.3: where two readers differ, one sees a request that is not there."""
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {space}chunked\r\n\r\n"
+    [request_head, *_] = Http1Decoder().feed(C, head.encode())
+    assert isinstance(request_head, RequestHead)
+    assert request_head.warnings == ("Transfer-Encoding without chunked",)
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2{space}\r\n\r\n"
+    [request_head, *_] = Http1Decoder().feed(C, head.encode())
+    assert isinstance(request_head, RequestHead)
+    assert request_head.warnings == ("invalid Content-Length",)
+    head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\t chunked \t\r\n\r\n0\r\n\r\n"
+    assert [type(each) for each in Http1Decoder().feed(C, head.encode())] == [
+        RequestHead,
+        MessageEnd,
+    ]
 
 
 @pytest.mark.parametrize("behind", [b"", b"h"])
