@@ -32,6 +32,8 @@ _EVENTS_A_POLL = 4096
 _LATE_NS = 1_000_000_000
 """How long missing packets of a connection are waited for after the FINs of both sides."""
 
+_LATEST_NS = 253_402_214_400_000_000_000
+"""9999-12-31: RFC 3339 has no later years, in no time zone."""
 _REMEMBERED_CLOSED = 4096
 """How many closed connections are remembered: their late packets open no new one."""
 
@@ -65,6 +67,7 @@ class ReplaySource:
         self._connections_seen = 0
         self._unread_links: dict[int, int] = {}
         self._encrypted = 0
+        self._odd_times = 0
         self._events = self._read()
 
     def now_ns(self) -> None:
@@ -119,6 +122,10 @@ class ReplaySource:
         try:
             for packet in self._reader:
                 time_ns = packet.time_ns
+                if not 0 <= time_ns <= _LATEST_NS:
+                    self._odd_times += 1
+                    time_ns = min(max(0, time_ns), _LATEST_NS)
+                    packet = packet._replace(time_ns=time_ns)
                 yield from self._close_ending(time_ns)
                 yield from self._packet(packet)
                 if self._stopping:
@@ -221,6 +228,11 @@ class ReplaySource:
     def _warn(self) -> None:
         if self.truncated:
             self.warnings.append(f"{self._name} is cut off or damaged: all before that was read")
+        if self._odd_times:
+            self.warnings.append(
+                f"packets with times before 1970 or after 9999: {self._odd_times};"
+                " they are shown at the nearest time that can be shown"
+            )
         for link_type, count in self._unread_links.items():
             self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
         if self._encrypted:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -297,3 +298,38 @@ def test_an_end_is_told_within_a_second_behind_a_loss(
     assert closed.write_position == len(get("/a"))
     whole = len(answer(bytes(30)))
     assert closed.read_position == (whole - 10 if (lost, ending) == (2, "reset") else whole)
+
+
+def enhanced_packet(packet: bytes) -> bytes:
+    return struct.pack("<5I", 0, 0, 0, len(packet), len(packet)) + packet + bytes(-len(packet) % 4)
+
+
+@pytest.mark.parametrize("seconds", [-5_000_000_000, 1_795_000_000_000])  # 1811, and 58851
+def test_times_that_no_output_can_show(tmp_path: Path, seconds: int) -> None:
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.end()
+    far = struct.pack("<q", seconds)  # the option if_tsoffset
+    blocks = [
+        (0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)),
+        (1, struct.pack("<HHIHH", 1, 0, 0, 14, 8) + far),
+        *((6, enhanced_packet(bytes(packet))) for packet in tcp.packets),
+    ]
+    with (tmp_path / "far").open("wb") as file:
+        for kind, body in blocks:
+            size = len(body) + 12
+            file.write(struct.pack("<II", kind, size) + body + struct.pack("<I", size))
+    for output in (["--json"], [], ["--har", "har"], ["--pcap", "pcap"], ["--report", "html"]):
+        more = [each if each.startswith("--") else str(tmp_path / each) for each in output]
+        shown = subprocess.run(
+            [SSLSNIFF, "read", str(tmp_path / "far"), *more],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown.stderr.count("packets with times before 1970 or after 9999: 8;") == 1
+        assert "Traceback" not in shown.stderr
+    shown_exchange = [line for line in read(tmp_path / "far", "--json") if '"exchange"' in line]
+    assert len(shown_exchange) == 1
