@@ -27,6 +27,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
     WebSocketMessage,
 )
+from sslsniff.decoders.opaque import UNKNOWN
 from sslsniff.fast_path import Consumer
 from sslsniff.model import (
     NO_BODY,
@@ -138,8 +139,11 @@ class Conversation:
         self._memory.forget(self)
 
     def end_capture(self, time_ns: int) -> None:
-        """Handle the end of the capture: report the exchanges that are still open."""
+        """Handle the end of the capture: report the exchanges that are open, and buffered bytes."""
         self._decode_waiting()
+        if self.protocol != UNKNOWN:
+            for side in Side:
+                self._end_side(side, time_ns, CAPTURE_ENDED)
         self._end_all(time_ns, CAPTURE_ENDED)
 
     def evict(self, time_ns: int) -> None:

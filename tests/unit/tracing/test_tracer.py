@@ -120,6 +120,33 @@ def test_an_open_exchange_ends_with_its_connection_or_the_capture() -> None:
     assert [exchange.error for exchange in running.sink.exchanges] == ["capture ended"]
 
 
+def test_bytes_that_the_end_of_the_capture_cuts_off_are_reported() -> None:
+    """All of a head, a frame or a WebSocket's header that is not whole; bodies are decoded."""
+    head = REQUEST.index(b"\r\n\r\n") + 4
+    for cut in range(1, len(REQUEST)):
+        wire = Wire()
+        wire.pass_bytes(WRITE, REQUEST + REQUEST[:cut])
+        wire.tracer.finish()
+        assert wire.sink.undecoded_bytes == (cut if cut < head else 0)
+        errors = ["capture ended"] * (2 if cut >= head else 1)
+        assert [exchange.error for exchange in wire.sink.exchanges] == errors
+    ping = frame(6, 0, 0, bytes(8))
+    for cut in range(1, len(ping)):
+        wire = Wire()
+        wire.pass_bytes(WRITE, HELLO + ping[:cut])
+        wire.tracer.finish()
+        assert wire.sink.undecoded_bytes == cut % 9  # a whole header of 9 bytes is decoded
+
+
+def test_a_websocket_that_the_end_of_the_capture_cuts_off() -> None:
+    wire = Wire()
+    wire.pass_bytes(WRITE, b"GET /w HTTP/1.1\r\nUpgrade: websocket\r\nHost: x\r\n\r\n")
+    wire.pass_bytes(READ, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
+    wire.pass_bytes(READ, b"\x81\x02hi\x81")
+    wire.tracer.finish()
+    assert wire.sink.undecoded_bytes == 1
+
+
 def test_a_body_until_close_ends_with_the_connection_only() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     closed = Wire()
