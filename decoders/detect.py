@@ -24,7 +24,7 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
-from sslsniff.decoders.inner.websocket import WebSocketDecoder, chain_rule, frames_sender
+from sslsniff.decoders.inner.websocket import WebSocketDecoder, frames_sender, proof_rule
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import OpaqueDecoder
 
@@ -134,22 +134,23 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
 class _ProtocolSearch:
     """Searches one side's bytes for the proof of a protocol.
 
-    Memory: two windows of 64 KiB, and six short WebSocket frames.
+    ``may_be_inside``: WebSocket is possible, too. It begins with HTTP, so only where the beginning
+    was not seen. Memory: two windows of 64 KiB, and sixteen short WebSocket frames.
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, *, may_be_inside: bool) -> None:
         self._side = side
         self._lines = bytearray()
         self._sync = FrameSync()
-        # More frames than after a loss: these bytes may be of any protocol.
-        self._chain = ChainSync(chain_rule(side, enough=6, unit_bytes=4 << 10))
+        self._chain = ChainSync(proof_rule(side)) if may_be_inside else None
         self._seen = 0
         self._is_first_line = True
 
     @property
     def held_bytes(self) -> int:
         """The memory that it uses."""
-        return len(self._lines) + self._sync.held_bytes + self._chain.held_bytes
+        chain_bytes = self._chain.held_bytes if self._chain is not None else 0
+        return len(self._lines) + self._sync.held_bytes + chain_bytes
 
     def feed(self, data: bytes) -> str | None:
         """Feed bytes; return the protocol whose proof ends first, None if there is no proof."""
@@ -163,12 +164,14 @@ class _ProtocolSearch:
             proofs.append((before + found[1], _HTTP2))
         else:
             self._sync.drop(self._sync.droppable())
-        before = self._seen - len(self._chain.buffer)
-        found = self._chain.feed(data)
-        if found:
-            proofs.append((before + found[1], _WEBSOCKET))
-        else:
-            self._chain.drop(self._chain.droppable())
+        chain = self._chain
+        if chain is not None:
+            before = self._seen - len(chain.buffer)
+            found = chain.feed(data)
+            if found:
+                proofs.append((before + found[1], _WEBSOCKET))
+            else:
+                chain.drop(chain.droppable())
         self._seen += len(data)
         return min(proofs)[1] if proofs else None
 
@@ -202,18 +205,21 @@ class Detector:
     It buffers until the bytes of either side prove a protocol. Then it feeds all buffered bytes,
     and later ones, to a decoder of that protocol. When the connection switches protocols, it
     changes the decoder. Bytes beyond the buffer are undecoded, and the search continues: a capture
-    may join in the middle of a long body.
+    may join in the middle of a long body. ``from_start``: it did not join in the middle.
 
     Memory: ``_BUFFER_BYTES`` and two searches (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
     """
 
-    def __init__(self, alpn: str | None = None, *, frames: bool = False) -> None:
+    def __init__(
+        self, alpn: str | None = None, *, frames: bool = False, from_start: bool = False
+    ) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
         """See ``Decoder``. Once there is a decoder, it is the decoder's method."""
         self.growth = _SEARCH_GROWTH
         """See ``Decoder``."""
         self._frames = frames
+        self._from_start = from_start
         self._decoder: Decoder | None = None
         self._buffered: deque[tuple[Side, bytearray | int]] = deque()
         """Bytes, or the size of a loss, by the side that sent them."""
@@ -226,7 +232,13 @@ class Detector:
         if known is not None:
             self._use(_DECODERS[known](frames, self._switch_decoder))
         else:
-            self._searches = {side: _ProtocolSearch(side) for side in Side}
+            self._begin_search()
+
+    def _begin_search(self) -> None:
+        self._searches = {side: self._new_search(side) for side in Side}
+
+    def _new_search(self, side: Side) -> _ProtocolSearch:
+        return _ProtocolSearch(side, may_be_inside=not self._from_start)
 
     @property
     def protocol(self) -> str:
@@ -253,7 +265,8 @@ class Detector:
             return []
         self._buffered.append((side, missing))
         self._buffered_bytes += _PIECE_BYTES
-        self._searches[side] = _ProtocolSearch(side)
+        self._from_start = False  # what was lost may have been the beginning of a WebSocket
+        self._searches[side] = self._new_search(side)
         return self._drop_oldest()
 
     @property
@@ -270,7 +283,7 @@ class Detector:
         self._ended.append(side)
         if reason != CLOSED:
             self._opaque = OpaqueDecoder(reason=reason)
-        self._searches[side] = _ProtocolSearch(side)
+        self._searches[side] = self._new_search(side)
         return self.finish() if len(self._ended) == len(Side) else []
 
     def successor(self) -> "Detector":
@@ -344,7 +357,8 @@ class Detector:
             self.feed = self._search
             self.growth = _SEARCH_GROWTH
             self._opaque = OpaqueDecoder(reason=_IN_TUNNEL)
-            self._searches = {side: _ProtocolSearch(side) for side in Side}
+            self._from_start = True
+            self._begin_search()
         else:
             self._use(OpaqueDecoder(reason=f"upgraded to {switch.token or 'nothing named'}"))
         for side, pending in switch.pending.items():

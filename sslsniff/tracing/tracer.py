@@ -69,7 +69,10 @@ class Tracer:
         self.totals.joined += not connection.from_start
         self._fan_out.opened(connection, time_ns)
         if self._decodes:
-            decoder = InnerProtocols(Detector(alpn=connection.alpn, frames=self._frames))
+            detector = Detector(
+                connection.alpn, frames=self._frames, from_start=connection.from_start
+            )
+            decoder = InnerProtocols(detector)
             self._conversations[connection.id] = Conversation(
                 connection, decoder, self._fan_out, self._stalls, self._room, self._memory
             )

@@ -50,9 +50,14 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "ALPN http/1.1": ("http/1.1", [], "http/1.1"),
     "ALPN of something else": ("imap", [], "unknown"),
     "inside HTTP/1": ("", [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')], "http/1.1"),
-    "inside WebSocket": ("", [(S, b"lo" + b"\x81\x02hi" * 6)], "websocket"),
-    "five WebSocket frames": ("", [(S, b"lo" + b"\x81\x02hi" * 5)], "unknown"),
-    "frames that a client did not mask": ("", [(C, b"lo" + b"\x81\x02hi" * 6)], "unknown"),
+    "inside WebSocket": ("", [(S, b"lo" + b"\x81\x02hi" * 16)], "websocket"),
+    "inside WebSocket, masked": ("", [(C, b"lo" + b"\x82\x82mask\0\0" * 8)], "websocket"),
+    "15 WebSocket frames": ("", [(S, b"lo" + b"\x81\x02hi" * 15)], "unknown"),
+    "7 masked WebSocket frames": ("", [(C, b"lo" + b"\x82\x82mask\0\0" * 7)], "unknown"),
+    "frames that a client did not mask": ("", [(C, b"lo" + b"\x81\x02hi" * 20)], "unknown"),
+    "names in a certificate": ("", [(S, b"\x82\x0bexample.org" * 100)], "unknown"),
+    "text that is none": ("", [(S, b"\x81\x03\xffab" * 50)], "unknown"),
+    "text with control characters": ("", [(S, b"\x81\x03\0ab" * 50)], "unknown"),
     "inside HTTP/2": ("", [(S, b"xyz" + ANSWER + frame(DATA, 0, 3, b"x"))], "http/2"),
 }
 
@@ -64,6 +69,16 @@ def test_protocol(name: str) -> None:
         decoder = Detector(alpn or None)
         run(decoder, wire, size)
         assert decoder.protocol == protocol
+
+
+def test_websocket_does_not_begin_without_http() -> None:
+    frames = [(C, b"\x82\x82mask\0\0" * 50), (S, b"\x81\x02hi" * 50)]
+    decoder = Detector(from_start=True)
+    run(decoder, frames)
+    assert decoder.protocol == "unknown"
+    decoder.gap(S, 1)  # which may have been its beginning
+    run(decoder, frames)
+    assert decoder.protocol == "websocket"
 
 
 def test_http1_from_its_first_byte(assert_decodes: AssertDecodes) -> None:
