@@ -109,8 +109,12 @@ def starts_message(data: bytes) -> bool:
 
 
 def _frames_sender(data: bytes, at: int) -> Side | None:
-    """Return the sender by frames that only one side sends (RFC 9113 sections 6.6 and 8.3)."""
-    first = True
+    """Return the sender by frames that only one side sends (RFC 9113 sections 6.6 and 8.3).
+
+    SETTINGS at first are a server's, as a client's follow its preface (section 3.4): unless that
+    was not captured, which later frames show.
+    """
+    sender = Side.SERVER if _begins_with_settings(data) and at == 0 else None
     while (length := frame_length(data, at)) >= 0:
         kind, flags = data[at + 3], data[at + 4]
         payload = data[at + HEADER_SIZE : at + HEADER_SIZE + length]
@@ -123,12 +127,12 @@ def _frames_sender(data: bytes, at: int) -> Side | None:
                 return Side.SERVER
             if names & {":method", ":path", ":scheme", ":authority"}:
                 return Side.CLIENT
-        if kind == SETTINGS and first and at == 0 and not flags:
-            # A client's first SETTINGS come after its preface (section 3.4).
-            return Side.SERVER
-        first = False
         at += HEADER_SIZE + length
-    return None
+    return sender
+
+
+def _begins_with_settings(data: bytes) -> bool:
+    return frame_length(data, 0) >= 0 and data[3] == SETTINGS and not data[4]
 
 
 class _ProtocolSearch:

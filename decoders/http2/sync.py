@@ -34,8 +34,7 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 
-# A connection does not reach 2^24 streams; this bound avoids false matches.
-_ON_STREAM = rb"(?!\x00{4})\x00[\x00-\xff]{3}"
+_ON_STREAM = rb"(?!\x00{4})[\x00-\x7f][\x00-\xff]{3}"
 _ON_NONE = rb"\x00{4}"
 _HEADER = re.compile(
     rb"\x00[\x00-\x40][\x00-\xff](?:"
@@ -45,7 +44,7 @@ _HEADER = re.compile(
     rb"|[\x04\x06][\x00\x01]" + _ON_NONE +  # SETTINGS, PING
     rb"|\x05[\x00\x04\x08\x0c]" + _ON_STREAM +  # PUSH_PROMISE
     rb"|[\x07\x10]\x00" + _ON_NONE +  # GOAWAY, PRIORITY_UPDATE
-    rb"|\x08\x00\x00[\x00-\xff]{3}"  # WINDOW_UPDATE
+    rb"|\x08\x00[\x00-\x7f][\x00-\xff]{3}"  # WINDOW_UPDATE
     rb"|\x09[\x00\x04]" + _ON_STREAM +  # CONTINUATION
     rb")"
 )  # fmt: skip
@@ -55,6 +54,8 @@ _LONG_HEADER = re.compile(rb"(?:[\x00-\x0f][\x00-\xff]{2}|\x10\x00\x00)\x00[\x00
 LONGEST = 1 << 20
 """The longest frame by which a start is found: the most that Go's peers allow."""
 _LONG_APART = 256
+
+_STREAM_AT = 5  # in a header
 
 _CERTAIN_TYPES = frozenset((PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE))
 
@@ -201,6 +202,8 @@ class FrameSync:
         at, end = start - self.dropped, proof - self.dropped
         if not headers:
             return self._is_certain_frame(at, end)
+        if not self._have_near_streams(at, end - HEADER_SIZE):
+            return False
         length = frame_length(self.buffer, end - HEADER_SIZE)
         is_long = length < 0
         if is_long:
@@ -215,9 +218,18 @@ class FrameSync:
             heapq.heappush(starts, (proof + length + HEADER_SIZE, start, headers + 1))
         return False
 
+    def _have_near_streams(self, at: int, other: int) -> bool:
+        """Return whether the streams of two frames have the same first octet, or one has none.
+
+        Streams that are open at a time are near: without this, chance would prove too much.
+        """
+        first, second = (self.buffer[each + _STREAM_AT :][:4] for each in (at, other))
+        return first[0] == second[0] or not any(first) or not any(second)
+
     def _is_certain_frame(self, at: int, stop: int) -> bool:
         kind = self.buffer[at + 3]
-        return kind in _CERTAIN_TYPES or self._has_fields(at, stop)
+        is_early = not self.buffer[at + _STREAM_AT]
+        return (kind in _CERTAIN_TYPES and is_early) or self._has_fields(at, stop)
 
     def _is_unlikely_by_chance(self, at: int) -> bool:
         """Return whether a frame is unlikely by chance: a long one, or one with header fields."""

@@ -58,6 +58,21 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "names in a certificate": ("", [(S, b"\x82\x0bexample.org" * 100)], "unknown"),
     "text that is none": ("", [(S, b"\x81\x03\xffab" * 50)], "unknown"),
     "text with control characters": ("", [(S, b"\x81\x03\0ab" * 50)], "unknown"),
+    "late streams of HTTP/2": (
+        "",
+        [(S, b"xyz" + b"".join(frame(DATA, 0, (1 << 24) + 2 * n + 1, b"x") for n in range(3)))],
+        "http/2",
+    ),
+    "the last stream of HTTP/2": (
+        "",
+        [(C, frame(HEADERS, 5, (1 << 31) - 1, b"\x82\x84\x87"))],
+        "http/2",
+    ),
+    "streams that are far apart": (
+        "",
+        [(S, b"xyz" + b"".join(frame(DATA, 0, n << 24 | 1, b"x") for n in (1, 7, 1, 7)))],
+        "unknown",
+    ),
     "inside HTTP/2": ("", [(S, b"xyz" + ANSWER + frame(DATA, 0, 3, b"x"))], "http/2"),
 }
 
@@ -195,6 +210,8 @@ SENDERS: dict[str, tuple[bytes, Side | None]] = {
     "middle of a body, then a request": (b"x=1&y=2" + GET, C),
     "middle of a body, then a response": (b"<html>\n" + NONE, S),
     "middle of DATA, then a response": (b"x" * 50 + ANSWER + UPDATE, S),
+    "a client's settings, without the preface": (frame(SETTINGS, 0, 0) + ASK, C),
+    "a server's settings": (frame(SETTINGS, 0, 0) + UPDATE, S),
     "masked WebSocket frames": (b"\x81\x82mask\x05\x08\x89\x81mask\0", C),
     "WebSocket frames that are not masked": (b"\x82\x02hi\x81\x7e\0\x80" + b"x" * 128, S),
     "WebSocket frames, cut": (b"\x82\x02hi\x81\x03hi", None),
