@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from sslsniff.capture_files.packet_layers.segments import distance, is_before, nearest_position
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
+from sslsniff.capture_files.packets import WORD
 
 EARLY_BYTES = 256 << 10
 EARLY_BYTES_IN_ALL = 64 << 20
@@ -86,6 +87,15 @@ class Reassembler(Generic[Tag]):
     def is_finished(self) -> bool:
         """Whether all bytes up to the FIN came, or count as lost."""
         return self._end is not None and self._next is not None and self._next >= self._end
+
+    def ahead(self, sequence: int) -> int | None:
+        """Return how far a sequence number is ahead of the next byte; None: no byte was seen."""
+        return None if self._next is None else nearest_position(sequence, self._next) - self._next
+
+    @property
+    def next_sequence(self) -> int | None:
+        """The sequence number of the next byte; None: no byte was seen."""
+        return None if self._next is None else self._next & WORD
 
     def lacks(self, acknowledged: int) -> int:
         """Return how many bytes are missing here that the receiver acknowledged.

@@ -13,6 +13,9 @@ from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
 
+_MOST_AHEAD = 1 << 20
+"""How far from the next byte the number of a RST may be: a usual window."""
+
 
 class Tag(NamedTuple):
     """What is known of a segment beside its bytes."""
@@ -175,6 +178,7 @@ class TcpConnection:
         self.goes_on = False
         self.ended_ns: int | None = None
         self._is_ending = False
+        self._may_be_reset = False
         self._fins: set[AddressPort] = set()
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
@@ -206,9 +210,14 @@ class TcpConnection:
         return any(direction.is_encrypted for direction in self._directions.values())
 
     @property
-    def both_sent_fin(self) -> bool:
-        """Whether both sides sent a FIN; bytes before it may be missing still."""
-        return len(self._fins) == 2
+    def may_have_ended(self) -> bool:
+        """Whether both sides sent a FIN, or one a RST; bytes before it may be missing still."""
+        return len(self._fins) == 2 or self._may_be_reset
+
+    def ends(self) -> dict[AddressPort, int]:
+        """Return the number of the byte that each side would send next, as far as it is known."""
+        ends = {end: each.reassembler.next_sequence for end, each in self._directions.items()}
+        return {end: sequence for end, sequence in ends.items() if sequence is not None}
 
     def is_another(self, segment: Segment) -> bool:
         """Return whether ``segment``, a SYN, begins another connection of the same addresses."""
@@ -248,6 +257,7 @@ class TcpConnection:
             sequence = advance(sequence, 1)
             direction.reassembler.feed(sequence, b"", 0, tag)
         if segment.size:
+            self._may_be_reset = False
             for piece in direction.reassembler.feed(sequence, segment.payload, segment.size, tag):
                 yield from self._piece(direction, piece)
         if segment.flags & FIN:
@@ -255,9 +265,20 @@ class TcpConnection:
             self.goes_on |= tag.note == GOES_ON
             self._is_ending = True
         if segment.flags & RST:
-            self.ended_ns = tag.time_ns
+            self._reset(direction.reassembler.ahead(sequence), tag.time_ns)
         elif self._is_ending:
             yield from self._end(tag.time_ns)
+
+    def _reset(self, ahead: int | None, time_ns: int) -> None:
+        """Handle a RST whose number is ``ahead`` of the next one (RFC 5961 section 3.2).
+
+        It ends the connection if it is that, or one more after a FIN. If it is another number
+        nearby, packets before it may be missing: it counts if nothing follows.
+        """
+        if ahead is None or 0 <= ahead <= 1:
+            self.ended_ns = time_ns
+        elif abs(ahead) <= _MOST_AHEAD:
+            self._may_be_reset = True
 
     def _end(self, time_ns: int) -> Iterator[Event]:
         """Yield the end of a direction, unless both ended: then note the connection's end."""

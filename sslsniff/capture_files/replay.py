@@ -61,7 +61,8 @@ class ReplaySource:
         self._stopping = False
         self._early = EarlyBytes()
         self._connections: dict[tuple[AddressPort, AddressPort], TcpConnection] = {}
-        self._closed: dict[tuple[AddressPort, AddressPort], None] = {}
+        self._closed: dict[tuple[AddressPort, AddressPort], dict[AddressPort, int]] = {}
+        self._dropped_bytes = 0
         self._ending: dict[tuple[AddressPort, AddressPort], int] = {}  # -> time of its last packet
         self._parts: dict[str, RecordedConnection] = {}
         self._connections_seen = 0
@@ -163,7 +164,8 @@ class ReplaySource:
             connection = None
         if connection is None:
             if not opens and (not segment.size or key in self._closed):
-                return  # no data, or a late packet of a closed connection
+                self._count_dropped(key, segment)
+                return
             connection = self._open_connection(key, segment, packet.time_ns, note)
             if len(self._connections) > MOST_CONNECTIONS:
                 oldest = next(iter(self._connections))
@@ -172,9 +174,18 @@ class ReplaySource:
         yield from connection.feed(segment, tag)
         if connection.ended_ns is not None:
             yield from self._close(key, connection, packet.time_ns)
-        elif connection.both_sent_fin:  # bytes before the FINs are missing
+        elif connection.may_have_ended:  # bytes before the end are missing
             self._ending.pop(key, None)
             self._ending[key] = packet.time_ns
+        elif self._ending:  # a RST before may have been of somebody else
+            self._ending.pop(key, None)
+
+    def _count_dropped(self, key: tuple[AddressPort, AddressPort], segment: Segment) -> None:
+        """Count what a late packet has beyond the end of its connection: most only repeat bytes."""
+        end = self._closed.get(key, {}).get(segment.source)
+        if segment.size and end is not None:
+            beyond = segments.nearest_position(segment.sequence, end) + segment.size - end
+            self._dropped_bytes += min(segment.size, max(0, beyond))
 
     def _close_ending(self, now_ns: int) -> Iterator[Event]:
         """Close connections whose missing bytes did not come within ``_LATE_NS``."""
@@ -215,7 +226,7 @@ class ReplaySource:
         self._ending.pop(key, None)
         if len(self._closed) >= _REMEMBERED_CLOSED:
             self._closed.pop(next(iter(self._closed)))
-        self._closed[key] = None
+        self._closed[key] = connection.ends()
         yield from connection.flush(time_ns)
         self._encrypted += connection.is_encrypted
         if connection.goes_on and connection.described is not None:
@@ -235,6 +246,10 @@ class ReplaySource:
             )
         for link_type, count in self._unread_links.items():
             self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
+        if self._dropped_bytes:
+            self.warnings.append(
+                f"{self._dropped_bytes} bytes came after the end of their connections: not shown"
+            )
         if self._encrypted:
             self.warnings.append(
                 f"encrypted connections: {self._encrypted};"

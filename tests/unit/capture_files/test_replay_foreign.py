@@ -333,3 +333,45 @@ def test_times_that_no_output_can_show(tmp_path: Path, seconds: int) -> None:
         assert "Traceback" not in shown.stderr
     shown_exchange = [line for line in read(tmp_path / "far", "--json") if '"exchange"' in line]
     assert len(shown_exchange) == 1
+
+
+def reset_in_the_middle(path: Path, ahead: int) -> tuple[list[str], str]:
+    """Return what is shown of two exchanges with a RST between them, and the notes."""
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.send(FAR, flags="R")[TCP].seq += ahead
+    tcp.send(NEAR, get("/b"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.end()
+    tcp.write(path)
+    command = [str(SSLSNIFF), "read", str(path), "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    exchanges = [each for each in map(json.loads, done.stdout.splitlines()) if "request" in each]
+    return [each["request"]["target"] for each in exchanges], done.stderr
+
+
+@pytest.mark.parametrize("ahead", [-5000, -1, 2, 5000, 1 << 30])
+def test_a_reset_with_another_number_ends_nothing(tmp_path: Path, ahead: int) -> None:
+    """RFC 5961 section 3.2: whoever made it up does not know the next number."""
+    assert reset_in_the_middle(tmp_path / "file", ahead) == (["/a", "/b"], "")
+
+
+def test_bytes_after_a_reset_are_counted(tmp_path: Path) -> None:
+    targets, notes = reset_in_the_middle(tmp_path / "file", 0)
+    dropped = len(get("/b") + answer(b"ok"))
+    assert targets == ["/a"]
+    assert f"{dropped} bytes came after the end of their connections: not shown" in notes
+
+
+def test_a_reset_after_missing_bytes_ends_the_connection_if_nothing_follows(tmp_path: Path) -> None:
+    tcp = Wire(step_s=0.3)
+    tcp.handshake()
+    tcp.send(NEAR, get("/a"))
+    tcp.send(FAR, answer(b"ok"))
+    tcp.send(FAR, flags="R")[TCP].seq += 5000
+    for _ in range(5):
+        tcp.packets.append(Ether() / IP(src="203.0.113.1", dst="203.0.113.2") / TCP(flags="S"))
+    events = tcp.events(tmp_path / "file")
+    assert sum(isinstance(event, Closed) for event in events) == 1
