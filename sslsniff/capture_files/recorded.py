@@ -225,33 +225,33 @@ class TcpConnection:
             return False
         return self._joined or segment.sequence != self._initial
 
-    def begin(self, tag: Tag) -> Iterator[Event]:
-        """Yield its opening if a comment described it; otherwise its first bytes open it."""
+    def begin(self, tag: Tag, out: list[Event]) -> None:
+        """Append its opening if a comment described it; otherwise its first bytes open it."""
         described = self.described
         if described is None:
             return
         if self.recorded.is_open:
-            yield from self.recorded.resume(described, tag)
+            out += self.recorded.resume(described, tag)
         else:
-            yield from self._open(tag.time_ns)
+            self._open(tag.time_ns, out)
 
-    def feed(self, segment: Segment, tag: Tag) -> Iterator[Event]:
-        """Feed the next segment; yield the events that are complete with it."""
+    def feed(self, segment: Segment, tag: Tag, out: list[Event]) -> None:
+        """Feed the next segment; append the events that are complete with it."""
         if segment.flags & FIN:
             self._fins.add(segment.source)
         if self._ordering.is_next(segment):
-            yield from self._handle(segment, tag)
+            self._handle(segment, tag, out)
             return
         for ordered, its_tag in self._ordering.order(segment, tag):
-            yield from self._handle(ordered, its_tag)
+            self._handle(ordered, its_tag, out)
 
-    def _handle(self, segment: Segment, tag: Tag) -> Iterator[Event]:
-        """Yield the events of ``segment``, after those of all bytes that it acknowledges."""
+    def _handle(self, segment: Segment, tag: Tag, out: list[Event]) -> None:
+        """Append the events of ``segment``, after those of all bytes that it acknowledges."""
         direction = self._directions[segment.source]
         reverse = self._directions[segment.destination]
         if segment.acknowledges is not None and reverse.reassembler.lacks(segment.acknowledges):
             for piece in reverse.reassembler.count_as_lost(segment.acknowledges, tag):
-                yield from self._piece(reverse, piece)
+                self._piece(reverse, piece, out)
         sequence = segment.sequence
         if segment.flags & SYN:
             sequence = advance(sequence, 1)
@@ -259,7 +259,7 @@ class TcpConnection:
         if segment.size:
             self._may_be_reset = False
             for piece in direction.reassembler.feed(sequence, segment.payload, segment.size, tag):
-                yield from self._piece(direction, piece)
+                self._piece(direction, piece, out)
         if segment.flags & FIN:
             direction.reassembler.finish(sequence + segment.size)
             self.goes_on |= tag.note == GOES_ON
@@ -267,7 +267,7 @@ class TcpConnection:
         if segment.flags & RST:
             self._reset(direction.reassembler.ahead(sequence), tag.time_ns)
         elif self._is_ending:
-            yield from self._end(tag.time_ns)
+            self._end(tag.time_ns, out)
 
     def _reset(self, ahead: int | None, time_ns: int) -> None:
         """Handle a RST whose number is ``ahead`` of the next one (RFC 5961 section 3.2).
@@ -280,8 +280,8 @@ class TcpConnection:
         elif abs(ahead) <= _MOST_AHEAD:
             self._may_be_reset = True
 
-    def _end(self, time_ns: int) -> Iterator[Event]:
-        """Yield the end of a direction, unless both ended: then note the connection's end."""
+    def _end(self, time_ns: int, out: list[Event]) -> None:
+        """Append the end of a direction, unless both ended: then note the connection's end."""
         finished = [each for each in self._directions.values() if each.reassembler.is_finished]
         if len(finished) == 2:
             self.ended_ns = time_ns
@@ -290,53 +290,53 @@ class TcpConnection:
             if not direction.end_reported:
                 direction.end_reported = True
                 if not self.goes_on:
-                    yield from self.recorded.end(direction.kind, time_ns)
+                    out += self.recorded.end(direction.kind, time_ns)
 
-    def flush(self, time_ns: int) -> Iterator[Event]:
-        """Yield the events of segments that wait for bytes that never came."""
+    def flush(self, time_ns: int, out: list[Event]) -> None:
+        """Append the events of segments that wait for bytes that never came."""
         for segment, its_tag in self._ordering.flush():
-            yield from self._handle(segment, its_tag)
+            self._handle(segment, its_tag, out)
         tag = Tag(time_ns, 0, None)
         for direction in self._directions.values():
             for piece in direction.reassembler.flush(tag):
-                yield from self._piece(direction, piece)
-            yield from self._undecided(direction, tag)
+                self._piece(direction, piece, out)
+            self._undecided(direction, tag, out)
 
-    def _undecided(self, direction: _RecordedDirection, tag: Tag) -> Iterator[Event]:
-        """Yield the first bytes of a direction if they are undecided still."""
+    def _undecided(self, direction: _RecordedDirection, tag: Tag, out: list[Event]) -> None:
+        """Append the first bytes of a direction if they are undecided still."""
         undecided = direction.pop_undecided()
         if undecided:
-            yield from self._open(tag.time_ns)
-            yield self.recorded.data(direction.kind, undecided, tag)
+            self._open(tag.time_ns, out)
+            out.append(self.recorded.data(direction.kind, undecided, tag))
 
-    def _open(self, time_ns: int) -> Iterator[Event]:
+    def _open(self, time_ns: int, out: list[Event]) -> None:
         if self.recorded.is_open:
             return
         hellos = [each.hello for each in self._directions.values() if each.hello is not None]
         hello = hellos[0] if hellos else null_tls.Hello(null=False)
         joined = self._joined or not all(each.from_start for each in hellos)
         tls = any(direction.is_tls for direction in self._directions.values())
-        yield from self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
+        out += self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
         if self._addresses is not None:
-            yield Addresses(time_ns, self.recorded.number, *self._addresses)
+            out.append(Addresses(time_ns, self.recorded.number, *self._addresses))
 
-    def _piece(self, direction: _RecordedDirection, piece: Piece[Tag]) -> Iterator[Event]:
+    def _piece(self, direction: _RecordedDirection, piece: Piece[Tag], out: list[Event]) -> None:
         tag = piece.tag
         if piece.missing:
-            yield from self._undecided(direction, tag)
+            self._undecided(direction, tag, out)
             missing = direction.missing_plaintext(piece.missing)
             if missing:
-                yield from self._open(tag.time_ns)
-                yield self.recorded.lost(direction.kind, missing, None, tag)
+                self._open(tag.time_ns, out)
+                out.append(self.recorded.lost(direction.kind, missing, None, tag))
         note = tag.note
         if note == MADE_UP:
             return
         if isinstance(note, Lost):
             if note.offset == 0:
-                yield from self._open(tag.time_ns)
-                yield self.recorded.lost(direction.kind, note.missing, note.cause, tag)
+                self._open(tag.time_ns, out)
+                out.append(self.recorded.lost(direction.kind, note.missing, note.cause, tag))
             return
         for plaintext in direction.plaintext(piece.data) if piece.data else ():
             if plaintext:
-                yield from self._open(tag.time_ns)
-                yield self.recorded.data(direction.kind, plaintext, tag)
+                self._open(tag.time_ns, out)
+                out.append(self.recorded.data(direction.kind, plaintext, tag))

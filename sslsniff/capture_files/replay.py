@@ -120,6 +120,7 @@ class ReplaySource:
 
     def _read(self) -> Generator[Event, None, None]:
         time_ns = 0
+        out: list[Event] = []
         try:
             for packet in self._reader:
                 time_ns = packet.time_ns
@@ -127,8 +128,10 @@ class ReplaySource:
                     self._odd_times += 1
                     time_ns = min(max(0, time_ns), _LATEST_NS)
                     packet = packet._replace(time_ns=time_ns)
-                yield from self._close_ending(time_ns)
-                yield from self._packet(packet)
+                self._close_ending(time_ns, out)
+                self._packet(packet, out)
+                yield from out
+                out.clear()
                 if self._stopping:
                     break
         except OSError as error:
@@ -139,14 +142,16 @@ class ReplaySource:
             self._file.close()
             self._ended = True
         for key, connection in list(self._connections.items()):
-            yield from connection.flush(time_ns)
+            connection.flush(time_ns, out)
             if connection.ended_ns is not None:  # its last segments had to wait
-                yield from self._close(key, connection, time_ns)
+                self._close(key, connection, time_ns, out)
+            yield from out
+            out.clear()
         self._encrypted += sum(each.is_encrypted for each in self._connections.values())
         self._connections.clear()
         self._warn()
 
-    def _packet(self, packet: pcap.Packet) -> Iterator[Event]:
+    def _packet(self, packet: pcap.Packet, out: list[Event]) -> None:
         segment = segments.parse(packet.link_type, packet.data)
         if segment is None:
             if not segments.is_known_link(packet.link_type):
@@ -160,7 +165,7 @@ class ReplaySource:
         tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
         opens = segment.flags & (RST | SYN) == SYN
         if opens and connection is not None and connection.is_another(segment):
-            yield from self._close(key, connection, packet.time_ns)
+            self._close(key, connection, packet.time_ns, out)
             connection = None
         if connection is None:
             if not opens and (not segment.size or key in self._closed):
@@ -169,11 +174,11 @@ class ReplaySource:
             connection = self._open_connection(key, segment, packet.time_ns, note)
             if len(self._connections) > MOST_CONNECTIONS:
                 oldest = next(iter(self._connections))
-                yield from self._close(oldest, self._connections[oldest], packet.time_ns)
-            yield from connection.begin(tag)
-        yield from connection.feed(segment, tag)
+                self._close(oldest, self._connections[oldest], packet.time_ns, out)
+            connection.begin(tag, out)
+        connection.feed(segment, tag, out)
         if connection.ended_ns is not None:
-            yield from self._close(key, connection, packet.time_ns)
+            self._close(key, connection, packet.time_ns, out)
         elif connection.may_have_ended:  # bytes before the end are missing
             self._ending.pop(key, None)
             self._ending[key] = packet.time_ns
@@ -187,13 +192,13 @@ class ReplaySource:
             beyond = segments.nearest_position(segment.sequence, end) + segment.size - end
             self._dropped_bytes += min(segment.size, max(0, beyond))
 
-    def _close_ending(self, now_ns: int) -> Iterator[Event]:
+    def _close_ending(self, now_ns: int, out: list[Event]) -> None:
         """Close connections whose missing bytes did not come within ``_LATE_NS``."""
         while self._ending:
             key, last_ns = next(iter(self._ending.items()))
             if now_ns - last_ns < _LATE_NS:
                 return
-            yield from self._close(key, self._connections[key], last_ns)
+            self._close(key, self._connections[key], last_ns, out)
 
     def _open_connection(
         self,
@@ -220,21 +225,25 @@ class ReplaySource:
         return connection
 
     def _close(
-        self, key: tuple[AddressPort, AddressPort], connection: TcpConnection, time_ns: int
-    ) -> Iterator[Event]:
+        self,
+        key: tuple[AddressPort, AddressPort],
+        connection: TcpConnection,
+        time_ns: int,
+        out: list[Event],
+    ) -> None:
         del self._connections[key]
         self._ending.pop(key, None)
         if len(self._closed) >= _REMEMBERED_CLOSED:
             self._closed.pop(next(iter(self._closed)))
         self._closed[key] = connection.ends()
-        yield from connection.flush(time_ns)
+        connection.flush(time_ns, out)
         self._encrypted += connection.is_encrypted
         if connection.goes_on and connection.described is not None:
             if len(self._parts) >= MOST_CONNECTIONS:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[connection.described.connection] = connection.recorded
         else:
-            yield from connection.recorded.close(connection.ended_ns or time_ns)
+            out += connection.recorded.close(connection.ended_ns or time_ns)
 
     def _warn(self) -> None:
         if self.truncated:
