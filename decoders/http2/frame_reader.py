@@ -13,6 +13,7 @@ from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.frames import (
     DATA,
     DEFAULT_MAX_FRAME,
+    END_STREAM,
     HEADER_SIZE,
     HEADERS,
     PADDED,
@@ -152,7 +153,7 @@ class FrameReader:
                 if size - pos >= length and self._pass_whole(data, pos, length, out):
                     pos += length
                     continue
-                if length > self.max_frame:
+                if length > self.max_frame and not self._is_long_data(length):
                     self._resynchronise(NOT_A_FRAME, 0, out)
                     header = kind.to_bytes(4, "big") + bytes((self._flags,))
                     rest: bytes = header + stream.to_bytes(4, "big") + data[pos:]
@@ -283,7 +284,7 @@ class FrameReader:
         kind, flags, stream = self._kind, self._flags, self._stream
         self._remaining = length
         fault = header_fault(kind, flags, stream, length)
-        if fault is None and length > MAX_PAYLOAD and kind != DATA:
+        if fault is None and length > (self.max_frame if kind == DATA else MAX_PAYLOAD):
             fault = f"{type_name(kind)} frame of {length} bytes"
         if fault is not None:
             self._faults += 1
@@ -309,6 +310,14 @@ class FrameReader:
             self._mode = Mode.BODY
             if not length:
                 self._body_done(out)
+
+    def _is_long_data(self, length: int) -> bool:
+        """Return whether a frame that is too long is DATA whose length may be right all the same.
+
+        The peer then ends the stream or the connection (RFC 9113 section 4.2), not always at once.
+        """
+        is_data = self._kind == DATA and self._stream and not self._flags & ~(PADDED | END_STREAM)
+        return bool(is_data) and length <= LONGEST
 
     def _skip_frame(self, fault: str, out: list[Message]) -> None:
         """Skip the rest of an invalid frame, on the assumption that its length is right."""

@@ -298,6 +298,11 @@ class Conversation:
             if not opened.add_informational(response):
                 return
         else:
+            switched = exchange.response
+            if switched is not None and switched.status == 101:
+                # It goes on as HTTP/2 on stream 1 (h2c, RFC 7540 section 3.2).
+                opened.add_informational(switched)
+                exchange.protocol, exchange.stream = _HTTP2, stream
             exchange.response = response
             exchange.first_byte_ns = self._now_ns
         if is_last:  # the usual case

@@ -57,6 +57,23 @@ def test_a_request_that_goes_on_as_http2_is_one_exchange() -> None:
     assert last.request is not None
     assert last.response is not None
     assert (last.request.target, last.response.status, last.error) == ("/b", 200, None)
+    assert [each.status for each in last.informational] == [101]
+    assert (last.protocol, last.stream) == ("http/2", 1)
+
+
+def test_data_longer_than_the_peer_allows_is_skipped_by_its_length() -> None:
+    """Below: 16,384 bytes are allowed without SETTINGS_MAX_FRAME_SIZE (RFC 9113 section 4.2)."""
+    wire = Wire()
+    wire.pass_bytes(WRITE, HELLO + frame(1, 5, 1, b"\x82\x84\x87"))
+    answer = frame(1, 4, 1, b"\x88") + frame(0, 0, 1, bytes(20_000)) + frame(0, 1, 1, b"end")
+    wire.pass_bytes(READ, frame(4, 0, 0) + answer)
+    wire.pass_bytes(WRITE, frame(1, 5, 3, b"\x82\x84\x87"))
+    wire.pass_bytes(READ, frame(1, 5, 3, b"\x88"))
+    first, second = wire.end()
+    assert first.response is not None
+    assert (first.response.body.size, first.response.body.missing) == (20_003, 20_000)
+    assert second.response is not None
+    assert (second.response.status, second.error) == (200, None)
 
 
 def test_a_response_that_switches_in_one_piece_is_still_of_http1() -> None:
