@@ -10,7 +10,12 @@ from collections.abc import Callable
 
 from sslsniff.decoders.chain import ChainSync
 from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
-from sslsniff.decoders.http1.head import find_start, parse_start_line, scan_rest
+from sslsniff.decoders.http1.head import (
+    find_start,
+    parse_start_line,
+    scan_rest,
+    undecoded_name,
+)
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
@@ -24,7 +29,8 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
-from sslsniff.decoders.inner.websocket import WebSocketDecoder, frames_sender, proof_rule
+from sslsniff.decoders.inner.websocket import WebSocketDecoder, frames_sender
+from sslsniff.decoders.inner.websocket_proof import proof_rule
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import OpaqueDecoder
 
@@ -67,6 +73,7 @@ _BUFFER_BYTES = 64 * 1024
 """Memory of both sides' bytes until a protocol is proven."""
 _SEARCH_GROWTH = 256
 """See ``Decoder.growth``: a single byte may be a piece and a possible start of a protocol."""
+_LINE_BYTES = 8192  # of a first line that may name its protocol
 _PIECE_BYTES = 128
 """Memory of a buffered piece beside its bytes: sides may take turns with single bytes."""
 
@@ -230,6 +237,7 @@ class Detector:
         self._buffered_bytes = 0
         self._ended: list[Side] = []
         self._opaque = OpaqueDecoder()
+        self._is_named = False
         self._searches: dict[Side, _ProtocolSearch] = {}
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
@@ -320,6 +328,8 @@ class Detector:
         out: list[Message] = []
         while self._buffered_bytes > most:
             side, oldest = self._buffered[0]
+            if not self._is_named:
+                self._name(side, oldest)
             if isinstance(oldest, int):
                 out += self._opaque.gap(side, oldest)
             else:
@@ -332,6 +342,14 @@ class Detector:
             del self._buffered[0]
             self._buffered_bytes -= _PIECE_BYTES
         return out
+
+    def _name(self, side: Side, first: bytearray | int) -> None:
+        """Name the protocol in the reports on undecoded bytes, if the first line does."""
+        self._is_named = True
+        line = b"" if isinstance(first, int) else bytes(first[:_LINE_BYTES]).partition(b"\n")[0]
+        name = undecoded_name(side, line.removesuffix(b"\r"))
+        if name is not None:
+            self._opaque = OpaqueDecoder(reason=name)
 
     def _start_decoder(self, proven: str) -> list[Message]:
         self._use(_DECODERS[proven](self._frames, self._switch_decoder))

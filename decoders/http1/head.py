@@ -47,6 +47,15 @@ METHODS = {
 """The usual methods, as sent."""
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 
+_UNDECODED = (
+    # RFC 1945 section 3.1: a simple request has no version, and its response no head.
+    (Side.CLIENT, re.compile(rb"GET /[^ ]*$"), "HTTP/0.9"),
+    (Side.SERVER, re.compile(rb"ICY ([0-9]{3})(?: |$)"), "ICY {}: a stream of SHOUTcast"),
+    (Side.CLIENT, re.compile(rb"[A-Z]+ [^ ]+ (HTTP/[0-9.]{1,16})$"), "{} is not decoded"),
+    (Side.SERVER, re.compile(rb"(HTTP/[0-9.]{1,16}) [0-9]{3}(?: |$)"), "{} is not decoded"),
+)
+"""Start lines that are named where they are reported as undecoded, by who sends them."""
+
 FieldLine = tuple[Header, str]
 """A parsed field line: the field, and its name in lower case if it says something about framing."""
 ParseLine = Callable[[bytes], FieldLine | None]
@@ -173,6 +182,15 @@ def _warnings(version: str, fields: Fields) -> tuple[str, ...]:
 def parse_start_line(side: Side, line: bytes) -> _RequestLine | _StatusLine | None:
     """Parse a request line (from a client) or a status line (from a server)."""
     return _request_line(line) if side is Side.CLIENT else _status_line(line)
+
+
+def undecoded_name(side: Side, line: bytes) -> str | None:
+    """Return what a start line is that is not decoded; None if it is not known either."""
+    for sender, pattern, name in _UNDECODED:
+        found = pattern.match(line) if sender is side else None
+        if found:
+            return name.format(*map(text_of, found.groups()))
+    return None
 
 
 def _request_line(line: bytes) -> _RequestLine | None:

@@ -21,16 +21,10 @@ from sslsniff.decoders.http1.head import (
     find_start,
     parse_start_line,
     scan_rest,
+    undecoded_name,
 )
 from sslsniff.decoders.http1.known_heads import parse_fields
-from sslsniff.decoders.messages import (
-    Aborted,
-    BodyData,
-    Header,
-    Message,
-    MessageEnd,
-    Side,
-)
+from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
 _MAX_LINE = 16 * 1024
@@ -38,7 +32,7 @@ _LINE_BYTES = 60  # memory of a trailer line beside its characters
 _HEAD_END = re.compile(rb"\n\r?\n")
 _EOLS = re.compile(rb"[\r\n]+")
 _STATUS_START = b"HTTP/1."
-# RFC 9112 section 7.1. Some senders put white space around the size, which is harmless.
+# RFC 9112 section 7.1, with white space around the size, which is harmless.
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
 # Looking up a member of an enum takes time.
@@ -198,21 +192,21 @@ class MessageReader:
         return after
 
     def _read_partial_head(self, data: bytes, pos: int, out: list[Message]) -> int:
-        if not self._line_seen:
-            eol = data.find(b"\n", pos)
-            if eol >= 0:
-                if parse_start_line(self.side, data[pos:eol].removesuffix(b"\r")) is None:
-                    return self._reject_head(data, pos, out)
-                self._line_seen = True
+        if not self._line_seen and (eol := data.find(b"\n", pos)) >= 0:
+            if parse_start_line(self.side, data[pos:eol].removesuffix(b"\r")) is None:
+                return self._reject_head(data, pos, out)
+            self._line_seen = True
         return self._wait_for_more(data, pos)
 
     def _reject_head(self, data: bytes, pos: int, out: list[Message]) -> int:
         """Search for the next start: after the first line if it is valid, else at the next byte."""
         self._line_seen = False
         eol = data.find(b"\n", pos)
-        valid = eol >= 0 and parse_start_line(self.side, data[pos:eol].removesuffix(b"\r"))
-        after = eol + 1 if valid else pos + 1
-        self._resynchronise(f"head over {_LIMITS}" if valid else NOT_A_MESSAGE, out)
+        line = data[pos : max(pos, eol)].removesuffix(b"\r")
+        after, fault = eol + 1, f"head over {_LIMITS}"
+        if parse_start_line(self.side, line) is None:
+            after, fault = pos + 1, undecoded_name(self.side, line) or NOT_A_MESSAGE
+        self._resynchronise(fault, out)
         self._undecoded.append(data, pos, after)
         return after
 

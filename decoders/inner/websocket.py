@@ -20,11 +20,6 @@ _CONTROL = 8
 _PLAIN = frozenset((0, 1, 2, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A))
 _LONGEST_CONTROL = 125  # section 5.5
 
-_PROOF_FRAMES = {Side.CLIENT: 8, Side.SERVER: 16}
-"""How many frames of a side prove that bytes are of WebSocket."""
-_PROOF_BYTES = 4 << 10  # the longest of them
-_NO_TEXT = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
-
 _PIECE = 16 << 10
 _SEARCH_PIECE = 64
 _MOST_RESYNCS = 100
@@ -102,40 +97,6 @@ def chain_rule(
         enough,
         unit_bytes,
     )
-
-
-def proof_rule(side: Side) -> ChainRule:
-    """Return how to recognise frames of ``side`` in bytes that may be of any protocol.
-
-    A server's must be whole messages of text, or control frames: a length before binary data occurs
-    everywhere, as 82 and a length stand before each name in a TLS certificate.
-    """
-    if side is Side.CLIENT:
-        return chain_rule(
-            side, compressed=False, enough=_PROOF_FRAMES[side], unit_bytes=_PROOF_BYTES
-        )
-    first = re.compile(rb"(?=[\x81\x89\x8a][\x01-\x7f])")
-    return ChainRule(first, _text_unit, _PROOF_FRAMES[side], _PROOF_BYTES)
-
-
-def _text_unit(data: bytes | bytearray, at: int, stop: int) -> int:
-    header = read_header(data, at, stop)
-    if isinstance(header, int):
-        return -header
-    if header is None or header.mask or not header.length or not header.final:
-        return 0
-    size = header.size + header.length
-    if header.opcode >= _CONTROL or size > _PROOF_BYTES:
-        return size if header.opcode > _CONTROL else 0
-    if header.opcode != 1 or header.compressed:
-        return 0
-    if stop - at < size:
-        return -size
-    try:
-        text = data[at + header.size : at + size].decode()
-    except UnicodeDecodeError:
-        return 0
-    return 0 if _NO_TEXT.search(text) else size
 
 
 def frames_sender(data: bytes) -> Side | None:

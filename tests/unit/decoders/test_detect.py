@@ -96,6 +96,21 @@ def test_websocket_does_not_begin_without_http() -> None:
     assert decoder.protocol == "websocket"
 
 
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        ([(C, b"GET /old\r\n"), (S, b"<html>")], "HTTP/0.9"),
+        ([(C, b"GET / HTTP/1.0.8\r\nHost: a\r\n\r\n")], "HTTP/1.0.8 is not decoded"),
+        ([(S, b"HTTP/1.0.8 200 OK\r\n\r\n")], "HTTP/1.0.8 is not decoded"),
+        ([(C, GET), (S, b"ICY 200 OK\r\nicy-br: 1\r\n\r\n")], "ICY 200: a stream of SHOUTcast"),
+        ([(C, b"EHLO a\r\n")], "unknown protocol"),
+    ],
+)
+def test_what_is_not_decoded_has_a_name(wire: list[Step], name: str) -> None:
+    messages = run(Detector(), [*wire, (C, END), (S, END)])
+    assert {each.reason for each in messages if isinstance(each, Undecoded)} == {name}
+
+
 def test_http1_from_its_first_byte(assert_decodes: AssertDecodes) -> None:
     assert_decodes([(C, GET), (S, NONE)], [*GET_1, *NONE_1], Detector)
 
