@@ -30,7 +30,7 @@ MOST_CONNECTIONS = 65536
 
 _EVENTS_A_POLL = 4096
 _LATE_NS = 1_000_000_000
-"""How long missing packets of a connection are waited for after the FINs of both sides."""
+"""How long missing packets of a connection are waited for after both FINs, or a RST."""
 
 _LATEST_NS = 253_402_214_400_000_000_000
 """9999-12-31: RFC 3339 has no later years, in no time zone."""
@@ -62,6 +62,7 @@ class ReplaySource:
         self._early = EarlyBytes()
         self._connections: dict[tuple[AddressPort, AddressPort], TcpConnection] = {}
         self._closed: dict[tuple[AddressPort, AddressPort], dict[AddressPort, int]] = {}
+        """Those that ended, with the number of the byte that each side would have sent next."""
         self._dropped_bytes = 0
         self._ending: dict[tuple[AddressPort, AddressPort], int] = {}  # -> time of its last packet
         self._parts: dict[str, RecordedConnection] = {}
@@ -235,8 +236,8 @@ class ReplaySource:
         self._ending.pop(key, None)
         if len(self._closed) >= _REMEMBERED_CLOSED:
             self._closed.pop(next(iter(self._closed)))
-        self._closed[key] = connection.ends()
         connection.flush(time_ns, out)
+        self._closed[key] = connection.ends()
         self._encrypted += connection.is_encrypted
         if connection.goes_on and connection.described is not None:
             if len(self._parts) >= MOST_CONNECTIONS:

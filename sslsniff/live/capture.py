@@ -215,6 +215,7 @@ class LiveCapture:
     ) -> Iterator[events.Event]:
         """See ``source.Source``: detaches first; the last events are final positions."""
         self._late_files.finish()
+        self._sampling = None  # it would let the programs go on
         self._tables.stop()
         self._probes.detach()
         if self._served is not None:
