@@ -17,6 +17,14 @@ Unit = Callable[[bytes | bytearray, int, int], int]
 
 0: no unit begins there. ``-n``: ``n`` bytes from the position on are needed to know it."""
 
+Proves = Callable[[bytes | bytearray, int, int], bool]
+"""Returns whether so many units, from a position to where the last one is known, are a proof."""
+
+
+def any_chain(_data: bytes | bytearray, _start: int, _stop: int) -> bool:
+    """Return that the number of units is proof enough."""
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class ChainRule:
@@ -29,6 +37,7 @@ class ChainRule:
     """How many units prove a start."""
     unit_bytes: int
     """The longest unit of a proof."""
+    proves: Proves = any_chain
 
 
 class ChainSync:
@@ -75,7 +84,10 @@ class ChainSync:
                 heapq.heappush(starts, (at - length, start, count, at))
             elif 0 < length <= rule.unit_bytes:
                 if count + 1 >= rule.enough:
-                    return start - self._base, needed - self._base
+                    found = start - self._base, needed - self._base
+                    if rule.proves(self.buffer, *found):
+                        return found
+                    continue  # the one from the next unit on may be
                 after = at + length
                 heapq.heappush(starts, (after + 1, start, count + 1, after))
         return None

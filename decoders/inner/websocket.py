@@ -7,7 +7,7 @@ loss, the next frame is where some frames follow one another.
 import re
 from typing import NamedTuple
 
-from sslsniff.decoders.chain import ChainRule, ChainSync
+from sslsniff.decoders.chain import ChainRule, ChainSync, Proves, any_chain
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.inner.partial_messages import PartialMessage, Reservation, Room
 from sslsniff.decoders.inner.permessage_deflate import Inflater, takeover
@@ -85,7 +85,12 @@ def _unit(data: bytes | bytearray, at: int, stop: int, masked: bool, may_compres
 
 
 def chain_rule(
-    side: Side, *, compressed: bool = True, enough: int = 3, unit_bytes: int = 16 << 10
+    side: Side,
+    *,
+    compressed: bool = True,
+    enough: int = 3,
+    unit_bytes: int = 16 << 10,
+    proves: Proves = any_chain,
 ) -> ChainRule:
     """Return how to recognise frames of ``side``: only clients mask them (section 5.1)."""
     masked = side is Side.CLIENT
@@ -96,6 +101,7 @@ def chain_rule(
         lambda data, at, stop: _unit(data, at, stop, masked, compressed),
         enough,
         unit_bytes,
+        proves,
     )
 
 

@@ -1,30 +1,86 @@
 """Recognises WebSocket in bytes of any protocol, where a capture joined in the middle."""
 
 import re
+from collections.abc import Iterator
 
 from sslsniff.decoders.chain import ChainRule
-from sslsniff.decoders.inner.websocket import chain_rule, read_header
+from sslsniff.decoders.inner.websocket import FrameHeader, chain_rule, read_header, unmask
 from sslsniff.decoders.messages import Side
 
-_PROOF_FRAMES = {Side.CLIENT: 8, Side.SERVER: 16}
-"""How many frames of a side prove that bytes are of WebSocket."""
+_CLIENT_FRAMES, _SERVER_FRAMES = 8, 16
+"""How many frames of a side, one after another, may prove that bytes are of WebSocket."""
 _PROOF_BYTES = 4 << 10  # the longest of them
+_OTHER_MASK_BYTES = 24
+"""How many of the 32 bytes of a client's eight masks differ at least; at random 30 do."""
+_TELLING_TEXTS = 4
+"""How many of a server's messages must be such as no other protocol's text after 81 and a length.
+
+In DER, 81 is the tag of an address of e-mail in a certificate, and of much else.
+"""
+_JSON = re.compile(rb'[{[][^\0]*["\]}]')
 _NO_TEXT = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_TEXT, _PING = 1, 9  # opcodes (RFC 6455 section 5.2); those from 9 on are of pings and pongs
+_CONTINUATION, _TEXT, _CLOSE, _PING = 0, 1, 8, 9  # opcodes (RFC 6455 section 5.2)
 
 
 def proof_rule(side: Side) -> ChainRule:
     """Return how to recognise frames of ``side`` in bytes that may be of any protocol.
 
-    A server's must be whole messages of text, or control frames: a length before binary data occurs
-    everywhere, as 82 and a length stand before each name in a TLS certificate.
+    A client's have masks, which are random. A server's must be whole messages of text, or pings: a
+    length before binary data occurs everywhere, as 82 and a length stand before each name in a TLS
+    certificate.
     """
     if side is Side.CLIENT:
         return chain_rule(
-            side, compressed=False, enough=_PROOF_FRAMES[side], unit_bytes=_PROOF_BYTES
+            side,
+            compressed=False,
+            enough=_CLIENT_FRAMES,
+            unit_bytes=_PROOF_BYTES,
+            proves=_has_random_masks,
         )
     first = re.compile(rb"(?=[\x81\x89\x8a][\x01-\x7f])")
-    return ChainRule(first, _text_unit, _PROOF_FRAMES[side], _PROOF_BYTES)
+    return ChainRule(first, _text_unit, _SERVER_FRAMES, _PROOF_BYTES, _has_telling_texts)
+
+
+def _frames(data: bytes | bytearray, at: int, stop: int) -> Iterator[tuple[FrameHeader, bytes]]:
+    """Yield the frames of a chain, each with its unmasked payload, as far as that is there."""
+    while at < stop:
+        header = read_header(data, at, stop)
+        if not isinstance(header, FrameHeader):
+            return
+        at += header.size + header.length
+        payload = bytes(data[at - header.length : min(at, stop)])
+        yield header, unmask(payload, header.mask, 0)
+
+
+def _has_random_masks(data: bytes | bytearray, start: int, stop: int) -> bool:
+    """Return whether the frames' masks differ, their text is text, and continuations continue."""
+    masks = set[int]()
+    continues: bool | None = None  # not known before the first frame
+    for header, payload in _frames(data, start, stop):
+        masks.update(header.mask)
+        if header.opcode >= _CLOSE:
+            continue
+        if continues not in {None, header.opcode == _CONTINUATION}:
+            return False
+        continues = not header.final
+        whole = header.final and len(payload) == header.length
+        if header.opcode == _TEXT and whole and _text(payload) is None:
+            return False
+    return len(masks) >= _OTHER_MASK_BYTES
+
+
+def _has_telling_texts(data: bytes | bytearray, start: int, stop: int) -> bool:
+    """Return whether enough messages are JSON, or so long that their length takes two more bytes.
+
+    DER has such lengths, too, but not after 126, as WebSocket has (RFC 6455 section 5.2).
+    """
+    return (
+        sum(
+            header.opcode == _TEXT and (header.length > 125 or _JSON.fullmatch(payload) is not None)
+            for header, payload in _frames(data, start, stop)
+        )
+        >= _TELLING_TEXTS
+    )
 
 
 def _text_unit(data: bytes | bytearray, at: int, stop: int) -> int:
@@ -42,8 +98,13 @@ def _text_unit(data: bytes | bytearray, at: int, stop: int) -> int:
         return 0
     if stop - at < size:
         return -size
+    return 0 if _text(bytes(data[at + header.size : at + size])) is None else size
+
+
+def _text(payload: bytes) -> str | None:
+    """Return the payload as text; None if it is none."""
     try:
-        text = data[at + header.size : at + size].decode()
+        text = payload.decode()
     except UnicodeDecodeError:
-        return 0
-    return 0 if _NO_TEXT.search(text) else size
+        return None
+    return None if _NO_TEXT.search(text) else text

@@ -34,12 +34,23 @@ def test_random_bytes(seed: int, side: Side) -> None:
     side=st.sampled_from(Side),
 )
 def test_tags_and_lengths(tags: list[int], texts: list[bytes], side: Side) -> None:
-    """As in DER, Kafka, BGP, LDAP: a byte, a length, and so many bytes. But 81 is not among them,
-    which is what WebSocket has.
-    """
-    tags = [tag for tag in tags if tag & 0x0F != 1] or [0x82]
+    """As in DER, Kafka, BGP, LDAP: a byte, a length, and so many bytes."""
     data = b"".join(bytes((tags[n % len(tags)], len(text))) + text for n, text in enumerate(texts))
     assert protocol((side, data)) in {"unknown", "http/1.1", "http/2"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    mean=st.integers(0, 255),
+    deviation=st.integers(0, 40),
+    seed=st.integers(0, 1 << 60),
+    side=st.sampled_from(Side),
+)
+def test_sound(mean: int, deviation: int, seed: int, side: Side) -> None:
+    """As of 8-bit audio, or silence."""
+    at_random = random.Random(seed)
+    data = bytes(round(at_random.gauss(mean, deviation)) & 255 for _ in range(SIZE))
+    assert protocol((side, data)) != "websocket"
 
 
 @settings(max_examples=100, deadline=None)
