@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator
 from sslsniff.capture_files import pcap, pcapng
 from sslsniff.capture_files.comments import Described, parse
 from sslsniff.capture_files.input_files import Input, open_input
-from sslsniff.capture_files.packet_layers import segments
+from sslsniff.capture_files.packet_layers.segments import SegmentReader, nearest_position
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
@@ -67,7 +67,7 @@ class ReplaySource:
         self._ending: dict[tuple[AddressPort, AddressPort], int] = {}  # -> time of its last packet
         self._parts: dict[str, RecordedConnection] = {}
         self._connections_seen = 0
-        self._unread_links: dict[int, int] = {}
+        self._segments = SegmentReader()
         self._encrypted = 0
         self._odd_times = 0
         self._events = self._read()
@@ -153,11 +153,8 @@ class ReplaySource:
         self._warn()
 
     def _packet(self, packet: pcap.Packet, out: list[Event]) -> None:
-        segment = segments.parse(packet.link_type, packet.data)
+        segment = self._segments.read(packet.link_type, packet.data, packet.time_ns)
         if segment is None:
-            if not segments.is_known_link(packet.link_type):
-                seen = self._unread_links.get(packet.link_type, 0)
-                self._unread_links[packet.link_type] = seen + 1
             return
         source, destination = segment.source, segment.destination
         key = (source, destination) if source < destination else (destination, source)
@@ -190,7 +187,7 @@ class ReplaySource:
         """Count what a late packet has beyond the end of its connection: most only repeat bytes."""
         end = self._closed.get(key, {}).get(segment.source)
         if segment.size and end is not None:
-            beyond = segments.nearest_position(segment.sequence, end) + segment.size - end
+            beyond = nearest_position(segment.sequence, end) + segment.size - end
             self._dropped_bytes += min(segment.size, max(0, beyond))
 
     def _close_ending(self, now_ns: int, out: list[Event]) -> None:
@@ -254,8 +251,9 @@ class ReplaySource:
                 f"packets with times before 1970 or after 9999: {self._odd_times};"
                 " they are shown at the nearest time that can be shown"
             )
-        for link_type, count in self._unread_links.items():
-            self.warnings.append(f"{count} packets of link type {link_type} cannot be read")
+        self._segments.finish()
+        for what, count in self._segments.unread.items():
+            self.warnings.append(f"packets that were not read: {count}, {what}")
         if self._dropped_bytes:
             self.warnings.append(
                 f"{self._dropped_bytes} bytes came after the end of their connections: not shown"

@@ -19,8 +19,8 @@ from sslsniff.capture_files.packets import (
 )
 from sslsniff.capture_files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.capture_files.pcap import Origin, PacketWriter
-from sslsniff.decoders.detect import starts_message
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.events import DIRECTIONS
 from sslsniff.fast_path import Consumer
 from sslsniff.kernel.ring_records import Records

@@ -1,20 +1,26 @@
-"""Parses the TCP segments in captured packets: by dpkt, but for ``usual_packets``.
+"""Finds the TCP segment in a captured packet: below tunnels, and in IP fragments."""
 
-dpkt does not report how much of a packet was cut off, or what it could not parse: both are checked.
-"""
-
-import contextlib
-from collections.abc import Callable
-from typing import Any
+import struct
+from collections import Counter
 
 import dpkt
 
+from sslsniff.capture_files.packet_layers.fragments import Fragments
+from sslsniff.capture_files.packet_layers.ip import Carrier, read_ip
+from sslsniff.capture_files.packet_layers.layer import IPV4, IPV6, Numbers, Protocol, word
+from sslsniff.capture_files.packet_layers.links import LINK_LAYERS, UNREAD_LINKS
 from sslsniff.capture_files.packet_layers.tcp_segment import Segment
+from sslsniff.capture_files.packet_layers.tunnels import TUNNELS, UNREAD_TUNNELS
 from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
-from sslsniff.capture_files.packets import ACK, LINK_RAW, RST, WORD
+from sslsniff.capture_files.packets import ACK, RST, WORD
+
+_LAYERS = {**LINK_LAYERS, **TUNNELS}
+_UNREAD = {**UNREAD_LINKS, **UNREAD_TUNNELS}
+_MOST_LAYERS = 40  # of a packet; more are an attack
+_TCP, _UDP = 6, 17
+_UDP_BYTES = 8
 
 _HALF = 1 << 31
-_FRAGMENT = 44  # IPv6 extension header (RFC 8200 section 4.5)
 
 # Sequence numbers have 32 bits, and wrap around (RFC 9293 section 3.4).
 
@@ -39,81 +45,86 @@ def nearest_position(sequence: int, near: int) -> int:
     return near + ((sequence - near + _HALF) & WORD) - _HALF
 
 
-def _ip(data: bytes) -> Any:
-    return (dpkt.ip6.IP6 if data[0] >> 4 == 6 else dpkt.ip.IP)(data)
+class SegmentReader:
+    """Finds the TCP segments in the packets of a capture, one after another.
 
-
-def _after_family(data: bytes) -> Any:
-    # Systems differ in IPv6's number and in byte order; the version in the IP header is enough.
-    return _ip(data[4:])
-
-
-_LINKS: dict[int, Callable[[bytes], Any]] = {
-    dpkt.pcap.DLT_NULL: _after_family,
-    108: _after_family,  # LOOP
-    12: _ip,  # RAW as some systems number it
-    14: _ip,
-    LINK_RAW: _ip,
-    228: _ip,  # IPV4
-    229: _ip,  # IPV6
-    dpkt.pcap.DLT_EN10MB: dpkt.ethernet.Ethernet,
-    dpkt.pcap.DLT_LINUX_SLL: dpkt.sll.SLL,
-    dpkt.pcap.DLT_LINUX_SLL2: dpkt.sll2.SLL2,
-}
-"""Parsers of a packet by its link type (www.tcpdump.org/linktypes.html)."""
-
-
-def is_known_link(link_type: int) -> bool:
-    """Return whether ``parse`` can read packets of this link type."""
-    return link_type in _LINKS
-
-
-def parse(link_type: int, packet: bytes) -> Segment | None:
-    """Return the TCP segment in a captured packet; None if there is none, or only a fragment.
-
-    Where IP is inside IP or another tunnel, it is the innermost segment.
+    ``unread`` counts the packets that may have TCP or HTTP inside, by the name of what was not
+    read. Memory: that of ``Fragments``.
     """
-    segment = usual_segment(link_type, packet)
-    if segment is not None:
-        return segment
-    read = _LINKS.get(link_type)
-    if read is None:
+
+    def __init__(self) -> None:
+        self.unread: Counter[str] = Counter()
+        self._fragments = Fragments()
+
+    def read(self, link_type: int, packet: bytes, time_ns: int) -> Segment | None:
+        """Return the TCP segment of the innermost IP packet; None if there is none, or not yet."""
+        segment = usual_segment(link_type, packet)
+        if segment is not None:
+            return segment
+        try:
+            return self._read(Protocol(Numbers.LINK, link_type), packet, time_ns)
+        except (IndexError, struct.error, dpkt.UnpackError):  # cut by the capture, or damaged
+            return None
+
+    def finish(self) -> None:
+        """Count what waits for more packets: no more come."""
+        self._fragments.finish()
+        if self._fragments.incomplete:
+            self.unread["IP fragments without the rest of their packet"] = (
+                self._fragments.incomplete
+            )
+
+    def _read(self, protocol: Protocol, packet: bytes, time_ns: int) -> Segment | None:
+        for _ in range(_MOST_LAYERS):
+            if protocol in (IPV4, IPV6):
+                whole = self._whole(packet, time_ns, is_ipv6=protocol == IPV6)
+                if whole is None:
+                    return None
+                if whole.protocol == _TCP:
+                    return _segment(whole)
+                protocol, packet = _inside(whole)
+            layer = _LAYERS.get(protocol)
+            if layer is None:
+                self._count_unread(protocol)
+                return None
+            carried = layer(packet)
+            if carried is None:
+                return None
+            protocol, packet = carried
         return None
-    # dpkt may raise anything: one damaged packet must not stop the reading of the others.
-    with contextlib.suppress(Exception):
-        return _segment(read(packet))
-    return None
+
+    def _whole(self, packet: bytes, time_ns: int, *, is_ipv6: bool) -> Carrier | None:
+        ip = read_ip(packet, is_ipv6=is_ipv6)
+        return ip if ip.fragment is None else self._fragments.add(ip, ip.fragment, time_ns)
+
+    def _count_unread(self, protocol: Protocol) -> None:
+        name = _UNREAD.get(protocol)
+        if name is not None:
+            self.unread[name] += 1
+        elif protocol.numbers is Numbers.LINK:
+            self.unread[f"link type {protocol.number}"] += 1
 
 
-def _segment(layer: Any) -> Segment | None:
-    ip = None
-    while isinstance(layer, dpkt.Packet) and not isinstance(layer, dpkt.tcp.TCP):
-        ip = layer
-        layer = layer.data
-    if not isinstance(layer, dpkt.tcp.TCP):
-        return None
-    if isinstance(ip, dpkt.ip.IP):
-        if ip.mf or ip.offset:
-            return None
-        before_bytes, total_bytes = ip.hl * 4, ip.len
-    elif isinstance(ip, dpkt.ip6.IP6):
-        if _FRAGMENT in ip.extension_hdrs:
-            return None
-        before_bytes = sum(header.length for header in ip.all_extension_headers)
-        total_bytes = ip.plen
-    else:
-        return None
-    payload = layer.data
-    # 0: the network card was to divide the packet into segments
-    size = total_bytes - before_bytes - layer.off * 4 if total_bytes else len(payload)
-    if size < len(payload):
+def _inside(ip: Carrier) -> tuple[Protocol, bytes]:
+    """Return what is in an IP packet; in UDP, by the port of the one that is known."""
+    if ip.protocol != _UDP:
+        return Protocol(Numbers.IP, ip.protocol), ip.payload
+    ports = [Protocol(Numbers.UDP, word(ip.payload, at)) for at in (2, 0)]
+    known = next((port for port in ports if port in _LAYERS or port in _UNREAD), ports[0])
+    return known, ip.payload[_UDP_BYTES:]
+
+
+def _segment(ip: Carrier) -> Segment | None:
+    tcp = dpkt.tcp.TCP(ip.payload)
+    size = ip.sent - tcp.off * 4
+    if size < 0:
         return None
     return Segment(
-        source=(ip.src, layer.sport),
-        destination=(ip.dst, layer.dport),
-        sequence=layer.seq,
-        acknowledges=layer.ack if layer.flags & (ACK | RST) == ACK else None,
-        flags=layer.flags & 0xFF,  # without the ninth (RFC 3540)
-        payload=payload,
-        size=size,
+        (ip.source, tcp.sport),
+        (ip.destination, tcp.dport),
+        tcp.seq,
+        tcp.ack if tcp.flags & (ACK | RST) == ACK else None,
+        tcp.flags & 0xFF,  # without the ninth (RFC 3540)
+        tcp.data[:size],
+        size,
     )

@@ -9,6 +9,9 @@ from scapy.utils import wrpcap, wrpcapng
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.events import Event
 
+ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+"""Without these addresses scapy asks the network for them."""
+
 NEAR, FAR = ("192.0.2.1", 40000), ("198.51.100.2", 8080)
 
 
@@ -29,7 +32,7 @@ class Wire:
             ack=self._next[other] % 2**32,
             flags=flags,
         )
-        packet = Ether() / IP(src=end[0], dst=other[0]) / tcp / data
+        packet = ETHER / IP(src=end[0], dst=other[0]) / tcp / data
         self._next[end] += len(data) + ("S" in flags) + ("F" in flags)
         self.packets.append(packet)
         return packet

@@ -8,7 +8,8 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 
-from sslsniff.capture_files.packet_layers.segments import parse
+from sslsniff.capture_files.packet_layers.segments import SegmentReader
+from sslsniff.capture_files.packet_layers.tcp_segment import Segment
 from sslsniff.capture_files.packets import (
     ACK,
     DATA_END,
@@ -49,6 +50,10 @@ class Sends:
         writer.packet(self.endpoint, template, 0, payload, **numbers)
         writer.flush()
         return file.getvalue()[24 + 16 :]
+
+
+def parse(link_type: int, packet: bytes) -> Segment | None:
+    return SegmentReader().read(link_type, packet, 0)
 
 
 def between(client: Address, server: Address, number: int) -> tuple[Sends, Sends]:

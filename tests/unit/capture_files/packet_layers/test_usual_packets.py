@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
+from scapy.layers.l2 import CookedLinux, Dot1Q
 
 from sslsniff.capture_files.packet_layers import segments
+from sslsniff.capture_files.packet_layers.segments import SegmentReader
 from sslsniff.capture_files.packet_layers.tcp_segment import Segment
 from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
 from sslsniff.capture_files.packets import LINK_RAW
+from tests.unit.capture_files.foreign import ETHER
 
 _TCP = TCP(sport=1, dport=2, seq=77, ack=99, flags="PA", options=[("NOP", None)] * 4) / b"data"
 _V4 = IP(src="192.0.2.1", dst="198.51.100.2") / _TCP
@@ -20,8 +22,8 @@ _V6 = IPv6(src="2001:db8::1", dst="::2") / _TCP
 _USUAL = [
     (LINK_RAW, bytes(_V4)),
     (LINK_RAW, bytes(_V6)),
-    (1, bytes(Ether() / _V4) + b"trailer"),
-    (1, bytes(Ether() / _V6)),
+    (1, bytes(ETHER / _V4) + b"trailer"),
+    (1, bytes(ETHER / _V6)),
     (113, bytes(CookedLinux(proto=0x0800) / _V4)),
     (113, bytes(CookedLinux(proto=0x86DD) / _V6)),
 ]
@@ -29,7 +31,7 @@ _USUAL = [
 
 def by_dpkt(link_type: int, packet: bytes) -> Segment | None:
     with mock.patch.object(segments, "usual_segment", return_value=None):
-        return segments.parse(link_type, packet)
+        return SegmentReader().read(link_type, packet, 0)
 
 
 @pytest.mark.parametrize(("link_type", "packet"), _USUAL)
@@ -52,7 +54,7 @@ def test_usual_packets(link_type: int, packet: bytes) -> None:
 )
 def test_others_are_left_to_dpkt(packet: IP) -> None:
     assert usual_segment(LINK_RAW, bytes(packet)) is None
-    assert usual_segment(1, bytes(Ether() / Dot1Q(vlan=5) / packet)) is None
+    assert usual_segment(1, bytes(ETHER / Dot1Q(vlan=5) / packet)) is None
 
 
 @settings(max_examples=500)

@@ -1,0 +1,106 @@
+"""Puts IP fragments together (RFC 791 section 3.2, RFC 8200 section 4.5)."""
+
+from sslsniff.capture_files.packet_layers.ip import Carrier, Fragment, behind_extensions
+
+_MOST_BYTES = 16 << 20
+"""Memory of fragments that wait for others; beyond it, the oldest are dropped."""
+_FRAGMENT_BYTES = 200  # memory of a fragment beside its bytes
+_MOST_PIECES = 512  # of a packet; where each link takes 576 bytes, there are 120
+_LARGEST = 0xFFFF  # bytes of an IP packet
+_WAIT_NS = 30_000_000_000  # as Linux waits (net.ipv4.ipfrag_time)
+
+
+class _FragmentedPacket:
+    """The fragments of one packet that came."""
+
+    def __init__(self, time_ns: int) -> None:
+        self.time_ns = time_ns
+        self.pieces: dict[int, Carrier] = {}
+        self.total: int | None = None  # known once the last fragment came
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(len(each.payload) + _FRAGMENT_BYTES for each in self.pieces.values())
+
+    def joined(self) -> Carrier | None:
+        """Return the whole packet, None while a fragment is missing.
+
+        If a fragment was cut by the capture, what follows is cut, too.
+        """
+        if self.total is None or sum(each.sent for each in self.pieces.values()) < self.total:
+            return None
+        payload = bytearray()
+        for offset, piece in sorted(self.pieces.items()):
+            if offset != len(payload):
+                break
+            payload += piece.payload
+        first = self.pieces[0]
+        return first._replace(payload=bytes(payload), sent=self.total, fragment=None)
+
+
+class Fragments:
+    """The fragments that wait for others. ``incomplete`` counts those that waited in vain."""
+
+    def __init__(self) -> None:
+        self.incomplete = 0
+        self._waiting: dict[tuple[bytes, bytes, int, int], _FragmentedPacket] = {}
+        self._bytes = 0
+
+    def add(self, packet: Carrier, fragment: Fragment, time_ns: int) -> Carrier | None:
+        """Add a fragment; return the packet if it is whole now.
+
+        A fragment that overlaps another makes all of them invalid (RFC 5722, RFC 8200).
+        """
+        waiting = self._waiting.get(fragment.identity)
+        if waiting is not None and time_ns - waiting.time_ns > _WAIT_NS:
+            self._drop(fragment.identity)
+            waiting = None
+        if waiting is None:
+            waiting = self._waiting[fragment.identity] = _FragmentedPacket(time_ns)
+        before = waiting.pieces.setdefault(fragment.offset, packet)
+        if before is not packet:
+            if before.sent != packet.sent:
+                self._drop(fragment.identity)
+            return None  # else a repetition
+        self._bytes += len(packet.payload) + _FRAGMENT_BYTES
+        if not fragment.more:
+            waiting.total = fragment.offset + packet.sent
+        if _are_valid(waiting):
+            whole = waiting.joined()
+            if whole is None:
+                self._bound()
+                return None
+            self._forget(fragment.identity)
+            return behind_extensions(whole)
+        self._drop(fragment.identity)
+        return None
+
+    def finish(self) -> None:
+        """Count what waits still: no more comes."""
+        for identity in list(self._waiting):
+            self._drop(identity)
+
+    def _bound(self) -> None:
+        while self._bytes > _MOST_BYTES:
+            self._drop(next(iter(self._waiting)))
+
+    def _drop(self, identity: tuple[bytes, bytes, int, int]) -> None:
+        self.incomplete += self._forget(identity)
+
+    def _forget(self, identity: tuple[bytes, bytes, int, int]) -> int:
+        """Forget a packet; return of how many fragments."""
+        waiting = self._waiting.pop(identity)
+        self._bytes -= waiting.memory_bytes
+        return len(waiting.pieces)
+
+
+def _are_valid(waiting: _FragmentedPacket) -> bool:
+    """Return whether no fragments overlap, and all are within the packet."""
+    if len(waiting.pieces) > _MOST_PIECES:
+        return False
+    end = 0
+    for offset, piece in sorted(waiting.pieces.items()):
+        if offset < end or not piece.sent:
+            return False
+        end = offset + piece.sent
+    return end <= (_LARGEST if waiting.total is None else waiting.total)
