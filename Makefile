@@ -12,8 +12,9 @@ C_SOURCES := $(wildcard bpf/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dw
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
-	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make nginx-light openjdk-17-jre-headless postgresql procps \
-	python3-pycurl sudo systemtap-sdt-dev tshark wget
+	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core nginx-light \
+	openjdk-17-jre-headless postgresql procps \
+	python3-pycurl redis-tools sudo systemtap-sdt-dev tshark wget
 BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 80

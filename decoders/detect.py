@@ -4,54 +4,41 @@ The protocol comes from ALPN (RFC 7301), from a switch of protocols (RFC 9110 se
 the bytes of a side, which prove it.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable
 
-from sslsniff.decoders.chain import ChainSync
+from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
+from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
+from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
+from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
 from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
-from sslsniff.decoders.http1.head import (
-    find_start,
-    parse_start_line,
-    scan_rest,
-    undecoded_name,
-)
+from sslsniff.decoders.http1.head import undecoded_name
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http2 import Http2Decoder
-from sslsniff.decoders.http2.frames import (
-    END_HEADERS,
-    HEADER_SIZE,
-    HEADERS,
-    PREFACE,
-    PUSH_PROMISE,
-    SETTINGS,
-    strip,
-)
-from sslsniff.decoders.http2.hpack import HpackDecoder
-from sslsniff.decoders.http2.sync import FrameSync, frame_length
-from sslsniff.decoders.inner.websocket import WebSocketDecoder, frames_sender
-from sslsniff.decoders.inner.websocket_proof import proof_rule
+from sslsniff.decoders.inner.websocket import WebSocketDecoder
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import OpaqueDecoder
+from sslsniff.decoders.protocol_search import HTTP1, HTTP2, WEBSOCKET, ProtocolSearch
+from sslsniff.decoders.tls_records import begins_with_tls
 
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
 """Makes a decoder, from whether HTTP/2 frames are wanted and what to call at a switch."""
 
-_HTTP1 = "http/1.1"
-_HTTP2 = "http/2"
-_WEBSOCKET = "websocket"
-
 _DECODERS: dict[str, _Factory] = {
-    _HTTP1: lambda frames, switched: Http1Decoder(switched),
-    _HTTP2: lambda frames, switched: Http2Decoder(frames=frames),
-    _WEBSOCKET: lambda frames, switched: WebSocketDecoder(),
+    HTTP1: lambda frames, switched: Http1Decoder(switched),
+    HTTP2: lambda frames, switched: Http2Decoder(frames=frames),
+    WEBSOCKET: lambda frames, switched: WebSocketDecoder(),
+    POSTGRESQL: lambda frames, switched: PostgresqlDecoder(),
+    MYSQL: lambda frames, switched: MysqlDecoder(),
+    REDIS: lambda frames, switched: RedisDecoder(),
 }
 
 _ALPN: dict[str, str] = {
-    "h2": _HTTP2,
-    "http/1.1": _HTTP1,
-    "http/1.0": _HTTP1,
+    "h2": HTTP2,
+    "http/1.1": HTTP1,
+    "http/1.0": HTTP1,
+    "postgresql": POSTGRESQL,
 }
 """Protocols by ALPN; for any other value, the bytes decide."""
 
@@ -63,11 +50,9 @@ _SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
 
 _TUNNEL = "connect"
 _IN_TUNNEL = "inside a CONNECT tunnel"
+_ENCRYPTED = "encrypted (TLS)"
 _MAX_TUNNELS = 8
 """Nested tunnels that are decoded; a chain of proxies is shorter."""
-
-# The first word of a start line: a method (RFC 9110 section 5.6.2), or a version.
-_FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
 
 _BUFFER_BYTES = 64 * 1024
 """Memory of both sides' bytes until a protocol is proven."""
@@ -76,138 +61,6 @@ _SEARCH_GROWTH = 256
 _LINE_BYTES = 8192  # of a first line that may name its protocol
 _PIECE_BYTES = 128
 """Memory of a buffered piece beside its bytes: sides may take turns with single bytes."""
-
-
-def guess_sender(data: bytes) -> Side | None:
-    """Return the side that sent these bytes; None if they do not show it.
-
-    The bytes may begin in the middle of a message: the first start of a message in them decides.
-    """
-    if PREFACE.startswith(data[: len(PREFACE)]) and len(data) >= len("PRI"):
-        return Side.CLIENT
-    line = data.lstrip(b"\r\n").split(b"\n", 1)[0].removesuffix(b"\r")
-    for side in Side:
-        if parse_start_line(side, line) is not None:
-            return side
-    sync = FrameSync()
-    found = sync.feed(data)
-    if found is None and frame_length(data, 0) >= 0:
-        found = (0, len(data))
-    if found is not None:
-        return _frames_sender(data, found[0])
-    starts = [(find_start(side, data, 0), side) for side in Side]
-    proven = [(start, side) for start, side in starts if start is not None]
-    return min(proven, key=lambda found: found[0])[1] if proven else frames_sender(data)
-
-
-def starts_message(data: bytes) -> bool:
-    """Return whether these bytes begin with a message or an HTTP/2 frame."""
-    if data.startswith(PREFACE):
-        return True
-    if _FIRST_WORD.match(data):
-        line = data[:4096].split(b"\n", 1)[0].removesuffix(b"\r")
-        if any(parse_start_line(side, line) is not None for side in Side):
-            return True
-    length = frame_length(data, 0)
-    if length < 0:
-        return False
-    after = HEADER_SIZE + length
-    return after + HEADER_SIZE > len(data) or frame_length(data, after) >= 0
-
-
-def _frames_sender(data: bytes, at: int) -> Side | None:
-    """Return the sender by frames that only one side sends (RFC 9113 sections 6.6 and 8.3).
-
-    SETTINGS at first are a server's, as a client's follow its preface (section 3.4): unless that
-    was not captured, which later frames show.
-    """
-    sender = Side.SERVER if _begins_with_settings(data) and at == 0 else None
-    while (length := frame_length(data, at)) >= 0:
-        kind, flags = data[at + 3], data[at + 4]
-        payload = data[at + HEADER_SIZE : at + HEADER_SIZE + length]
-        if kind == PUSH_PROMISE:
-            return Side.SERVER
-        if kind == HEADERS and flags & END_HEADERS and len(payload) == length:
-            fields, _ = HpackDecoder().decode(strip(kind, flags, payload) or b"")
-            names = {name for name, _ in fields}
-            if ":status" in names:
-                return Side.SERVER
-            if names & {":method", ":path", ":scheme", ":authority"}:
-                return Side.CLIENT
-        at += HEADER_SIZE + length
-    return sender
-
-
-def _begins_with_settings(data: bytes) -> bool:
-    return frame_length(data, 0) >= 0 and data[3] == SETTINGS and not data[4]
-
-
-class _ProtocolSearch:
-    """Searches one side's bytes for the proof of a protocol.
-
-    ``may_be_inside``: WebSocket is possible, too. It begins with HTTP, so only where the beginning
-    was not seen. Memory: two windows of 64 KiB, and sixteen short WebSocket frames.
-    """
-
-    def __init__(self, side: Side, *, may_be_inside: bool) -> None:
-        self._side = side
-        self._lines = bytearray()
-        self._sync = FrameSync()
-        self._chain = ChainSync(proof_rule(side)) if may_be_inside else None
-        self._seen = 0
-        self._is_first_line = True
-
-    @property
-    def held_bytes(self) -> int:
-        """The memory that it uses."""
-        chain_bytes = self._chain.held_bytes if self._chain is not None else 0
-        return len(self._lines) + self._sync.held_bytes + chain_bytes
-
-    def feed(self, data: bytes) -> str | None:
-        """Feed bytes; return the protocol whose proof ends first, None if there is no proof."""
-        proofs: list[tuple[int, str]] = []
-        line_end = self._line_proof(data)
-        if line_end is not None:
-            proofs.append((line_end, _HTTP1))
-        before = self._seen - len(self._sync.buffer)
-        found = self._sync.feed(data)
-        if found:
-            proofs.append((before + found[1], _HTTP2))
-        else:
-            self._sync.drop(self._sync.droppable())
-        chain = self._chain
-        if chain is not None:
-            before = self._seen - len(chain.buffer)
-            found = chain.feed(data)
-            if found:
-                proofs.append((before + found[1], _WEBSOCKET))
-            else:
-                chain.drop(chain.droppable())
-        self._seen += len(data)
-        return min(proofs)[1] if proofs else None
-
-    def _line_proof(self, data: bytes) -> int | None:
-        lines = self._lines
-        before = self._seen - len(lines)
-        lines += data
-        if b"\n" not in data:
-            if len(lines) > 2 * _BUFFER_BYTES:
-                del lines[: scan_rest(lines, 0)]
-                self._is_first_line = False
-            return None
-        if self._is_first_line:
-            # One line is enough at the start of a connection.
-            text = lines.lstrip(b"\r\n")
-            end = text.find(b"\n")
-            if end >= 0:
-                self._is_first_line = False
-                if parse_start_line(self._side, bytes(text[:end]).removesuffix(b"\r")):
-                    return before + len(lines) - len(text) + end + 1
-        found = find_start(self._side, lines, 0)
-        if found:
-            return before + found[1]
-        del lines[: scan_rest(lines, 0)]
-        return None
 
 
 class Detector:
@@ -238,7 +91,7 @@ class Detector:
         self._ended: list[Side] = []
         self._opaque = OpaqueDecoder()
         self._is_named = False
-        self._searches: dict[Side, _ProtocolSearch] = {}
+        self._searches: dict[Side, ProtocolSearch] = {}
         self._tunnels = 0
         known = _ALPN.get(alpn or "")
         if known is not None:
@@ -247,10 +100,11 @@ class Detector:
             self._begin_search()
 
     def _begin_search(self) -> None:
+        self._has_begun = False
         self._searches = {side: self._new_search(side) for side in Side}
 
-    def _new_search(self, side: Side) -> _ProtocolSearch:
-        return _ProtocolSearch(side, may_be_inside=not self._from_start)
+    def _new_search(self, side: Side) -> ProtocolSearch:
+        return ProtocolSearch(side, may_be_inside=not self._from_start)
 
     @property
     def protocol(self) -> str:
@@ -260,6 +114,11 @@ class Detector:
     def _search(self, side: Side, data: bytes) -> list[Message]:
         if not data:
             return []
+        if not self._has_begun:
+            self._has_begun = True
+            if begins_with_tls(data):
+                self._use(OpaqueDecoder(reason=_ENCRYPTED))
+                return self.feed(side, data)
         proven = self._searches[side].feed(data)
         self._buffer(side, data)
         return self._drop_oldest() if proven is None else self._start_decoder(proven)
@@ -275,9 +134,10 @@ class Detector:
             return self._decoder.gap(side, missing)
         if missing <= 0:
             return []
+        if not self._has_begun:
+            self._from_start = False  # what was lost may have been the beginning of a WebSocket
         self._buffered.append((side, missing))
         self._buffered_bytes += _PIECE_BYTES
-        self._from_start = False  # what was lost may have been the beginning of a WebSocket
         self._searches[side] = self._new_search(side)
         return self._drop_oldest()
 

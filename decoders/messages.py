@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
 
 
@@ -325,6 +326,29 @@ class FirstOutput:
     stream: int
 
 
+@dataclass(slots=True)
+class StatementStart:
+    """A client sends a statement to a database; the ``statement`` grows with its answer."""
+
+    stream: int
+    statement: Statement
+
+
+@dataclass(slots=True)
+class StatementAnswer:
+    """The answer to the statement on ``stream`` begins."""
+
+    stream: int
+
+
+@dataclass(slots=True)
+class StatementEnd:
+    """The answer to the statement on ``stream`` is complete, or ``error`` ended it."""
+
+    stream: int
+    error: str | None = None
+
+
 Message = (
     RequestHead
     | ResponseHead
@@ -342,6 +366,9 @@ Message = (
     | BodyTrailers
     | ModelRequest
     | FirstOutput
+    | StatementStart
+    | StatementAnswer
+    | StatementEnd
 )
 
 

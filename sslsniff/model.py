@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Self
 
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
 
@@ -30,7 +31,7 @@ class LossCause(Enum):
     """Why plaintext is not in the capture."""
 
     RING_FULL = "ring full"
-    """The reader fell behind and the ring buffer had no room for the event."""
+    """The reader fell behind: the ring buffer had no room for the event."""
     CALL_LIMIT = "call limit"
     """One call carried more bytes than ``--max-call-bytes``."""
     UNREADABLE = "unreadable memory"
@@ -38,8 +39,8 @@ class LossCause(Enum):
     SENDFILE = "sendfile"
     """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
     NOT_READ = "not read"
-    """No probe saw these records of rustls, or the end of a record in very many pieces. A record
-    that was not seen counts as one byte, as its length is unknown."""
+    """No probe saw these records of rustls, or the end of one in very many pieces. A whole record
+    counts as one byte."""
     NO_TIME = "no time"
     """The capture had to end before the bytes were decoded: see ``--end-within``."""
     FILTER = "filter"
@@ -105,7 +106,7 @@ class Process:
 
     @property
     def is_known(self) -> bool:
-        """Whether the process is known; a capture file may not name it."""
+        """Whether a capture file names it."""
         return self.pid != 0
 
 
@@ -137,8 +138,7 @@ class NotProbed(NamedTuple):
 
 
 def _and_more(count: int, noun: str, ending: str) -> str:
-    more = count - 1
-    return f" and {more} more {noun}{ending * (more > 1)}" if more > 0 else ""
+    return f" and {count - 1} more {noun}{ending * (count > 2)}" if count > 1 else ""
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Connection:
 
     @property
     def scheme(self) -> str:
-        """The scheme of requests that do not name theirs (RFC 9112 section 3.3)."""
+        """That of requests which do not name theirs (RFC 9112 section 3.3)."""
         return "https" if self.tls else "http"
 
     @property
@@ -196,7 +196,7 @@ class Connection:
 
     @property
     def missing_bytes(self) -> int:
-        """Plaintext bytes that passed and were not captured, in both directions."""
+        """Plaintext bytes that were not captured, in both directions."""
         return sum(self.missing.values())
 
     def position(self, direction: Direction) -> int:
@@ -226,8 +226,8 @@ def assumed_role(first: Direction) -> Side:
 class Chunk:
     """Plaintext of one connection in one direction, or a loss of some.
 
-    ``offset`` is the position of the first byte in its direction. If ``missing`` is not 0,
-    ``data`` is empty, and that many bytes just before ``offset`` were lost because of ``cause``.
+    ``offset``: position of the first byte in its direction. If ``missing`` is not 0, ``data`` is
+    empty, and so many bytes just before ``offset`` were lost because of ``cause``.
     """
 
     connection: Connection
@@ -250,7 +250,7 @@ class Body:
 
 
 NO_BODY = Body()
-"""The body of all messages without one. It is shared: do not change it."""
+"""The body of messages without one. It is shared: do not change it."""
 
 
 @dataclass(slots=True)
@@ -309,6 +309,7 @@ class Exchange:
     ``sent_ns``: when the request was complete. ``first_byte_ns``: when the response began.
     ``warnings``: framing that another reader may read differently (request smuggling).
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
+    ``statement``: to a database, without request and response.
     """
 
     connection: Connection
@@ -326,6 +327,7 @@ class Exchange:
     warnings: list[str] = field(default_factory=list)
     omitted: Omitted | None = None
     model_call: ModelCall | None = None
+    statement: Statement | None = None
 
     @property
     def is_websocket(self) -> bool:
@@ -378,11 +380,10 @@ class Summary:
     """The figures of a whole capture.
 
     ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
-    ``joined``: connections joined in the middle; their earlier bytes are not counted.
-    ``unplaced_bytes``: lost bytes of unknown connections, all of whose events were lost.
+    ``joined``: connections whose beginning was not seen, and is not counted.
+    ``unplaced_bytes``: of unknown connections, all of whose events were lost.
     ``left_out``: connections that sampling left out, counted nowhere else; None without sampling.
-    ``evictions``: how often the decoder of a connection was reset to free memory.
-    ``not_probed``: TLS libraries whose traffic is not shown; None where unknown (capture files).
+    ``evictions``: see ``Connection``. ``not_probed``: None where not known (capture files).
     """
 
     exchanges: int | None = None

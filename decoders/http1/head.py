@@ -300,11 +300,17 @@ def _set_length(fields: Fields, value: str) -> None:
             fields.length = int(digits)
 
 
+def _token(value: str) -> str:
+    """Return a token in lower case; only letters of ASCII change: a KELVIN SIGN is no k."""
+    token = value.strip(_OWS)
+    return token.lower() if token.isascii() else token
+
+
 def _set_coding(fields: Fields, value: str) -> None:
     fields.transferred = True
     # "identity" was a coding of RFC 2616 and changes nothing where it stands alone.
     for part in value.split(","):
-        coding = part.split(";", 1)[0].strip(_OWS).lower()
+        coding = _token(part.split(";", 1)[0])
         if coding and (coding != "identity" or fields.chunked):
             fields.chunked = coding == "chunked"
             fields.coded = not fields.chunked
@@ -312,7 +318,7 @@ def _set_coding(fields: Fields, value: str) -> None:
 
 def _set_upgrade(fields: Fields, value: str) -> None:
     if fields.upgrade is None:
-        fields.upgrade = value.split(",", 1)[0].strip(_OWS).lower()[:_TOKEN_CHARS]
+        fields.upgrade = _token(value.split(",", 1)[0])[:_TOKEN_CHARS]
 
 
 def _set_host(fields: Fields, value: str) -> None:

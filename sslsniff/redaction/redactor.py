@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Protocol
 
+from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
 from sslsniff.fast_path import Consumer
@@ -246,6 +247,7 @@ _REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | _OpaqueRedactor]] = {
     "http/1.1": Http1Redactor,
     "http/2": Http2Redactor,
     "websocket": _OpaqueRedactor,  # joined in its middle: its extensions are not known
+    **dict.fromkeys((POSTGRESQL, MYSQL, REDIS), _OpaqueRedactor),
 }
 _SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] = {
     "h2c": Http2Redactor,

@@ -145,13 +145,36 @@ def _tools(exchange: Exchange) -> Iterable[str]:
     return () if call is None else [each.name for each in call.tool_calls if each.name]
 
 
+def _methods(exchange: Exchange) -> Iterable[str]:
+    """Return the method of a request, or the first word of a statement to a database."""
+    sent = exchange.request.method if exchange.request is not None else None
+    return ((exchange.statement.operation if exchange.statement else sent) or "",)
+
+
+def _statements(exchange: Exchange) -> Iterable[str]:
+    """Return the text of a statement to a database."""
+    statement = exchange.statement
+    return (statement.text,) if statement is not None and statement.text is not None else ()
+
+
+def _urls(exchange: Exchange) -> Iterable[str]:
+    """Return the URL of a request, or the text of a statement."""
+    return _statements(exchange) if exchange.request is None else (exchange.request.url,)
+
+
+def _is_answered(exchange: Exchange) -> bool:
+    if exchange.statement is not None:
+        return exchange.first_byte_ns is not None
+    return exchange.response is not None
+
+
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
     "e": lambda exchange: exchange.error is not None,
     "http": lambda exchange: True,
-    "q": lambda exchange: exchange.response is None,
-    "s": lambda exchange: exchange.response is not None,
+    "q": lambda exchange: not _is_answered(exchange),
+    "s": lambda exchange: _is_answered(exchange),
     "websocket": lambda exchange: exchange.is_websocket,
 }
 _TEXTS: dict[str, _Texts] = {
@@ -162,16 +185,17 @@ _TEXTS: dict[str, _Texts] = {
     "h": _lines(_messages),
     "hq": _lines(_request),
     "hs": _lines(_response),
-    "m": lambda exchange: ((exchange.request and exchange.request.method) or "",),
+    "m": _methods,
     "model": _models,
     "proto": lambda exchange: (exchange.protocol,),
+    "sql": _statements,
     "src": lambda exchange: _address(exchange.connection.client),
     "t": _types(_messages),
     "tq": _types(_request),
     "tool": _tools,
     "ts": _types(_response),
     "unit": _unit,
-    "u": lambda exchange: (exchange.request.url,) if exchange.request is not None else (),
+    "u": _urls,
 }
 _BODIES: dict[str, Callable[[Exchange], Iterable[bytes]]] = {
     "b": _bodies(_messages),

@@ -33,6 +33,7 @@ from sslsniff.sinks.json_summary import JsonSummary
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.model_calls import llm_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
+from sslsniff.sinks.statements import db_object
 from sslsniff.sinks.text import pieces
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class JsonSink(JsonSummary):
             fields["grpc"] = call_object(call)
         if exchange.model_call is not None:
             fields["llm"] = llm_object(exchange, exchange.model_call)
+        if exchange.statement is not None:
+            fields["db"] = db_object(exchange.statement)
         if self._calls_of is not None:
             calls = self._calls_of(exchange)
             fields["calls"] = calls and [*map(self._call, calls)]

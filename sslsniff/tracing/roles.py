@@ -3,8 +3,8 @@
 ``flows`` calls this before its listener, so that all sinks see the same role.
 """
 
-from sslsniff.decoders.detect import guess_sender
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.sender_guess import guess_sender
 from sslsniff.model import Chunk, Connection, Direction, assumed_role
 
 MOST_CHUNKS = 16

@@ -6,9 +6,10 @@ import atheris
 
 with atheris.instrument_imports(include=["sslsniff.decoders"]):
     from sslsniff.decoders.content import charsets, codings
-    from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+    from sslsniff.decoders.detect import Detector
     from sslsniff.decoders.http2.hpack import HpackDecoder
     from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+    from sslsniff.decoders.sender_guess import guess_sender, starts_message
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
 
 from sslsniff.decoders.decoder import Decoder

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslsniff.decoders.decoder import Decoder
-from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1 import head, known_heads
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http2 import Http2Decoder
@@ -23,6 +23,7 @@ from sslsniff.decoders.messages import (
     ResponseHead,
     Undecoded,
 )
+from sslsniff.decoders.sender_guess import guess_sender, starts_message
 from tests.unit.decoders.wires import END, C, S, Step, frame, merge, run
 
 MAKERS: dict[str, Callable[[], Decoder]] = {

@@ -191,9 +191,13 @@ def tshark(path: Path, *arguments: str) -> str:
     return result.stdout
 
 
-def tshark_fields(path: Path, *fields: str, only: str = "") -> list[list[str]]:
-    """Return the fields of each packet that passes the display filter ``only``."""
+def tshark_fields(path: Path, *fields: str, only: str = "", decode: str = "") -> list[list[str]]:
+    """Return the fields of each packet that passes the display filter ``only``.
+
+    ``decode``: which protocol a port has, as tshark's ``-d`` takes it.
+    """
     arguments = ["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|"]
+    arguments += ["-d", decode] if decode else []
     for name in fields:
         arguments += ["-e", name]
     if only:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tests.workload.processes import PATIENCE_S, started
 
 _PROGRAMS = Path("/usr/lib/postgresql")
-_USER = "nobody"
-_AS_USER = ("setpriv", "--reuid", _USER, "--regid", "nogroup", "--clear-groups")
+USER = "nobody"
+AS_USER = ("setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups")
 _POLL_S = 0.02
 
 
@@ -25,8 +25,8 @@ class PostgreSQL(NamedTuple):
 
     def ask(self, query: str) -> subprocess.CompletedProcess[str]:
         """Send a query over a connection of its own; return what psql printed."""
-        how = ("-X", "-A", "-t", "-q", "-U", _USER)
-        command = (_program("psql"), *how, "-h", self.folder, "-c", query, "postgres")
+        how = ("-X", "-A", "-t", "-q", "-U", USER)
+        command = (program("psql"), *how, "-h", self.folder, "-c", query, "postgres")
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
@@ -37,14 +37,14 @@ def postgresql() -> Iterator[PostgreSQL]:
         folder, data = Path(name), Path(name) / "data"
         folder.chmod(0o755)  # the server does not run as root
         data.mkdir()
-        shutil.chown(data, _USER)
+        shutil.chown(data, USER)
         # In a folder "bin" it would look for its other files beside that folder.
-        program = folder / "copy" / "postgres"
-        program.parent.mkdir()
-        shutil.copy(_program("postgres"), program)
-        new = (_program("initdb"), "-D", data, "-A", "trust", "--no-sync", "--locale=C")
-        subprocess.run([*_AS_USER, *new], check=True, capture_output=True, cwd=data)
-        command = (*_AS_USER, program, "-D", data, "-k", data, "-h", "", "-F")
+        copy = folder / "copy" / "postgres"
+        copy.parent.mkdir()
+        shutil.copy(program("postgres"), copy)
+        new = (program("initdb"), "-D", data, "-A", "trust", "--no-sync", "--locale=C")
+        subprocess.run([*AS_USER, *new], check=True, capture_output=True, cwd=data)
+        command = (*AS_USER, copy, "-D", data, "-k", data, "-h", "", "-F")
         with (
             (folder / "log").open("w+b") as log,
             started(*command, stderr=log, cwd=data) as server,
@@ -60,5 +60,6 @@ def postgresql() -> Iterator[PostgreSQL]:
             server.wait(PATIENCE_S)
 
 
-def _program(name: str) -> Path:
+def program(name: str) -> Path:
+    """Return Debian's program of this name."""
     return max(_PROGRAMS.glob(f"*/bin/{name}"))

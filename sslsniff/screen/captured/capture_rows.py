@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Any
 
+from sslsniff.sinks import statements
 from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
@@ -100,6 +101,9 @@ class ExchangeRow:
         if response is not None:
             self.status = _or_unknown(response["status"])
             self.response_bytes = response["body"]["size"]
+        if "db" in shown:
+            self.method = shown["db"]["operation"] or "?"
+            self.url = statements.shown_statement(statements.statement_of(shown["db"]))
         self.remark = _remark(shown)
 
     @property
@@ -133,6 +137,9 @@ def _remark(shown: Object) -> str:
             )
     if call is not None and call["status_name"]:
         remarks.append(f"gRPC {call['status_name']}")
+    if "db" in shown:
+        statement = statements.statement_of(shown["db"])
+        remarks += filter(None, (statements.counts(statement), *statements.remarks(statement)))
     if shown["missing_bytes"]:
         remarks.append(f"{pieces.counted(shown['missing_bytes'], 'byte')} missing")
     if shown["error"]:

@@ -16,6 +16,7 @@ from sslsniff.model import (
     Request,
     Response,
 )
+from sslsniff.sinks.statements import statement_of
 
 Object = dict[str, Any]
 
@@ -63,6 +64,7 @@ def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
         error=shown["error"],
         warnings=shown.get("warnings", []),
         model_call=_model_call(shown["llm"]) if "llm" in shown else None,
+        statement=statement_of(shown["db"]) if "db" in shown else None,
     )
     carrier = exchange.response or exchange.request
     if carrier is not None:

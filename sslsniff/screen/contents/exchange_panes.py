@@ -44,6 +44,8 @@ def exchange_lines(
     lines += _facts(row, shown)
     if shown is None:
         return lines
+    if "db" in shown:
+        return [*lines, *_statement(shown["db"], redacted)]
     for name in ("request", "response"):
         message = shown[name]
         if message is None:
@@ -51,6 +53,19 @@ def exchange_lines(
             continue
         lines += _message(name.capitalize(), message, row)
     return lines
+
+
+def _statement(shown: Object, redacted: Callable[[str], str]) -> Iterator[ShownLine]:
+    for name in ("database", "user", "rows", "affected", "code", "error"):
+        if shown[name] is not None:
+            yield named_line(name, escape(redacted(str(shown[name]))))
+    yield from title("Statement")
+    for line in (shown["text"] or "it was not seen").splitlines():
+        yield ShownLine(escape(redacted(line)))
+    if shown["parameters"]:
+        yield from title("Parameters")
+        for number, each in enumerate(shown["parameters"], 1):
+            yield named_line(f"${number}", escape(redacted("NULL" if each is None else str(each))))
 
 
 def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:

@@ -37,6 +37,7 @@ _MEANINGS = {
     "proto": "the protocol",
     "q": "no response",
     "s": "a response",
+    "sql": "a statement to a database",
     "src": "the client's address",
     "t": "a content type",
     "tool": "a tool that is called",

@@ -50,7 +50,9 @@ class HarSink(Sink):
             self._messages.add(inner.exchange, inner.message, inner.time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
-        """See ``Sink``."""
+        """See ``Sink``; statements to databases have no place in HAR, which is of HTTP."""
+        if exchange.statement is not None:
+            return
         if exchange.is_websocket and exchange.stream is None:
             self._websockets[exchange.connection.id] = exchange
         else:

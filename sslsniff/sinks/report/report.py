@@ -19,6 +19,7 @@ from sslsniff.sinks.report.group_objects import group_objects, total_object
 from sslsniff.sinks.report.kept_exchanges import KeptExchanges
 from sslsniff.sinks.report.page_file import PageFile
 from sslsniff.sinks.report.page_source import page
+from sslsniff.sinks.statements import shown_statement
 from sslsniff.sinks.statistics.groups import Groups
 from sslsniff.sinks.statistics.outcome import Outcome
 from sslsniff.sinks.text import pieces
@@ -147,7 +148,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
 
     Times are microseconds.
     """
-    request, call = exchange.request, exchange.model_call
+    call = exchange.model_call
     started_ns = exchange.started_ns
     return [
         started_ns // 1000,
@@ -157,7 +158,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
         exchange.stream,
         outcome.method,
         outcome.host,
-        request and request.target and cut(request.target, _TARGET_CHARACTERS),
+        _target(exchange),
         outcome.path,
         outcome.status,
         outcome.protocol,
@@ -177,6 +178,14 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             [each.name for each in call.tool_calls[:10]],
         ],
     ]
+
+
+def _target(exchange: Exchange) -> str | None:
+    """Return the target of a request, or a statement to a database."""
+    if exchange.statement is not None:
+        return cut(shown_statement(exchange.statement), _TARGET_CHARACTERS)
+    request = exchange.request
+    return cut(request.target, _TARGET_CHARACTERS) if request and request.target else None
 
 
 def _span(start_ns: int, end_ns: int | None) -> int | None:

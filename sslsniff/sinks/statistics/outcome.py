@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Self
 
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
+from sslsniff.sinks.statements import without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
 
 KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
@@ -69,7 +71,8 @@ class Outcome(NamedTuple):
         request, response = exchange.request, exchange.response
         process, server = exchange.connection.process, exchange.connection.server
         error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
-        start_ns = exchange.started_ns if request is not None else None
+        statement = exchange.statement
+        start_ns = exchange.started_ns if request is not None or statement is not None else None
         end_ns = None if _is_unfinished(error) else exchange.ended_ns
         status = grpc.status if grpc else None
         return cls(
@@ -77,8 +80,10 @@ class Outcome(NamedTuple):
             duration_ns=_span(start_ns, end_ns),
             first_byte_ns=_span(start_ns, exchange.first_byte_ns),
             host=_host(request.host_and_port if request else None, server),
-            path=path_pattern(request.target if request else None),
-            method=_cut(request.method if request else None),
+            path=statement_pattern(statement)
+            if statement
+            else path_pattern(request.target if request else None),
+            method=_cut(statement.operation if statement else request.method if request else None),
             status=response.status if response else None,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
             comm=process.comm if process.is_known else None,
@@ -89,7 +94,7 @@ class Outcome(NamedTuple):
             error=_error(
                 error,
                 status.name if status and status.code else None,
-                call.error if call else None,
+                call.error if call else statement.error if statement else None,
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
@@ -105,7 +110,8 @@ class Outcome(NamedTuple):
         """
         request, response, server = line["request"], line["response"], line["server"]
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
-        spans = (line["duration_ms"], line["first_byte_ms"]) if request else (None, None)
+        db = line.get("db")
+        spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
         usage = call["usage"] if call else {}
@@ -117,8 +123,10 @@ class Outcome(NamedTuple):
                 (request["authority"] or _first_host(request["headers"])) if request else None,
                 (server["ip"], server["port"]) if server else None,
             ),
-            path=path_pattern(request["target"] if request else None),
-            method=_cut(request["method"] if request else None),
+            path=statement_pattern(Statement(db["system"], db["operation"], db["text"]))
+            if db
+            else path_pattern(request["target"] if request else None),
+            method=_cut(db["operation"] if db else request["method"] if request else None),
             status=response["status"] if response else None,
             protocol=line["protocol"][:_MOST_CHARACTERS],
             comm=line["comm"],
@@ -129,13 +137,18 @@ class Outcome(NamedTuple):
             error=_error(
                 error,
                 grpc["status_name"] if grpc and grpc["status"] else None,
-                call["error"] if call else None,
+                call["error"] if call else db["error"] if db else None,
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
         )
+
+
+def statement_pattern(statement: Statement) -> str:
+    """Return what statements alike have in common, as a path pattern is of paths."""
+    return without_literals(statement)[:_MOST_CHARACTERS]
 
 
 def _is_unfinished(error: str | None) -> bool:

@@ -5,10 +5,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TextIO
 
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
 from sslsniff.escaping import escape
 from sslsniff.model import Connection, Exchange, Response
-from sslsniff.sinks import model_calls
+from sslsniff.sinks import model_calls, statements
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded, width
@@ -123,16 +124,17 @@ class Lines:
 
     def exchange(self, exchange: Exchange, now_ns: int = 0) -> str:
         """Return the line of an exchange; if it is open, it has lasted until ``now_ns``."""
-        request, response = exchange.request, exchange.response
+        request, response, statement = exchange.request, exchange.response, exchange.statement
         fields = self.start(exchange.connection, exchange.started_ns)
         names = self._layout.names
         if "protocol" in names:
             fields.append(("dim", pieces.protocol(exchange).ljust(_WIDTHS["protocol"])))
         if "method" in names:
-            method = (request.method if request else None) or "?"
+            sent = statement.operation if statement else request.method if request else None
+            method = sent or "?"
             fields.append(("method", self._field("method", method)))
         if "status" in names:
-            fields.append(_status(response))
+            fields.append(_outcome(exchange, statement) if statement else _status(response))
         if "duration" in names:
             span_ns = (exchange.ended_ns or now_ns) - exchange.started_ns
             fields.append((None, pieces.duration(max(0, span_ns)).rjust(_WIDTHS["duration"])))
@@ -143,7 +145,10 @@ class Lines:
         return self.fit(fields, *rest) if rest else self._joined(fields)
 
     def _url(self, exchange: Exchange, fields: list[Field], rest: list[Field]) -> str:
-        url = exchange.request.url if exchange.request else "(request not seen)"
+        if exchange.statement is not None:
+            url = statements.shown_statement(exchange.statement)
+        else:
+            url = exchange.request.url if exchange.request else "(request not seen)"
         if self.is_whole:
             return escape(url)
         if self._layout.columns is None:
@@ -217,7 +222,15 @@ def _status(response: Response | None) -> Field:
     return _STATUS_STYLES.get(response.status // 100, "failure"), str(response.status)
 
 
+def _outcome(exchange: Exchange, statement: Statement) -> Field:
+    if statement.error is not None:
+        return "failure", "err"
+    return (None, "-  ") if exchange.first_byte_ns is None else ("ok", "ok ")
+
+
 def _size(exchange: Exchange) -> str:
+    if exchange.statement is not None:
+        return statements.counts(exchange.statement)
     is_open = exchange.ended_ns is None
     sent = exchange.response or exchange.request
     size = pieces.size(sent.body.size if sent and (exchange.response or is_open) else 0)
@@ -236,6 +249,8 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
             yield "failure", model_calls.short(exchange.model_call.error)
         if exchange.model_call.fault:
             yield "loss", exchange.model_call.fault
+    if exchange.statement is not None:
+        yield from (("failure", each) for each in statements.remarks(exchange.statement))
     if exchange.missing_bytes:
         yield "loss", f"{exchange.missing_bytes} bytes missing"
     for warning in exchange.warnings:

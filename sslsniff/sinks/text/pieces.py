@@ -93,10 +93,13 @@ def url(request: Request) -> str:
     return escape(request.url)
 
 
+_SHORT_NAMES = {"postgresql": "postgres"}
+
+
 def protocol(exchange: Exchange) -> str:
     """Return the protocol, with the number of the stream if it has streams."""
     if exchange.stream is None:
-        return escape(exchange.protocol)
+        return _SHORT_NAMES.get(exchange.protocol) or escape(exchange.protocol)
     return f"{escape(exchange.protocol)}#{exchange.stream}"
 
 

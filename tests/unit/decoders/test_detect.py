@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sslsniff.decoders.detect import Detector, guess_sender, starts_message
+from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http2.frames import (
     DATA,
     GOAWAY,
@@ -22,6 +22,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
     WebSocketMessage,
 )
+from sslsniff.decoders.sender_guess import guess_sender, starts_message
 from tests.unit.decoders.wires import END, C, S, Step, frame, run
 
 AssertDecodes = Callable[..., None]
@@ -37,6 +38,12 @@ ANSWERED = [ResponseHead(1, "HTTP/2", 200), MessageEnd(1, S)]
 HELLO = PREFACE + frame(SETTINGS, 0, 0)
 UPDATE = frame(WINDOW_UPDATE, 0, 0, b"\0\0\x10\0")
 
+MASKS = [bytes((at * 29 + 3 * n) & 255 for n in range(4)) for at in range(50)]
+MASKED = [b"\x82\x82" + mask + b"\0\0" for mask in MASKS]
+SHORT = b"\x81\x02hi"
+JSON = [b"\x81\x02{}"] * 4
+LONG = [b"\x81\x7e\0\x80" + b"x" * 128] * 4
+
 KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "request line": ("", [(C, GET)], "http/1.1"),
     "request line behind an empty line": ("", [(C, b"\r\n" + GET)], "http/1.1"),
@@ -50,10 +57,26 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "ALPN http/1.1": ("http/1.1", [], "http/1.1"),
     "ALPN of something else": ("imap", [], "unknown"),
     "inside HTTP/1": ("", [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')], "http/1.1"),
-    "inside WebSocket": ("", [(S, b"lo" + b"\x81\x02hi" * 16)], "websocket"),
-    "inside WebSocket, masked": ("", [(C, b"lo" + b"\x82\x82mask\0\0" * 8)], "websocket"),
-    "15 WebSocket frames": ("", [(S, b"lo" + b"\x81\x02hi" * 15)], "unknown"),
-    "7 masked WebSocket frames": ("", [(C, b"lo" + b"\x82\x82mask\0\0" * 7)], "unknown"),
+    "inside WebSocket": ("", [(S, b"lo" + b"".join([SHORT * 12, *JSON]))], "websocket"),
+    "inside WebSocket, long": ("", [(S, b"lo" + b"".join([*LONG, SHORT * 12]))], "websocket"),
+    "inside WebSocket, late": ("", [(S, b"".join([SHORT * 50, *LONG[:3], *JSON]))], "websocket"),
+    "inside WebSocket, masked": ("", [(C, b"lo" + b"".join(MASKED[:8]))], "websocket"),
+    "15 WebSocket frames": ("", [(S, b"lo" + b"".join([SHORT * 11, *JSON]))], "unknown"),
+    "three that tell": ("", [(S, b"lo" + b"".join([SHORT * 50, *JSON[1:], SHORT]))], "unknown"),
+    "addresses of e-mail in a certificate": ("", [(S, b"\x81\x05a@b.c" * 100)], "unknown"),
+    "7 masked WebSocket frames": ("", [(C, b"lo" + b"".join(MASKED[:7]))], "unknown"),
+    "masks that are equal": ("", [(C, b"\x82\x82mask\0\0" * 50)], "unknown"),
+    "one byte": ("", [(C, b"\x82" * 20_000)], "unknown"),
+    "continuations of nothing": (
+        "",
+        [(C, b"".join(MASKED[0:1] + [b"\0" + each[1:] for each in MASKED[1:8]]))],
+        "unknown",
+    ),
+    "masked text that is none": (
+        "",
+        [(C, b"".join(b"\x81" + each[1:-1] + b"\xff" for each in MASKED))],
+        "unknown",
+    ),
     "frames that a client did not mask": ("", [(C, b"lo" + b"\x81\x02hi" * 20)], "unknown"),
     "names in a certificate": ("", [(S, b"\x82\x0bexample.org" * 100)], "unknown"),
     "text that is none": ("", [(S, b"\x81\x03\xffab" * 50)], "unknown"),
@@ -87,13 +110,27 @@ def test_protocol(name: str) -> None:
 
 
 def test_websocket_does_not_begin_without_http() -> None:
-    frames = [(C, b"\x82\x82mask\0\0" * 50), (S, b"\x81\x02hi" * 50)]
+    frames: list[Step] = [(C, b"".join(MASKED)), (S, b"".join(LONG * 4))]
     decoder = Detector(from_start=True)
-    run(decoder, frames)
-    assert decoder.protocol == "unknown"
     decoder.gap(S, 1)  # which may have been its beginning
     run(decoder, frames)
     assert decoder.protocol == "websocket"
+    decoder = Detector(from_start=True)
+    run(decoder, frames)
+    decoder.gap(S, 1)
+    run(decoder, frames)
+    assert decoder.protocol == "unknown"
+
+
+HELLO_RECORD = b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03"
+
+
+@pytest.mark.parametrize("first", [HELLO_RECORD, b"\x17\x03\x03\x01\x00"])
+def test_tls_is_named_and_not_searched(first: bytes) -> None:
+    data = first + b"\x55" * 300 + b"".join(MASKED) + GET
+    decoder = Detector()
+    messages = run(decoder, [(C, data)])
+    assert messages == [Undecoded(C, data, len(data), "encrypted (TLS)")]
 
 
 @pytest.mark.parametrize(

@@ -406,6 +406,14 @@ def test_white_space_in_values_is_space_and_tab(space: str) -> None:
     ]
 
 
+def test_a_kelvin_sign_is_no_k() -> None:
+    """Which ``str.lower`` makes of it."""
+    head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chun\u212aed\r\n\r\n"
+    [request_head, *_] = Http1Decoder().feed(C, head.encode())
+    assert isinstance(request_head, RequestHead)
+    assert request_head.warnings == ("Transfer-Encoding without chunked",)
+
+
 @pytest.mark.parametrize("behind", [b"", b"h"])
 def test_a_message_whose_body_is_cut_is_told_in_pieces(behind: bytes) -> None:
     decoder = Http1Decoder()

@@ -26,13 +26,16 @@ from tests.unit.protos import CLASSES, descriptor_set
 Make = Callable[[TextIO], Sink]
 
 
-def shown(make: Make, wire: list[Step], *, is_client: bool = True) -> list[str]:
+def shown(
+    make: Make, wire: list[Step], *, is_client: bool = True, from_start: bool = True
+) -> list[str]:
     """Return the lines of a connection, ended at its end."""
     file = io.BytesIO()
     stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)
     tracer = Tracer([sink])
     on = connection()
+    on.from_start = from_start
     on.role = Side.CLIENT if is_client else Side.SERVER
     tracer.opened(on, START_NS)
     for side, step in wire:
@@ -113,9 +116,11 @@ def test_websocket_objects() -> None:
 
 
 def test_a_message_without_its_exchange() -> None:
-    wire: list[Step] = [(S, b"\x81\x02hi" * 6)]
-    assert after_prefix(shown(TerminalSink, wire)) == ["websocket  <- ?  text  2 B  hi"] * 6
-    assert [each["target"] for each in objects(wire, "message")] == [None] * 6
+    wire: list[Step] = [(S, b"\x81\x02{}" * 16)]
+    lines = after_prefix(shown(TerminalSink, wire, from_start=False))
+    assert lines == ["websocket  <- ?  text  2 B  {}"] * 16
+    found = map(json.loads, shown(lambda out: JsonSink(out.buffer), wire, from_start=False))
+    assert [each["target"] for each in found if each["type"] == "message"] == [None] * 16
 
 
 def test_a_message_that_is_not_whole() -> None:

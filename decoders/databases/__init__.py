@@ -1,0 +1,1 @@
+"""Decoders of the protocols of databases: the bytes of a connection to statements."""

@@ -1,0 +1,187 @@
+"""What the decoders of databases have in common: statements, their order, and losses."""
+
+from collections import deque
+
+from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
+from sslsniff.decoders.decoder import CLOSED
+from sslsniff.decoders.messages import (
+    Message,
+    Side,
+    StatementAnswer,
+    StatementEnd,
+    StatementStart,
+    Undecoded,
+)
+
+MOST_OPEN = 4096
+"""Statements of a connection that wait for their answers; beyond, all end as after a loss."""
+_STATEMENT_BYTES = 500  # memory of an open one beside its texts
+_BYTES_LOST = "bytes lost"
+_NOT_UNDERSTOOD = "not understood"
+_JOINED = "in the middle of a message"
+
+
+class OpenStatement:
+    """A statement that waits for its answer."""
+
+    __slots__ = ("is_answered", "statement", "stream")
+
+    def __init__(self, stream: int, statement: Statement) -> None:
+        self.stream = stream
+        self.statement = statement
+        self.is_answered = False
+
+
+class DatabaseDecoder:
+    """Base of the decoders of a database's protocol: see ``Decoder``.
+
+    Each statement is a ``stream`` of its own: 1, 2, 3, ... After a loss, or joined in the middle,
+    each side is searched for the next message: the server's side once a statement was found, as an
+    answer without one tells little.
+
+    Memory: a unit of each side, the texts of open statements, and what a protocol stores.
+    """
+
+    protocol = ""
+    growth = 2
+
+    def __init__(self) -> None:
+        self.out: list[Message] = []
+        self.database: str | None = None
+        self.user: str | None = None
+        self.open: deque[OpenStatement] = deque()
+        self._streams = 0
+        self._held_bytes = 0
+        self._readers = {side: self.new_reader(side) for side in Side}
+        self._searching: dict[Side, str] = dict.fromkeys(Side, _JOINED)
+        """Why a side is searched for its next message."""
+        self._is_stopped: str | None = None
+
+    # What a protocol defines.
+
+    def new_reader(self, side: Side) -> UnitSplitter:
+        """Return a reader of the units of ``side``."""
+        raise NotImplementedError
+
+    def find(self, side: Side, data: bytes) -> int:
+        """Return where in ``data`` a message of ``side`` begins; -1 if none does."""
+        raise NotImplementedError
+
+    def begins(self, side: Side, data: bytes) -> bool:
+        """Return whether ``data`` is how the connection begins: then both sides are in step."""
+        raise NotImplementedError
+
+    def unit(self, side: Side, unit: Unit) -> None:
+        """Handle the next unit of ``side``."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Forget what answers are waited for: bytes were lost."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """The memory of what the protocol stores, such as prepared statements."""
+        return 0
+
+    # What a protocol calls.
+
+    def begin(self, statement: Statement) -> OpenStatement:
+        """Begin a statement, whose answer comes after those of all before it."""
+        if len(self.open) >= MOST_OPEN:
+            raise NotAUnitError(f"over {MOST_OPEN} statements open")
+        statement.database, statement.user = self.database, self.user
+        self._streams += 1
+        opened = OpenStatement(self._streams, statement)
+        self.open.append(opened)
+        self._held_bytes += _STATEMENT_BYTES + statement.held_bytes
+        self.out.append(StatementStart(opened.stream, statement))
+        return opened
+
+    def answered(self) -> Statement | None:
+        """Note that the answer to the oldest statement is coming; return it, if there is one."""
+        if not self.open:
+            return None
+        opened = self.open[0]
+        if not opened.is_answered:
+            opened.is_answered = True
+            self.out.append(StatementAnswer(opened.stream))
+        return opened.statement
+
+    def end_oldest(self, error: str | None = None) -> None:
+        """End the oldest statement, if there is one."""
+        if self.open:
+            opened = self.open.popleft()
+            self._held_bytes -= _STATEMENT_BYTES + opened.statement.held_bytes
+            self.out.append(StatementEnd(opened.stream, error))
+
+    def stop(self, reason: str) -> None:
+        """Decode nothing more of this connection."""
+        self._is_stopped = reason
+
+    # What a decoder is.
+
+    @property
+    def held_bytes(self) -> int:
+        """See ``Decoder``."""
+        readers = sum(reader.held_bytes for reader in self._readers.values())
+        return readers + self._held_bytes + self.stored_bytes
+
+    def feed(self, side: Side, data: bytes) -> list[Message]:
+        """Feed the next bytes that ``side`` sent."""
+        out = self.out = list[Message]()
+        if self._searching and self.begins(side, data):
+            self._searching.clear()
+        if self._is_stopped is None and side in self._searching:
+            at = self.find(side, data)
+            if at < 0 or (side is Side.SERVER and Side.CLIENT in self._searching):
+                out.append(Undecoded(side, data, len(data), self._searching[side]))
+                return out
+            if at:
+                out.append(Undecoded(side, data[:at], at, self._searching[side]))
+            del self._searching[side]
+            data = data[at:]
+        if self._is_stopped is not None:
+            out.append(Undecoded(side, data, len(data), self._is_stopped))
+            return out
+        try:
+            for unit in self._readers[side].feed(data):
+                self.unit(side, unit)
+                if self._is_stopped is not None:
+                    self._drop(side, self._is_stopped)
+                    break
+        except NotAUnitError as error:
+            self._lose(str(error) or _NOT_UNDERSTOOD)
+        return out
+
+    def gap(self, side: Side, missing: int) -> list[Message]:
+        """Note lost bytes."""
+        out = self.out = list[Message]()
+        if missing > 0 and side not in self._searching and not self._readers[side].gap(missing):
+            self._lose(_BYTES_LOST)
+        return out
+
+    def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
+        """End a side."""
+        out = self.out = list[Message]()
+        self._drop(side, reason)
+        if side is Side.SERVER:
+            self._end_all(reason)
+        return out
+
+    def _lose(self, reason: str) -> None:
+        for side in Side:
+            self._drop(side, reason)
+            self._readers[side] = self.new_reader(side)
+        self._searching = dict.fromkeys(Side, reason)
+        self._end_all(reason)
+        self.forget()
+
+    def _drop(self, side: Side, reason: str) -> None:
+        data, size = self._readers[side].drop()
+        if size:
+            self.out.append(Undecoded(side, data, size, reason))
+
+    def _end_all(self, error: str) -> None:
+        while self.open:
+            self.end_oldest(error)

@@ -1,0 +1,79 @@
+"""Recognises the protocols of databases by how they begin, or by a message in the middle."""
+
+import re
+
+from sslsniff.decoders.messages import Side
+
+POSTGRESQL, MYSQL, REDIS = "postgresql", "mysql", "redis"
+"""Protocols, as shown to users."""
+
+_Proofs = dict[Side, re.Pattern[bytes]]
+
+_SQL = rb"(?:SELECT|INSERT|UPDATE|DELETE|BEGIN|COMMIT|ROLLBACK|CREATE|SET|SHOW|WITH)"
+_HAS_41 = b"[" + b"".join(re.escape(bytes((n,))) for n in range(256) if n & 2) + b"]"
+
+_BEGINNINGS: _Proofs = {
+    Side.CLIENT: re.compile(
+        # A start-up message, or a request for encryption.
+        rb"(?P<postgresql>\0\0..\0\x03\0[\0-\x02][a-z_]+\0|\0\0\0\x08\x04\xd2\x16[\x2f\x30])"
+        # A log-in: its number in the sequence, the flag of the protocol of MySQL 4.1, and zeros.
+        rb"|(?P<mysql>..\0[\x01\x02]." + _HAS_41 + rb".{7}\0{19}.{4})"
+        rb"|(?P<redis>\*[1-9][0-9]{0,6}\r\n\$[1-9][0-9]?\r\n[A-Za-z]+\r\n)",
+        re.DOTALL,
+    ),
+    Side.SERVER: re.compile(
+        # A greeting: the version of the protocol and of the server.
+        rb"(?P<mysql>..\0\0\x0a[0-9]{1,2}\.[0-9]{1,2}\.[0-9])",
+        re.DOTALL,
+    ),
+}
+"""How the bytes of a connection begin, seen from its start."""
+
+_MIDDLES: _Proofs = {
+    Side.CLIENT: re.compile(
+        rb"(?P<postgresql>[QP]\0[\0-\x10]..[A-Za-z0-9_]{0,63}\0?(?i:" + _SQL + rb")[\s;]"
+        rb"|E\0\0\0\x09\0....S\0\0\0\x04)"
+        rb"|(?P<mysql>\0[\x03\x16](?:\0\x01)?(?i:" + _SQL + rb")[\s;])"
+        rb"|(?P<redis>\*[1-9][0-9]{0,4}\r\n\$[1-9]\r\n"
+        rb"(?i:GET|SET|MGET|MSET|HGET|HSET|HGETALL|DEL|EXISTS|EXPIRE|INCR|DECR|LPUSH|RPUSH|LPOP|RPOP"
+        rb"|BLPOP|BRPOP|LRANGE|SADD|ZADD|XADD|XREAD|XREADGROUP|EVAL|EVALSHA|PUBLISH|SUBSCRIBE|PING"
+        rb"|MULTI|EXEC|AUTH|HELLO|SELECT|CLIENT|INFO|SCAN|SETEX|TTL)\r\n)",
+        re.DOTALL,
+    ),
+    Side.SERVER: re.compile(
+        # The end of a command, and that the server is ready for the next one.
+        rb"(?P<postgresql>C\0\0\0[\x08-\x20][A-Z]{3,12}[A-Z0-9 ]*\0Z\0\0\0\x05[ITE])",
+        re.DOTALL,
+    ),
+}
+"""What is in the middle of a connection."""
+
+_LONGEST = 128  # bytes that a proof takes
+
+
+class DatabaseSearch:
+    """Searches the bytes of ``side``. ``may_be_inside``: the beginning was not seen.
+
+    Memory: twice the length of a proof.
+    """
+
+    def __init__(self, side: Side, *, may_be_inside: bool) -> None:
+        self._side = side
+        self._may_be_inside = may_be_inside
+        self._beginning: bytes | None = b""  # None once there are enough bytes of it
+        self._rest = b""
+
+    def feed(self, data: bytes) -> str | None:
+        """Return the database whose protocol ``data`` proves; None if it proves none."""
+        if self._beginning is not None:
+            beginning = self._beginning + data[:_LONGEST]
+            found = _BEGINNINGS[self._side].match(beginning)
+            if found is not None:
+                return found.lastgroup
+            self._beginning = beginning if len(beginning) < _LONGEST else None
+        if not self._may_be_inside:
+            return None
+        data = self._rest + data
+        found = _MIDDLES[self._side].search(data)
+        self._rest = data[-_LONGEST:]
+        return found.lastgroup if found is not None else None

@@ -1,0 +1,1 @@
+"""The protocol of Redis and Valkey, RESP 2 and 3."""

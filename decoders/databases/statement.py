@@ -1,0 +1,68 @@
+"""A statement or command to a database, with what came of it."""
+
+import re
+from dataclasses import dataclass
+
+MOST_TEXT_BYTES = 64 << 10
+"""Stored of a statement's text; the rest is only counted."""
+MOST_PARAMETERS = 1000
+_PARAMETER_CHARACTERS = 4096
+
+Parameter = str | int | float | bool | None
+"""A parameter as shown: bytes are hexadecimal, after ``\\x``; None is NULL."""
+
+# A comment or white space before the first word of SQL, or brackets around it.
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """A statement. None marks what was not seen, or what there is not.
+
+    ``system``: ``postgresql``, ``mysql`` or ``redis``. ``operation``: its first word, in capitals.
+    ``text``: as sent, cut to ``MOST_TEXT_BYTES`` of its ``size``. ``parameters``: those of a
+    prepared statement. ``rows``: how many came back; ``affected``: how many were changed.
+    ``error``, ``code``: what the database says of its failure, and SQLSTATE or an error number.
+    """
+
+    system: str
+    operation: str | None = None
+    text: str | None = None
+    size: int = 0
+    parameters: list[Parameter] | None = None
+    rows: int | None = None
+    affected: int | None = None
+    error: str | None = None
+    code: str | None = None
+    database: str | None = None
+    user: str | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory its texts take."""
+        texts = [each for each in self.parameters or () if isinstance(each, str)]
+        return len(self.text or "") + sum(map(len, texts)) + 50 * len(self.parameters or ())
+
+
+def first_word(text: str) -> str | None:
+    """Return the first word of SQL, in capitals; None if there is none."""
+    found = _FIRST_WORD.match(text[:4096])
+    return found[1].upper() if found else None
+
+
+def shown_text(raw: bytes) -> str:
+    """Return text of a database's protocol; what is not UTF-8 is shown as ISO 8859-1."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def shown_value(raw: bytes) -> str:
+    """Return a value as text, or in hexadecimal if it is none; cut if it is long."""
+    try:
+        text = raw[: 4 * _PARAMETER_CHARACTERS].decode()
+    except UnicodeDecodeError:
+        text = "\\x" + raw[:_PARAMETER_CHARACTERS].hex()
+    is_long = len(text) > _PARAMETER_CHARACTERS
+    return text[:_PARAMETER_CHARACTERS] + "..." if is_long else text

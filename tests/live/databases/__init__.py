@@ -1,0 +1,1 @@
+"""Databases over TLS: real servers, each with its own client and Python drivers."""

@@ -1,0 +1,1 @@
+"""Decoders of databases, from wire bytes on."""

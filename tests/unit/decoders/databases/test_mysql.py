@@ -1,0 +1,211 @@
+"""The protocol of MySQL and MariaDB: queries, prepared statements, results, losses."""
+
+import struct
+
+import pytest
+
+from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.messages import Undecoded
+from tests.unit.decoders.databases.database_wires import (
+    MY_COLUMN,
+    MY_COLUMNS,
+    MY_EOF,
+    MY_HELLO,
+    MY_LOGIN,
+    MY_OK,
+    Said,
+    cuts,
+    my,
+    my_answer,
+    my_changed,
+    my_query,
+    told,
+)
+from tests.unit.decoders.wires import C, S, Step, run
+
+SELECT = my_query(b"SELECT name FROM users")
+RESULT = my_answer(*MY_COLUMNS, b"\3Ada", b"\5Grace", MY_EOF)
+NEWER = my_answer(b"\1", MY_COLUMN, b"\3Ada", b"\5Grace", b"\xfe\0\0\2\0\0\0")
+"""With CLIENT_DEPRECATE_EOF."""
+SELECTED = Said("SELECT", "SELECT name FROM users", None, 2)
+PREPARE = my(0, b"\x16INSERT INTO a VALUES (?, ?, ?)")
+PREPARED = b"\0" + struct.pack("<IHHBH", 7, 0, 3, 0, 0)
+BOUND = struct.pack("<B3H", 1, 0x8003, 0xFD, 0x0C)
+DATE = b"\x07" + struct.pack("<H5B", 2026, 11, 25, 10, 30, 0)
+NUMBER_7 = b"\x17" + struct.pack("<IBI", 7, 0, 1)
+EXECUTE = my(0, NUMBER_7 + b"\0" + BOUND + b"\xff\xff\xff\xff\2hi" + DATE)
+AGAIN = my(0, NUMBER_7 + b"\2\0" + b"\1\0\0\0" + DATE)
+ERROR = b"\xff\x1e\x04#42S22Unknown column"
+INSERTED = Said(
+    "INSERT", "INSERT INTO a VALUES (?, ?, ?)", [0xFFFFFFFF, "hi", "2026-11-25 10:30:00"], None, 1
+)
+
+CASES: dict[str, tuple[list[Step], list[Said]]] = {
+    "rows": ([(C, SELECT), (S, RESULT)], [SELECTED]),
+    "rows without EOF": ([(C, SELECT), (S, NEWER)], [SELECTED]),
+    "rows of columns that the client knows": (
+        [(C, SELECT), (S, my_answer(b"\1\0", b"\3Ada", b"\5Grace", b"\xfe\0\0\2\0\0\0"))],
+        [SELECTED],
+    ),
+    "no rows": (
+        [(C, SELECT), (S, my_answer(*MY_COLUMNS, MY_EOF))],
+        [SELECTED._replace(rows=0)],
+    ),
+    "changes": (
+        [(C, my_query(b"UPDATE a")), (S, my_answer(my_changed(7)))],
+        [Said("UPDATE", "UPDATE a", None, None, 7)],
+    ),
+    "an error": (
+        [(C, SELECT), (S, my_answer(ERROR))],
+        [Said("SELECT", "SELECT name FROM users", code="1054")],
+    ),
+    "an error among rows": (
+        [(C, SELECT), (S, my_answer(*MY_COLUMNS, b"\3Ada", ERROR))],
+        [Said("SELECT", "SELECT name FROM users", None, 1, code="1054")],
+    ),
+    "several results": (
+        [
+            (C, my_query(b"CALL p")),
+            (S, my_answer(*MY_COLUMNS[:2], b"\xfe\0\0\x0a\0", b"\3Ada", b"\xfe\0\0\x0a\0", MY_OK)),
+        ],
+        [Said("CALL", "CALL p", None, 1, 0)],
+    ),
+    "attributes of a query": (
+        [(C, my(0, b"\3\0\1SELECT name FROM users")), (S, RESULT)],
+        [SELECTED],
+    ),
+    "prepared": (
+        [
+            (C, PREPARE),
+            (S, my_answer(PREPARED, MY_COLUMN, MY_COLUMN, MY_COLUMN, MY_EOF)),
+            (C, EXECUTE),
+            (S, my_answer(my_changed(1))),
+            (C, AGAIN),
+            (S, my_answer(my_changed(1))),
+            (C, my(0, b"\x19\7\0\0\0") + SELECT),
+            (S, RESULT),
+        ],
+        [INSERTED, INSERTED._replace(parameters=[1, None, "2026-11-25 10:30:00"]), SELECTED],
+    ),
+    "prepared and executed at once": (
+        [
+            (C, PREPARE + my(0, b"\x17" + struct.pack("<IBI", 0xFFFFFFFF, 0, 1))),
+            (S, my_answer(PREPARED, *[MY_COLUMN] * 3) + my_answer(my_changed(1))),
+        ],
+        [INSERTED._replace(parameters=None)],
+    ),
+    "sent in pieces": (
+        [
+            (C, PREPARE),
+            (S, my_answer(PREPARED, *[MY_COLUMN] * 3)),
+            (C, my(0, b"\x18\7\0\0\0\1\0hello")),
+            (
+                C,
+                my(0, NUMBER_7 + b"\0" + BOUND + b"\1\0\0\0" + DATE),
+            ),
+            (S, my_answer(my_changed(1))),
+        ],
+        [INSERTED._replace(parameters=[1, "(sent in pieces)", "2026-11-25 10:30:00"])],
+    ),
+    "what cannot be prepared": (
+        [(C, my(0, b"\x16SELECT a")), (S, my_answer(ERROR))],
+        [Said("SELECT", "SELECT a", code="1054")],
+    ),
+    "other commands": (
+        [
+            (C, my(0, b"\x0e")),
+            (S, my_answer(MY_OK)),
+            (C, my(0, b"\2other")),
+            (S, my_answer(MY_OK)),
+            (C, my(0, b"\x09")),
+            (S, my_answer(b"Uptime: 5")),
+            (C, my(0, b"\1")),
+        ],
+        [Said("PING", None), Said("USE", "USE other"), Said("STATISTICS", None)],
+    ),
+    "a cursor": (
+        [
+            (C, SELECT),
+            (S, my_answer(b"\1", MY_COLUMN, b"\xfe\0\0\x42\0")),
+            (C, my(0, b"\x1c\7\0\0\0\2\0\0\0")),
+            (S, my_answer(b"\0\0\3Ada", b"\0\0\5Grace", b"\xfe\0\0\x82\0")),
+        ],
+        [SELECTED._replace(rows=0), Said("FETCH", None, None, 2)],
+    ),
+    "a file of the client": (
+        [
+            (C, my_query(b"LOAD DATA LOCAL INFILE 'f'")),
+            (S, my_answer(b"\xfbf")),
+            (C, my(2, b"1\n2\n") + my(3, b"")),
+            (S, my(4, my_changed(2))),
+        ],
+        [Said("LOAD", "LOAD DATA LOCAL INFILE 'f'", None, None, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [1 << 30, 1, 7])
+def test_statements(name: str, size: int) -> None:
+    wire, said = CASES[name]
+    assert told([*MY_LOGIN, *wire], size) == said
+
+
+def test_a_refused_login() -> None:
+    wire: list[Step] = [(C, my(2, MY_HELLO)), (S, my(3, b"\xff\x15\x04#28000Access denied"))]
+    assert told(wire) == [Said("CONNECT", None, code="1045")]
+
+
+def test_passwords_are_no_statements() -> None:
+    asks = b"\xfemysql_clear_password\0"
+    wire: list[Step] = [(C, my(2, MY_HELLO)), (S, my(3, asks)), (C, my(4, b"secret\0"))]
+    wire += [(S, my(5, MY_OK)), (C, SELECT), (S, RESULT)]
+    assert told(wire) == [SELECTED]
+
+
+def test_the_login_says_who_asks() -> None:
+    decoder = MysqlDecoder()
+    run(decoder, [*MY_LOGIN, (C, SELECT)])
+    assert (decoder.open[0].statement.user, decoder.open[0].statement.database) == ("app", "shop")
+
+
+def test_encryption_and_compression_are_named() -> None:
+    greeting = my(0, b"\x0a8.4.0\0" + bytes(60))
+    asks = my(1, struct.pack("<IIB23x", 0xA00, 1 << 24, 45))
+    hello = b"\x16\x03\x01\0\x05\x01\0\0\1\0"
+    messages = run(Detector(from_start=True), [(S, greeting), (C, asks), (C, hello)])
+    assert messages == [Undecoded(C, hello, len(hello), "encrypted (TLS)")]
+    compressed = bytearray(MY_HELLO)
+    compressed[0] |= 0x20
+    wire: list[Step] = [(C, my(2, bytes(compressed))), (S, my(3, MY_OK)), (C, SELECT)]
+    messages = run(Detector(from_start=True), wire)
+    assert messages == [Undecoded(C, SELECT, len(SELECT), "compressed MySQL protocol")]
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_loss_ends_what_is_open(lost: int) -> None:
+    steps: list[Step] = [(C, SELECT), (S, RESULT), (C, SELECT), (S, RESULT)]
+    said = told([*MY_LOGIN, *[*cuts(steps)][lost], (C, SELECT), (S, RESULT)])
+    assert said[-1] == SELECTED
+    assert {each.ended for each in said} <= {None, "bytes lost"}
+    assert len(said) == (2 if lost in {0, 2} else 3)
+
+
+@pytest.mark.parametrize("dropped", [0, 3, 10])
+def test_joined_in_the_middle(dropped: int) -> None:
+    whole: list[Step] = [(C, SELECT), (S, RESULT)]
+    said = told([(C, SELECT[dropped:]), (S, RESULT), *whole * 2], from_start=False)
+    assert said[-2:] == [SELECTED] * 2
+
+
+def test_rows_whose_numbers_wrap() -> None:
+    packets = [*MY_COLUMNS, *[b"\3Ada"] * 1000, MY_EOF]
+    said = told([*MY_LOGIN, (C, SELECT), (S, my_answer(*packets))])
+    assert said == [SELECTED._replace(rows=1000)]
+
+
+def test_a_row_of_more_than_one_packet() -> None:
+    row = my(4, b"\xfe" + bytes(0xFFFFFE)) + my(5, b"\xff" * 10)
+    wire: list[Step] = [(C, SELECT), (S, my_answer(*MY_COLUMNS) + row + my(6, MY_EOF))]
+    assert told([*MY_LOGIN, *wire]) == [SELECTED._replace(rows=1)]
