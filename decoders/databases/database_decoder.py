@@ -1,8 +1,9 @@
 """What the decoders of databases have in common: statements, their order, and losses."""
 
+import sys
 from collections import deque
 
-from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.databases.statement import Statement, parameters_bytes
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
@@ -14,8 +15,9 @@ from sslsniff.decoders.messages import (
     Undecoded,
 )
 
-MOST_OPEN = 4096
-"""Statements of a connection that wait for their answers; beyond, all end as after a loss."""
+MOST_OPEN, MOST_OPEN_BYTES = 4096, 8 << 20
+"""Statements of a connection that wait for their answers, and their texts and parameters; beyond,
+all end as after a loss."""
 _STATEMENT_BYTES = 500  # memory of an open one beside its texts
 _BYTES_LOST = "bytes lost"
 _NOT_UNDERSTOOD = "not understood"
@@ -25,11 +27,12 @@ _JOINED = "in the middle of a message"
 class OpenStatement:
     """A statement that waits for its answer."""
 
-    __slots__ = ("is_answered", "statement", "stream")
+    __slots__ = ("held_bytes", "is_answered", "statement", "stream")
 
-    def __init__(self, stream: int, statement: Statement) -> None:
+    def __init__(self, stream: int, statement: Statement, held_bytes: int) -> None:
         self.stream = stream
         self.statement = statement
+        self.held_bytes = held_bytes
         self.is_answered = False
 
 
@@ -44,7 +47,7 @@ class DatabaseDecoder:
     """
 
     protocol = ""
-    growth = 2
+    growth = 256  # a command to Redis may have three bytes
 
     def __init__(self) -> None:
         self.out: list[Message] = []
@@ -91,10 +94,19 @@ class DatabaseDecoder:
         if len(self.open) >= MOST_OPEN:
             raise NotAUnitError(f"over {MOST_OPEN} statements open")
         statement.database, statement.user = self.database, self.user
+        size = _STATEMENT_BYTES
+        last = self.open[-1].statement if self.open else None
+        # Executions of one prepared statement share its text.
+        if last is None or last.text is not statement.text:
+            size += sys.getsizeof(statement.text or "")
+        if last is None or last.parameters is not statement.parameters:
+            size += parameters_bytes(statement.parameters)
+        if self._held_bytes + size > MOST_OPEN_BYTES:
+            raise NotAUnitError(f"over {MOST_OPEN_BYTES >> 20} MiB of statements open")
         self._streams += 1
-        opened = OpenStatement(self._streams, statement)
+        opened = OpenStatement(self._streams, statement, size)
         self.open.append(opened)
-        self._held_bytes += _STATEMENT_BYTES + statement.held_bytes
+        self._held_bytes += size
         self.out.append(StatementStart(opened.stream, statement))
         return opened
 
@@ -112,7 +124,7 @@ class DatabaseDecoder:
         """End the oldest statement, if there is one."""
         if self.open:
             opened = self.open.popleft()
-            self._held_bytes -= _STATEMENT_BYTES + opened.statement.held_bytes
+            self._held_bytes -= opened.held_bytes
             self.out.append(StatementEnd(opened.stream, error))
 
     def stop(self, reason: str) -> None:

@@ -1,6 +1,7 @@
 """A statement or command to a database, with what came of it."""
 
 import re
+import sys
 from dataclasses import dataclass
 
 MOST_TEXT_BYTES = 64 << 10
@@ -39,9 +40,13 @@ class Statement:
 
     @property
     def held_bytes(self) -> int:
-        """About how much memory its texts take."""
-        texts = [each for each in self.parameters or () if isinstance(each, str)]
-        return len(self.text or "") + sum(map(len, texts)) + 50 * len(self.parameters or ())
+        """About how much memory its text and its parameters take."""
+        return sys.getsizeof(self.text or "") + parameters_bytes(self.parameters)
+
+
+def parameters_bytes(parameters: list[Parameter] | None) -> int:
+    """Return about how much memory parameters take."""
+    return sum(map(sys.getsizeof, parameters or ())) + 8 * len(parameters or ())
 
 
 def first_word(text: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import re
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable
 
@@ -9,7 +10,12 @@ from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDeco
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
 from sslsniff.decoders.databases.mysql.parameters import Prepared, behind_attributes, executed
 from sslsniff.decoders.databases.mysql.results import Answer, PreparedAnswer, ResultAnswer
-from sslsniff.decoders.databases.statement import Statement, first_word, shown_text
+from sslsniff.decoders.databases.statement import (
+    MOST_PARAMETERS,
+    Statement,
+    first_word,
+    shown_text,
+)
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 
@@ -25,7 +31,6 @@ _SEARCHED = re.compile(
 _ENCRYPTED = "encrypted (TLS)"
 _COMPRESSED = "compressed MySQL protocol"
 _MOST_PREPARED_BYTES = 4 << 20
-_PREPARED_BYTES = 500  # memory of one beside its text
 _NAMES = {
     0x02: "USE",
     0x04: "FIELD LIST",
@@ -50,6 +55,7 @@ class MysqlDecoder(DatabaseDecoder):
         self._prepared: dict[int, Prepared] = {}
         self._prepared_bytes = 0
         self._preparing: deque[tuple[str, int]] = deque()  # texts whose number is not known yet
+        self._preparing_bytes = 0
         self._logs_in = False
         self._has_attributes = False
         self._is_compressed = False
@@ -83,13 +89,14 @@ class MysqlDecoder(DatabaseDecoder):
         """See ``DatabaseDecoder``."""
         self._answers.clear()
         self._preparing.clear()
+        self._preparing_bytes = 0
         self._logs_in = False
         self._goes_on = dict.fromkeys(Side, False)
 
     @property
     def stored_bytes(self) -> int:
         """See ``DatabaseDecoder``."""
-        return self._prepared_bytes + 300 * len(self._answers)
+        return self._prepared_bytes + self._preparing_bytes + 300 * len(self._answers)
 
     def unit(self, side: Side, unit: Unit) -> None:
         """See ``DatabaseDecoder``."""
@@ -156,7 +163,11 @@ class MysqlDecoder(DatabaseDecoder):
     def _prepare(self, unit: Unit) -> None:
         if len(self._answers) >= MOST_OPEN:
             raise NotAUnitError
-        self._preparing.append((shown_text(unit.data[1:]), unit.size - 1))
+        text = shown_text(unit.data[1:])
+        self._preparing.append((text, unit.size - 1))
+        self._preparing_bytes += sys.getsizeof(text)
+        if self._preparing_bytes > _MOST_PREPARED_BYTES:
+            raise NotAUnitError
         self._answers.append(PreparedAnswer(Statement("mysql")))
 
     def _execute(self, unit: Unit) -> None:
@@ -177,7 +188,7 @@ class MysqlDecoder(DatabaseDecoder):
     def _long_data(self, unit: Unit) -> None:
         number, parameter = struct.unpack_from("<IH", unit.data, 1)
         prepared = self._prepared.get(number)
-        if prepared is not None:
+        if prepared is not None and parameter < prepared.count:
             prepared.pieces.add(parameter)
 
     def _close(self, unit: Unit) -> None:
@@ -186,7 +197,7 @@ class MysqlDecoder(DatabaseDecoder):
     def _forget_prepared(self, number: int) -> None:
         old = self._prepared.pop(number, None)
         if old is not None:
-            self._prepared_bytes -= len(old.text) + _PREPARED_BYTES
+            self._prepared_bytes -= old.held_bytes
 
     def _other(self, unit: Unit) -> None:
         command, operation = unit.data[0], _NAMES[unit.data[0]]
@@ -239,12 +250,17 @@ class MysqlDecoder(DatabaseDecoder):
             Answer(statement).add(unit.data, unit.size)
             self.end_oldest()
 
+    def _next_prepared(self) -> tuple[str, int]:
+        text, size = self._preparing.popleft()
+        self._preparing_bytes -= sys.getsizeof(text)
+        return text, size
+
     def _store(self, number: int, count: int) -> None:
         if number in self._prepared:
             self._forget_prepared(number)
-        text, size = self._preparing.popleft()
-        self._prepared[number] = Prepared(text, size, count)
-        self._prepared_bytes += len(text) + _PREPARED_BYTES
+        text, size = self._next_prepared()
+        prepared = self._prepared[number] = Prepared(text, size, min(count, MOST_PARAMETERS))
+        self._prepared_bytes += prepared.held_bytes
         while self._prepared_bytes > _MOST_PREPARED_BYTES:
             self._forget_prepared(next(iter(self._prepared)))
 
@@ -255,7 +271,7 @@ class MysqlDecoder(DatabaseDecoder):
             return
         failed = answer.statement
         if answer.number is None and self._preparing:
-            text, size = self._preparing.popleft()
+            text, size = self._next_prepared()
             if failed is not None and not self.open:
                 failed.operation, failed.text, failed.size = first_word(text), text, size
                 self.begin(failed)

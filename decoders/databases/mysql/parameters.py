@@ -1,6 +1,7 @@
 """The parameters of prepared statements and queries in MySQL's protocol."""
 
 import struct
+import sys
 from dataclasses import dataclass, field
 
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc, value
@@ -24,6 +25,11 @@ class Prepared:
     count: int
     kinds: list[int] = field(default_factory=list)
     pieces: set[int] = field(default_factory=set)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it may take."""
+        return sys.getsizeof(self.text) + 150 * self.count + 500
 
 
 def executed(data: bytes, prepared: Prepared, has_attributes: bool) -> list[Parameter] | None:

@@ -2,6 +2,7 @@
 
 import re
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from sslsniff.decoders.databases.statement import (
     Parameter,
     Statement,
     first_word,
+    parameters_bytes,
     shown_text,
 )
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
@@ -38,7 +40,7 @@ _COMMAND = re.compile(
 )
 _ENCRYPTED = "encrypted (TLS)"
 _SKIPPED = "not run: another statement of the batch failed"
-_MOST_PREPARED_BYTES = 4 << 20
+_MOST_PREPARED_BYTES = _MOST_PORTAL_BYTES = 4 << 20
 _PREPARED_BYTES = 300  # memory of one beside its text
 _MOST_EXPECTED = 4 * MOST_OPEN
 _AFFECTS = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
@@ -70,6 +72,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         self._prepared: dict[str, _ParsedStatement] = {}
         self._prepared_bytes = 0
         self._portals: dict[str, tuple[_ParsedStatement | None, list[Parameter] | None]] = {}
+        self._portal_bytes = 0
         super().__init__()
 
     def new_reader(self, side: Side) -> UnitSplitter:
@@ -99,7 +102,7 @@ class PostgresqlDecoder(DatabaseDecoder):
     @property
     def stored_bytes(self) -> int:
         """See ``DatabaseDecoder``."""
-        return self._prepared_bytes + 200 * len(self._expected)
+        return self._prepared_bytes + self._portal_bytes + 200 * len(self._expected)
 
     def unit(self, side: Side, unit: Unit) -> None:
         """See ``DatabaseDecoder``."""
@@ -167,23 +170,32 @@ class PostgresqlDecoder(DatabaseDecoder):
     def _store(self, name: str, prepared: _ParsedStatement) -> None:
         self._forget_prepared(name)
         self._prepared[name] = prepared
-        self._prepared_bytes += len(prepared.text) + _PREPARED_BYTES
+        self._prepared_bytes += _size_of(prepared)
         while self._prepared_bytes > _MOST_PREPARED_BYTES:
             self._forget_prepared(next(iter(self._prepared)))
 
     def _forget_prepared(self, name: str) -> None:
         old = self._prepared.pop(name, None)
         if old is not None:
-            self._prepared_bytes -= len(old.text) + _PREPARED_BYTES
+            self._prepared_bytes -= _size_of(old)
 
     def _bind(self, unit: Unit) -> None:
         portal, _, rest = unit.data.partition(b"\0")
         name, _, rest = rest.partition(b"\0")
         prepared = self._prepared.get(shown_text(name))
         kinds = prepared.kinds if prepared else ()
-        if len(self._portals) >= MOST_OPEN:
+        self._forget_portal(shown_text(portal))
+        if self._portal_bytes > _MOST_PORTAL_BYTES:
             self._portals.clear()
-        self._portals[shown_text(portal)] = prepared, bound_parameters(rest, kinds)
+            self._portal_bytes = 0
+        parameters = bound_parameters(rest, kinds)
+        self._portals[shown_text(portal)] = prepared, parameters
+        self._portal_bytes += _PREPARED_BYTES + parameters_bytes(parameters)
+
+    def _forget_portal(self, name: str) -> None:
+        old = self._portals.pop(name, None)
+        if old is not None:
+            self._portal_bytes -= _PREPARED_BYTES + parameters_bytes(old[1])
 
     def _describe(self, unit: Unit) -> None:
         self._expect("describe", None, shown_text(unit.data[1:].rstrip(b"\0")))
@@ -198,7 +210,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         if unit.data[:1] == b"S":
             self._forget_prepared(name)
         else:
-            self._portals.pop(name, None)
+            self._forget_portal(name)
 
     def _sync(self, _unit: Unit) -> None:
         self._expect("sync")
@@ -316,6 +328,10 @@ class PostgresqlDecoder(DatabaseDecoder):
                 self.end_oldest(None if expected.kind == "query" else "no answer")
             if expected.kind != "execute" and expected.kind in {"query", "sync", "startup"}:
                 return
+
+
+def _size_of(prepared: _ParsedStatement) -> int:
+    return sys.getsizeof(prepared.text) + 40 * len(prepared.kinds) + _PREPARED_BYTES
 
 
 _Handler = Callable[[PostgresqlDecoder, Unit], None]

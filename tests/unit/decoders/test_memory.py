@@ -1,12 +1,16 @@
 """What a connection's decoder holds at worst stays below what docs/decoders.md states."""
 
 import re
+import struct
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
+from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
+from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
 from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
@@ -19,6 +23,18 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
 )
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+from tests.unit.decoders.databases.database_wires import (
+    MY_LOGIN,
+    PG_EXECUTE,
+    PG_LOGIN,
+    my,
+    my_answer,
+    my_query,
+    pg,
+    pg_bind,
+    pg_parse,
+    resp,
+)
 from tests.unit.decoders.wires import C, S, Step, frame, run
 
 DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"
@@ -137,6 +153,51 @@ STATES: dict[str, tuple[str, Callable[[], Decoder], list[Step]]] = {
                 )
                 for side, head in ((C, b"\x83\x84"), (S, b"\x88"))
             ),
+        ],
+    ),
+}
+
+
+WORDS = [b"%05d" % n for n in range(1000)]
+STATES |= {
+    "statements to PostgreSQL": (
+        "statements to a",
+        PostgresqlDecoder,
+        [
+            *PG_LOGIN,
+            (
+                C,
+                b"".join(pg_parse(b"%09d" % n * 200, 1, 2, name=b"%d" % n) for n in range(5000)),
+            ),
+            (S, pg("1") * 5000),
+            (C, b"".join(pg_bind(*WORDS, name=b"1", portal=b"%d" % n) for n in range(100))),
+            (C, (pg_bind(*WORDS) + PG_EXECUTE) * 100),
+            (C, b"".join(pg("Q", b"%05d" % n * 12_000) for n in range(80))),
+        ],
+    ),
+    "statements to MySQL": (
+        "statements to a",
+        MysqlDecoder,
+        [
+            *MY_LOGIN,
+            *(
+                (side, data)
+                for n in range(1000)
+                for side, data in (
+                    (C, my(0, b"\x16SELECT %d " % n * 500)),
+                    (S, my_answer(b"\0" + struct.pack("<IHHBH", n, 0, 1000, 0, 0))),
+                )
+            ),
+            (C, b"".join(my_query(b"%05d" % n * 12_000) for n in range(130))),
+        ],
+    ),
+    "commands to Redis": (
+        "statements to a",
+        RedisDecoder,
+        [
+            (C, b"A\r\n" * 4000),
+            (C, b"".join(resp(b"SET", b"%05d" % n * 12_000) for n in range(60))),
+            (C, b"*1000\r\n" + b"$1\r\na\r\n" * 999),
         ],
     ),
 }

@@ -64,13 +64,16 @@ def pg_startup(**words: str) -> bytes:
     return struct.pack(">I", len(data) + 4) + data
 
 
-def pg_bind(*values: bytes | None, name: bytes = b"", binary: bool = False) -> bytes:
+def pg_bind(
+    *values: bytes | None, name: bytes = b"", portal: bytes = b"", binary: bool = False
+) -> bytes:
     sized = b"".join(
         struct.pack(">i", -1) if each is None else struct.pack(">i", len(each)) + each
         for each in values
     )
     formats = struct.pack(">HH", 1, 1) if binary else struct.pack(">H", 0)
-    return pg("B", b"\0", name, b"\0", formats, struct.pack(">H", len(values)), sized, b"\0\0")
+    count = struct.pack(">H", len(values))
+    return pg("B", portal, b"\0", name, b"\0", formats, count, sized, b"\0\0")
 
 
 def pg_parse(text: bytes, *kinds: int, name: bytes = b"") -> bytes:
