@@ -162,6 +162,12 @@ def _urls(exchange: Exchange) -> Iterable[str]:
     return _statements(exchange) if exchange.request is None else (exchange.request.url,)
 
 
+def _has_error(exchange: Exchange) -> bool:
+    """Return whether it ended early, or is a statement that failed."""
+    statement = exchange.statement
+    return exchange.error is not None or (statement is not None and statement.error is not None)
+
+
 def _is_answered(exchange: Exchange) -> bool:
     if exchange.statement is not None:
         return exchange.first_byte_ns is not None
@@ -171,7 +177,7 @@ def _is_answered(exchange: Exchange) -> bool:
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
-    "e": lambda exchange: exchange.error is not None,
+    "e": _has_error,
     "http": lambda exchange: True,
     "q": lambda exchange: not _is_answered(exchange),
     "s": lambda exchange: _is_answered(exchange),

@@ -1,0 +1,145 @@
+"""Statements to databases as sinks show them: lines, JSON, filters, statistics, HAR."""
+
+import json
+
+import pytest
+
+from sslsniff.decoders.databases.statement import Statement
+from sslsniff.sinks.filtered import FilteredSink
+from sslsniff.sinks.filters import parse
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.statements import statement_of, without_literals
+from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.sinks.text.terminal import TerminalSink
+from tests.unit.decoders.databases.database_wires import (
+    PG_EXECUTE,
+    PG_LOGIN,
+    PG_READY,
+    PG_ROW,
+    PG_SYNC,
+    pg,
+    pg_bind,
+    pg_error,
+    pg_parse,
+    pg_tag,
+    resp,
+)
+from tests.unit.decoders.wires import C, S, Step
+from tests.unit.sinks.test_messages import after_prefix, objects, shown
+
+SELECT = b"SELECT name\n  FROM users WHERE id = $1"
+WIRE: list[Step] = [
+    *PG_LOGIN,
+    (C, pg_parse(SELECT) + pg_bind(b"42", None) + PG_EXECUTE + PG_SYNC),
+    (S, pg("1") + pg("2") + PG_ROW * 3 + pg_tag("SELECT 3") + PG_READY),
+    (C, pg("Q", b"UPDATE a SET b = 1\0")),
+    (S, pg_tag("UPDATE 1") + PG_READY),
+    (C, pg("Q", b"SELECT \x1b\0")),
+    (S, pg_error("42703", "no\ncolumn") + PG_READY),
+    (C, pg("Q", b"COMMIT\0")),
+]
+
+
+def test_lines() -> None:
+    assert after_prefix(shown(TerminalSink, WIRE)) == [
+        "postgres  SELECT  ok  0.0 ms  3 rows  SELECT name FROM users WHERE id = $1  [42, NULL]",
+        "postgres  UPDATE  ok  0.0 ms  1 row  UPDATE a SET b = 1",
+        "postgres  SELECT  err  0.0 ms  SELECT \\x1b  42703: no\\x0acolumn",
+        "postgres  COMMIT  -  0.0 ms  COMMIT  connection closed",
+    ]
+
+
+def test_objects() -> None:
+    first, changed, failed, cut = objects(WIRE, "exchange")
+    assert first["db"] == {
+        "system": "postgresql",
+        "operation": "SELECT",
+        "text": SELECT.decode(),
+        "parameters": ["42", None],
+        "rows": 3,
+        "affected": None,
+        "error": None,
+        "code": None,
+        "database": "shop",
+        "user": "app",
+    }
+    assert (first["protocol"], first["request"], first["response"]) == ("postgresql", None, None)
+    assert (changed["db"]["rows"], changed["db"]["affected"]) == (None, 1)
+    assert (failed["db"]["error"], failed["db"]["code"]) == ("no\ncolumn", "42703")
+    assert (cut["db"]["error"], cut["error"]) == (None, "connection closed")
+    again = statement_of(first["db"])
+    assert (again.text, again.parameters, again.rows) == (SELECT.decode(), ["42", None], 3)
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    text = b"SELECT '" + b"x" * 100_000 + b"'\0"
+    [exchange] = objects([*PG_LOGIN, (C, pg("Q", text)), (S, PG_READY)], "exchange")
+    assert exchange["db"]["truncated"] is True
+    assert len(exchange["db"]["text"]) == 64 << 10
+
+
+@pytest.mark.parametrize(
+    ("expression", "operations"),
+    [
+        ("~sql users", ["SELECT"]),
+        ("~m UPDATE", ["UPDATE"]),
+        ("~proto postgresql ~e", ["SELECT", "COMMIT"]),
+        ("~q", ["COMMIT"]),
+        ("SET", ["UPDATE"]),
+        ("~u users", ["SELECT"]),
+        ("~s !~m SELECT", ["UPDATE"]),
+    ],
+)
+def test_filters(expression: str, operations: list[str]) -> None:
+    lines = shown(lambda out: FilteredSink(parse(expression), [JsonSink(out.buffer)]), WIRE)
+    found = [each["db"]["operation"] for each in map(json.loads, lines) if "db" in each]
+    assert found == operations
+
+
+def test_statistics_join_statements_that_are_alike() -> None:
+    wire: list[Step] = [
+        (C, resp(b"PING")),
+        (S, b"+PONG\r\n"),
+        (C, resp(b"GET", b"user:1")),
+        (S, b"$-1\r\n"),
+        (C, resp(b"LPUSH", b"a", b"1")),
+        (S, b"-WRONGTYPE no list\r\n"),
+    ]
+    for said in (objects(wire, "exchange"), objects(WIRE, "exchange")):
+        for each in said:
+            outcome = Outcome.of_json(each)
+            assert outcome.method == each["db"]["operation"]
+            assert outcome.is_failed == (
+                each["db"]["error"] is not None or each["error"] is not None
+            )
+    assert [Outcome.of_json(each).path for each in objects(wire, "exchange")] == [
+        "PING",
+        "GET",
+        "LPUSH",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "pattern"),
+    [
+        (
+            "postgresql",
+            "SELECT t1.a WHERE a = 'x''y' AND b=-1.5e-3",
+            "SELECT t1.a WHERE a = ? AND b=-?",
+        ),
+        (
+            "postgresql",
+            'SELECT "N" WHERE id = $1 -- secret\nLIMIT 5',
+            'SELECT "N" WHERE id = $1 LIMIT ?',
+        ),
+        ("postgresql", "SELECT $$secret$$, $a$secret$a$, E'secret', B'01'", "SELECT ?, ?, ?, ?"),
+        ("postgresql", r"SELECT 'a\', 'secret'", "SELECT ?"),
+        ("mysql", 'SELECT "secret", `name` /* secret */ FROM t', "SELECT ?, `name` FROM t"),
+        ("mysql", r"SELECT 'a\'b', secret", "SELECT ?"),
+        ("mysql", "SELECT 'secret", "SELECT ?"),
+        ("mysql", "SELECT 0x1F, 12", "SELECT ?, ?"),
+        ("redis", "SET key secret", "SET"),
+    ],
+)
+def test_literals_go(system: str, text: str, pattern: str) -> None:
+    assert without_literals(Statement(system, text.split()[0], text)) == pattern
