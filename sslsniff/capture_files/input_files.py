@@ -32,6 +32,14 @@ class Input:
         """Return the next ``size`` bytes, or fewer at the end of the file. Raises ``OSError``."""
         return self._file.read(size)
 
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """How many bytes were read, of how many there are; None: a pipe does not say."""
+        try:
+            return (self._file.tell(), os.fstat(self._file.fileno()).st_size)
+        except (OSError, ValueError):  # it is a pipe, or was closed
+            return None
+
     def close(self) -> None:
         """Close it; safe to call again."""
         self._file.close()

@@ -72,6 +72,11 @@ class ReplaySource:
         self._odd_times = 0
         self._events = self._read()
 
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """How many bytes of the file were read, of how many; None for a pipe, and at the end."""
+        return self._file.progress
+
     def now_ns(self) -> None:
         """See ``source.Source``."""
 
