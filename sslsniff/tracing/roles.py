@@ -4,7 +4,7 @@
 """
 
 from sslsniff.decoders.messages import Side
-from sslsniff.decoders.sender_guess import guess_sender
+from sslsniff.decoders.sender_guess import guess_sender, starts_message
 from sslsniff.model import Chunk, Connection, Direction, assumed_role
 
 MOST_CHUNKS = 16
@@ -19,9 +19,14 @@ class Roles:
         """Direction of the first chunk, and how many there were, by the connection's id."""
 
     def observe(self, chunk: Chunk) -> None:
-        """Set the role of a connection that has none, if ``chunk`` shows it or is the last to."""
+        """Set the role of a connection that has none, if ``chunk`` shows it or is the last to.
+
+        Change that of a plaintext connection whose first bytes are a request of who accepted it.
+        """
         connection = chunk.connection
         if connection.role is not None:
+            if not connection.tls and _is_asked_backwards(chunk):
+                _infer(connection, connection.role.other)
             return
         first, seen = self._unknown.pop(connection.id, (chunk.direction, 0))
         sender = guess_sender(chunk.data)
@@ -35,6 +40,18 @@ class Roles:
     def forget(self, connection: Connection) -> None:
         """Note that a connection has ended."""
         self._unknown.pop(connection.id, None)
+
+
+def _is_asked_backwards(chunk: Chunk) -> bool:
+    """Return whether a chunk is the first of its connection, and a request of the server."""
+    connection = chunk.connection
+    return (
+        connection.from_start
+        and connection.bytes_read + connection.bytes_written == len(chunk.data)
+        and connection.sender(chunk.direction) is Side.SERVER
+        and starts_message(chunk.data)
+        and guess_sender(chunk.data) is Side.CLIENT
+    )
 
 
 def assume_role(connection: Connection, first: Direction) -> None:
