@@ -149,10 +149,8 @@ class Connection:
     ``role``: the side that the traced process plays. ``role_is_inferred``: its plaintext showed the
     role, not the library (``tracing.roles``).
     ``from_start``: false where the capture joined in the middle.
-    ``bytes_read``, ``bytes_written``: plaintext, with missing bytes.
-    ``tls``: false for plaintext TCP, which capture files of other programs may contain.
-    ``evictions``: how often its decoder was reset to free memory.
-    ``left_out``: sampling left it out before its end.
+    ``bytes_read``, ``bytes_written``: plaintext, with missing bytes. ``tls``: false for plaintext.
+    ``evictions``: of its decoder, to free memory. ``left_out``: by sampling, before its end.
     """
 
     id: str
@@ -227,7 +225,8 @@ class Chunk:
     """Plaintext of one connection in one direction, or a loss of some.
 
     ``offset``: position of the first byte in its direction. If ``missing`` is not 0, ``data`` is
-    empty, and so many bytes just before ``offset`` were lost because of ``cause``.
+    empty, and so many bytes just before ``offset`` were lost because of ``cause``. ``hidden``: what
+    ``data`` was before all of it was blanked, only for what redacts its results.
     """
 
     connection: Connection
@@ -238,6 +237,7 @@ class Chunk:
     data: bytes
     missing: int = 0
     cause: LossCause | None = None
+    hidden: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -368,7 +368,7 @@ class InnerMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Loss:
-    """How much plaintext was not captured because of one cause, in events and bytes."""
+    """How much plaintext was lost because of one cause, in events and bytes."""
 
     cause: LossCause
     events: int

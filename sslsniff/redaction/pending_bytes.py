@@ -37,6 +37,8 @@ class PendingBytes:
         self._data = bytearray()
         self._base = 0
         self.undecided: dict[PendingReader, int] = {}
+        self.hides = False
+        """Whether all bytes are blanked, and passed on for a decoder that redacts its results."""
 
     @property
     def end(self) -> int:
@@ -79,6 +81,8 @@ class PendingBytes:
             size = stop - self._base
             if size:
                 chunk.data = bytes(self._data[:size])
+                if self.hides:
+                    chunk.hidden, chunk.data = chunk.data, BLANK * size
                 del self._data[:size]
                 self._base = stop
             self._pass_on(chunk)

@@ -61,6 +61,18 @@ class _OpaqueRedactor:
         pass
 
 
+class _DatabaseRedactor(_OpaqueRedactor):
+    """Blanks all bytes of a database's protocol; the decoder gets them, and redacts statements."""
+
+    def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
+        super().__init__(buffers, rules)
+        for buffer in buffers.values():
+            buffer.hides = True
+
+    def feed(self, side: Side, data: bytes, at: int) -> None:
+        self._rules.blanked.unread_bytes += len(data)
+
+
 class _UndecidedRedactor:
     """Waits until the first bytes show the protocol; blanks bytes that wait too long."""
 
@@ -247,7 +259,7 @@ _REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | _OpaqueRedactor]] = {
     "http/1.1": Http1Redactor,
     "http/2": Http2Redactor,
     "websocket": _OpaqueRedactor,  # joined in its middle: its extensions are not known
-    **dict.fromkeys((POSTGRESQL, MYSQL, REDIS), _OpaqueRedactor),
+    **dict.fromkeys((POSTGRESQL, MYSQL, REDIS), _DatabaseRedactor),
 }
 _SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] = {
     "h2c": Http2Redactor,

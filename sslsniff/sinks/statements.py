@@ -82,6 +82,15 @@ def without_literals(statement: Statement) -> str:
     return " ".join(text.split())
 
 
+def redact(statement: Statement) -> None:
+    """Remove from a statement all that may be a secret: literals, parameters, messages."""
+    statement.text = None if statement.text is None else without_literals(statement)
+    if statement.parameters:
+        statement.parameters = [_BLANK] * len(statement.parameters)
+    if statement.error is not None:
+        statement.error = _BLANK
+
+
 def _kept(found: "re.Match[str]", system: str) -> str:
     kind = found.lastgroup if found.lastgroup != "tag" else "literal"
     if kind == "kept" or (kind == "quoted" and system == "postgresql"):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.decoders import messages as said
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
@@ -22,6 +23,7 @@ from sslsniff.model import (
 )
 from sslsniff.sinks.base import CAPTURE_ENDED, Sink
 from sslsniff.tracing.flow_control_stalls import FlowControlStalls
+from sslsniff.tracing.hidden_statements import without_secrets
 from sslsniff.tracing.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.tracing.open_exchange import BodyRoom, OpenExchange, head_bytes
 from sslsniff.tracing.roles import assume_role
@@ -42,7 +44,6 @@ _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
 """Error of exchanges and reason of undecoded bytes whose memory other connections needed."""
-
 
 LEFT_OUT = "left out: more traffic than can be decoded"
 """Error of exchanges whose connection is not captured any more (``--sample auto``)."""
@@ -73,6 +74,7 @@ class Conversation:
         self._scheme = connection.scheme
         # The exchange that ended HTTP by a 101 response: later messages belong to it.
         self._switched: Exchange | None = None
+        self._hides = False
         self._now_ns = 0  # time of the bytes that are being decoded
         self._tid = 0  # thread that sent or received them
 
@@ -156,8 +158,7 @@ class Conversation:
         """Decode the next bytes that ``side`` sent."""
         self._now_ns = time_ns
         self._tid = tid
-        for message in self._decoder.feed(side, data):
-            _HANDLERS[type(message)](self, message)
+        self._dispatch(self._decoder.feed(side, data))
         self._memory.grow(self, len(data) * self._decoder.growth, time_ns)
 
     def _decode(self, chunk: Chunk) -> None:
@@ -167,11 +168,16 @@ class Conversation:
             self._now_ns, self._tid = chunk.time_ns, chunk.tid
             self._dispatch(self._decoder.gap(side, chunk.missing))
         else:
-            self.feed(side, chunk.data, chunk.time_ns, chunk.tid)
+            self._hides = chunk.hidden is not None
+            self.feed(side, chunk.hidden or chunk.data, chunk.time_ns, chunk.tid)
 
     def _dispatch(self, messages: list[Message]) -> None:
-        for message in messages:
+        for message in without_secrets(messages, self._statement) if self._hides else messages:
             _HANDLERS[type(message)](self, message)
+
+    def _statement(self, stream: int) -> Statement | None:
+        opened = self._open.get(stream)
+        return opened.exchange.statement if opened is not None else None
 
     def _end_side(self, side: Side, time_ns: int, reason: str = CLOSED) -> None:
         if side not in self._ended:

@@ -1,6 +1,9 @@
 """Statements to databases as sinks show them: lines, JSON, filters, statistics, HAR."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +14,18 @@ from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.statements import statement_of, without_literals
 from sslsniff.sinks.statistics.outcome import Outcome
 from sslsniff.sinks.text.terminal import TerminalSink
+from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.decoders.databases.database_wires import (
+    MY_COLUMNS,
+    MY_EOF,
+    MY_LOGIN,
     PG_EXECUTE,
     PG_LOGIN,
     PG_READY,
     PG_ROW,
     PG_SYNC,
+    my_answer,
+    my_query,
     pg,
     pg_bind,
     pg_error,
@@ -27,6 +36,7 @@ from tests.unit.decoders.databases.database_wires import (
 from tests.unit.decoders.wires import C, S, Step
 from tests.unit.sinks.test_messages import after_prefix, objects, shown
 
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 SELECT = b"SELECT name\n  FROM users WHERE id = $1"
 WIRE: list[Step] = [
     *PG_LOGIN,
@@ -143,3 +153,56 @@ def test_statistics_join_statements_that_are_alike() -> None:
 )
 def test_literals_go(system: str, text: str, pattern: str) -> None:
     assert without_literals(Statement(system, text.split()[0], text)) == pattern
+
+
+SECRET_WIRES: dict[str, list[Step]] = {
+    "postgresql": [
+        *PG_LOGIN,
+        (C, pg("Q", b"ALTER USER app PASSWORD 'hush'\0")),
+        (S, pg_error("22P02", 'wrong: "hush"') + PG_READY),
+        (C, pg_parse(b"SELECT $1") + pg_bind(b"hush") + PG_EXECUTE + PG_SYNC),
+        (S, pg("1") + pg("2") + pg("D", b"\0\1\0\0\0\4hush") + pg_tag("SELECT 1") + PG_READY),
+        (C, b"\xff hush"),
+    ],
+    "mysql": [
+        *MY_LOGIN,
+        (C, my_query(b"SET PASSWORD = 'hush'")),
+        (S, my_answer(b"\xff\x15\x04#28000hush")),
+        (C, my_query(b"SELECT 'hush'")),
+        (S, my_answer(*MY_COLUMNS, b"\4hush", MY_EOF)),
+    ],
+    "redis": [
+        (C, resp(b"SET", b"hush", b"hush")),
+        (S, b"-ERR hush\r\n"),
+        (C, resp(b"GET", b"hush")),
+        (S, b"$4\r\nhush\r\n"),
+    ],
+}
+REDACTED = {
+    "postgresql": [
+        ("ALTER USER app PASSWORD ?", None, None, "22P02"),
+        ("SELECT $1", ["?"], 1, None),
+    ],
+    "mysql": [("SET PASSWORD = ?", None, None, "1045"), ("SELECT ?", None, 1, None)],
+    "redis": [("SET", None, None, "ERR"), ("GET", None, None, None)],
+}
+
+
+@pytest.mark.parametrize("system", SECRET_WIRES)
+@pytest.mark.parametrize("from_start", [True, False])
+def test_redacted(system: str, from_start: bool, tmp_path: Path) -> None:
+    taker = Taker(tmp_path / "capture.pcapng")
+    steps = [(WRITE if side is C else READ, step) for side, step in SECRET_WIRES[system]]
+    taker.take(steps, alpn=None, from_start=from_start)  # type: ignore[arg-type]
+    taker.close()
+    assert b"hush" in (tmp_path / "capture.pcapng").read_bytes()
+    for options in (["--json", "--chunks"], ["-vv"], ["--hexdump"], ["--pcap", tmp_path / "out"]):
+        command = [SSLSNIFF, "read", tmp_path / "capture.pcapng", "--redact", "--force", *options]
+        done = subprocess.run(command, check=True, capture_output=True, timeout=60)
+        assert b"hush" not in done.stdout + done.stderr
+        if options[0] == "--json":
+            lines = map(json.loads, done.stdout.splitlines())
+            said = [each["db"] for each in lines if "db" in each]
+    assert b"hush" not in (tmp_path / "out").read_bytes()
+    names = ("text", "parameters", "rows", "code")
+    assert [tuple(each[name] for name in names) for each in said] == REDACTED[system]
