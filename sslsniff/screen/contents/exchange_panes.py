@@ -40,7 +40,9 @@ def exchange_lines(
 
     ``redacted`` returns text as it may be seen.
     """
-    lines = [styled_line(escape(f"{row.method or '?'} {redacted(row.url)}"), "bold")]
+    is_statement = shown is not None and "db" in shown
+    before = "" if is_statement and row.url else f"{row.method or '?'} "
+    lines = [styled_line(escape(before + redacted(row.url)), "bold")]
     lines += _facts(row, shown)
     if shown is None:
         return lines

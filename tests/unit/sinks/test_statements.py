@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from sslsniff.decoders.databases.statement import Statement
+from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
+from sslsniff.screen.contents.exchange_panes import exchange_lines
 from sslsniff.sinks.filtered import FilteredSink
 from sslsniff.sinks.filters import parse
 from sslsniff.sinks.json_lines import JsonSink
@@ -153,6 +156,33 @@ def test_statistics_join_statements_that_are_alike() -> None:
 )
 def test_literals_go(system: str, text: str, pattern: str) -> None:
     assert without_literals(Statement(system, text.split()[0], text)) == pattern
+
+
+def test_the_screen_and_a_report_show_statements(tmp_path: Path) -> None:
+    store = Store()
+    for line in shown(lambda out: JsonSink(out.buffer), WIRE):
+        store.feed(line.encode())
+    row, *_ = store.rows.values()
+    text = "SELECT name FROM users WHERE id = $1  [42, NULL]"
+    assert (row.method, row.url, row.remark) == ("SELECT", text, "3 rows")
+    assert row.line is not None
+    lines = [line.text for line in exchange_lines(row, json.loads(row.line))]
+    assert lines[0] == text
+    assert {"rows: 3", "user: app", "$1: 42", "$2: NULL", "  FROM users WHERE id = $1"} <= {*lines}
+    assert exchange_of(json.loads(row.line)).statement is not None
+
+    taker = Taker(tmp_path / "capture.pcapng")
+    steps = [(WRITE if side is C else READ, step) for side, step in WIRE]
+    taker.take(steps, alpn=None)  # type: ignore[arg-type]
+    taker.close()
+    command = [str(SSLSNIFF), "report", str(tmp_path / "capture.pcapng")]
+    command += ["-o", str(tmp_path / "report.html")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert text in (tmp_path / "report.html").read_text()
+    command = [str(SSLSNIFF), "read", str(tmp_path / "capture.pcapng")]
+    command += ["--har", str(tmp_path / "all.har")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert json.loads((tmp_path / "all.har").read_text())["log"]["entries"] == []
 
 
 SECRET_WIRES: dict[str, list[Step]] = {
