@@ -2,14 +2,12 @@
 
 from sslsniff.decoders.http2.frame_reader import FrameReader
 from sslsniff.decoders.http2.hpack import HpackDecoder
+from sslsniff.decoders.http2.stream_states import STREAM_BYTES
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
 MAX_BLOCK = 256 * 1024
 """The largest header block that is decoded; a larger one is dropped."""
-
-STREAM_BYTES = 100
-"""Memory of the state of a stream."""
 
 
 class HeaderBlock:

@@ -3,7 +3,7 @@
 Rules about windows, limits and stream states are not enforced: that is up to the peers.
 
 Memory per connection: two readers and two header blocks (up to 256 KiB each), two
-HPACK tables (64 KiB each by RFC 7541's count), two times ``_MAX_STREAMS`` small numbers:
+HPACK tables (64 KiB each by RFC 7541's count), the states of streams:
 2 MiB at worst, usually some KiB.
 """
 
@@ -12,10 +12,19 @@ from typing import Any
 
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2 import frames
-from sslsniff.decoders.http2.direction_state import STREAM_BYTES, DirectionState, HeaderBlock
+from sslsniff.decoders.http2.direction_state import DirectionState, HeaderBlock
 from sslsniff.decoders.http2.frame_reader import BYTES_LOST, FrameReader
 from sslsniff.decoders.http2.frame_view import FrameView
 from sslsniff.decoders.http2.heads import are_trailers, request_head, response_head
+from sslsniff.decoders.http2.stream_states import (
+    ABORTED,
+    LATE,
+    REQUEST_END,
+    REQUEST_HEAD,
+    RESPONSE_END,
+    RESPONSE_HEAD,
+    StreamStates,
+)
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -28,16 +37,12 @@ from sslsniff.decoders.messages import (
     Undecoded,
 )
 
-# The state of a stream, as bits of a small int.
-_REQUEST_HEAD, _RESPONSE_HEAD = 1, 2
-_REQUEST_END, _RESPONSE_END = 4, 8
-_CLOSED = 16  # reset or aborted: later frames of it are not reported
-_MAX_STREAMS = 4096  # open ones; and as many that were closed last
 _MAX_GOAWAYS = 64  # of a side: each is work for all streams; one or two are usual
 
 # Looking up a member of an enum takes time, and hashing one more.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
+_AFTER_RESET = "after the client's reset"
 _INTERRUPTED = "header block interrupted"
 _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 
@@ -55,14 +60,13 @@ class Http2Decoder:
 
     def __init__(self, *, frames: bool = False, upgraded: bool = False) -> None:
         self._view = FrameView() if frames else None
-        self._streams: dict[int, int] = {}
-        self._closed: dict[int, None] = {}  # apart: closed ones never evict open ones
+        self._streams = StreamStates()
         if upgraded:
-            self._streams[1] = _REQUEST_HEAD | _REQUEST_END
+            self._streams.add(1, REQUEST_HEAD | REQUEST_END)
             if self._view:
                 self._view.forget()  # the client's first settings were in an HTTP/1 header
-        self._client = DirectionState(FrameReader(_CLIENT, self), _REQUEST_HEAD, _REQUEST_END)
-        self._server = DirectionState(FrameReader(_SERVER, self), _RESPONSE_HEAD, _RESPONSE_END)
+        self._client = DirectionState(FrameReader(_CLIENT, self), REQUEST_HEAD, REQUEST_END)
+        self._server = DirectionState(FrameReader(_SERVER, self), RESPONSE_HEAD, RESPONSE_END)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
@@ -84,7 +88,7 @@ class Http2Decoder:
     @property
     def held_bytes(self) -> int:
         """See ``Decoder``; the state to report frames is estimated from the number of streams."""
-        streams = STREAM_BYTES * (len(self._streams) + len(self._closed))
+        streams = self._streams.held_bytes
         shown = 4 * streams if self._view else 0
         return self._client.held_bytes + self._server.held_bytes + streams + shown
 
@@ -93,8 +97,8 @@ class Http2Decoder:
         out: list[Message] = []
         self._direction(side).reader.end(out, reason)
         self._block_lost(side, reason, out)
-        for stream, state in list(self._streams.items()):
-            is_expected = side is _SERVER or state & _REQUEST_HEAD
+        for stream, state in list(self._streams.open.items()):
+            is_expected = side is _SERVER or state & REQUEST_HEAD
             if is_expected and not state & self._direction(side).end:
                 self._abort(stream, side, reason, out)
         return out
@@ -103,12 +107,12 @@ class Http2Decoder:
 
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
         """See ``FrameHandler``."""
-        state = self._state(stream)
-        if not state & _CLOSED:
+        state = self._streams.get(stream)
+        if not state & ABORTED:
             direction = self._client if side is _CLIENT else self._server
             if not state & direction.head:
                 # The head was not seen, and cannot follow.
-                self._add_state(stream, direction.head)
+                self._streams.add(stream, direction.head)
             if direction.doubted:
                 direction.doubted.discard(stream)
             out.append(BodyData(stream, side, data, missing))
@@ -163,7 +167,7 @@ class Http2Decoder:
         if kind in (frames.HEADERS, frames.PUSH_PROMISE, frames.CONTINUATION):
             self._direction(side).hpack.forget()
             self._block_lost(side, BYTES_LOST, out)
-        if kind == frames.DATA and stream and not self._state(stream) & _CLOSED:
+        if kind == frames.DATA and stream and not self._streams.get(stream) & ABORTED:
             out.append(BodyData(stream, side, b"", length))
         if kind in (frames.DATA, frames.HEADERS) and flags & frames.END_STREAM and stream:
             self._end_message(stream, side, [], out)
@@ -184,7 +188,7 @@ class Http2Decoder:
         if missing:
             busy = [
                 stream
-                for stream, state in self._streams.items()
+                for stream, state in self._streams.open.items()
                 if state & direction.head and not state & direction.end
             ]
             if len(busy) == 1:
@@ -283,7 +287,7 @@ class Http2Decoder:
     ) -> list[Header]:
         """Report a PUSH_PROMISE: the server sends a client's request without body (section 8.4)."""
         fields = self._fields(side, block, out)
-        if not self._state(stream) & _CLOSED:
+        if not self._streams.get(stream) & ABORTED:
             self._request(stream, fields, out)
             self._end_message(stream, _CLIENT, [], out)
         return fields
@@ -294,9 +298,11 @@ class Http2Decoder:
         """Report a whole header block: a head, or trailers."""
         fields = self._fields(side, block, out)
         ends = flags & frames.END_STREAM
-        state = self._state(stream)
-        if state & _CLOSED:
-            return fields
+        state = self._streams.get(stream)
+        if state & ABORTED:
+            if side is _CLIENT or not self._streams.reopen(stream):
+                return fields
+            state = LATE
         if are_trailers(fields, seen=bool(state & self._direction(side).head), ends=bool(ends)):
             self._end_message(stream, side, fields, out)
         else:
@@ -309,13 +315,13 @@ class Http2Decoder:
         return fields
 
     def _request(self, stream: int, fields: list[Header], out: list[Message]) -> None:
-        self._add_state(stream, _REQUEST_HEAD)
+        self._streams.add(stream, REQUEST_HEAD)
         out.append(request_head(stream, fields))
 
     def _response(self, stream: int, fields: list[Header], out: list[Message]) -> None:
         head = response_head(stream, fields)
         if head.status is None or head.status >= 200:
-            self._add_state(stream, _RESPONSE_HEAD)
+            self._streams.add(stream, RESPONSE_HEAD)
         out.append(head)
 
     def _on_reset(
@@ -346,47 +352,32 @@ class Http2Decoder:
         direction.goaway = last
         theirs = 1 if side is _SERVER else 0
         error = f"goaway: {frames.read_error(payload, 4)}"
-        for number in [n for n in self._streams if n > last and n & 1 == theirs]:
+        for number in [n for n in self._streams.open if n > last and n & 1 == theirs]:
             self._abort(number, side, error, out)
 
     def _direction(self, side: Side) -> DirectionState:
         return self._client if side is _CLIENT else self._server
 
-    def _state(self, stream: int) -> int:
-        state = self._streams.get(stream)
-        if state is None:
-            return _CLOSED if stream in self._closed else 0
-        return state
-
-    def _add_state(self, stream: int, bits: int) -> int:
-        streams = self._streams
-        state = streams.get(stream)
-        if state is None:
-            if len(streams) >= _MAX_STREAMS:
-                del streams[next(iter(streams))]
-            state = 0
-        streams[stream] = state = state | bits
-        return state
-
     def _end_message(
         self, stream: int, side: Side, trailers: list[Header], out: list[Message]
     ) -> None:
-        end = _REQUEST_END if side is _CLIENT else _RESPONSE_END
-        if self._state(stream) & (end | _CLOSED):
+        end = REQUEST_END if side is _CLIENT else RESPONSE_END
+        state = self._streams.get(stream)
+        if state & (end | ABORTED):
+            return
+        if state & LATE:
+            self._abort(stream, side, _AFTER_RESET, out)
             return
         out.append(MessageEnd(stream, side, trailers))
-        state = self._add_state(stream, end)
+        state = self._streams.add(stream, end)
         # A response ends the exchange if its request ended, or was never seen.
-        if state & _RESPONSE_END and (state & _REQUEST_END or not state & _REQUEST_HEAD):
-            del self._streams[stream]
+        if state & RESPONSE_END and (state & REQUEST_END or not state & REQUEST_HEAD):
+            del self._streams.open[stream]
 
     def _abort(self, stream: int, side: Side, error: str, out: list[Message]) -> None:
         # An unknown stream ended before, or was never seen: there is nothing to abort.
-        if self._streams.pop(stream, None) is not None:
+        if self._streams.close(stream, by_client=side is _CLIENT):
             out.append(Aborted(stream, side, error))
-            if len(self._closed) >= _MAX_STREAMS:
-                del self._closed[next(iter(self._closed))]
-            self._closed[stream] = None
 
 
 _HANDLERS: dict[int, Callable[..., list[Header] | None]] = {

@@ -159,4 +159,4 @@ def test_responses_alone_are_bounded() -> None:
     wire = b"".join(frame(HEADERS, 4, 2 * n + 1, b"\x88") for n in range(20_000))
     wire += b"".join(frame(DATA, 0, 2 * n + 1, b"x") for n in range(20_000))
     assert sum(isinstance(m, ResponseHead) for m in passed(decoder, S, wire)) == 20_000
-    assert len(decoder._streams) <= 4096
+    assert len(decoder._streams.open) <= 4096

@@ -152,6 +152,37 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
             *asked(3),
         ],
     ),
+    "a response after its request was reset": (
+        [
+            (C, ask(1) + frame(RST_STREAM, 0, 1, b"\0\0\0\x08")),
+            (S, answer(1) + frame(DATA, 1, 1, b"too late")),
+            (C, frame(RST_STREAM, 0, 1, b"\0\0\0\x08") + ask(3)),
+            (S, answer(1, "200", 5) + answer(3, "200", 5)),
+        ],
+        [
+            *asked(1),
+            Aborted(1, C, "reset: CANCEL"),
+            answered(1),
+            BodyData(1, S, b"too late"),
+            Aborted(1, S, "after the client's reset"),
+            *asked(3),
+            answered(3),
+            MessageEnd(3, S),
+        ],
+    ),
+    "half a response after its request was reset": (
+        [
+            (C, ask(1) + frame(RST_STREAM, 0, 1, b"\0\0\0\x08")),
+            (S, answer(1)),
+            (S, END),
+        ],
+        [
+            *asked(1),
+            Aborted(1, C, "reset: CANCEL"),
+            answered(1),
+            Aborted(1, S, "connection closed"),
+        ],
+    ),
     "reset of what is over": (
         [
             (C, ask(1)),

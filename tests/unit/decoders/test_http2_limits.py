@@ -15,6 +15,7 @@ from sslsniff.decoders.messages import (
     Aborted,
     MessageEnd,
     RequestHead,
+    ResponseHead,
     Undecoded,
 )
 from tests.unit.decoders.http2_wires import ASK, START, ask, asked
@@ -112,7 +113,7 @@ def test_streams_are_bounded() -> None:
     run(decoder, START)
     for stream in range(1, 20001, 2):
         decoder.feed(C, ask(stream))
-    assert len(decoder._streams) == 4096
+    assert len(decoder._streams.open) == 4096
 
 
 def test_a_stream_is_not_forgotten_for_many_that_were_reset() -> None:
@@ -124,4 +125,6 @@ def test_a_stream_is_not_forgotten_for_many_that_were_reset() -> None:
         call = frame(HEADERS, 5, stream, b"\x82")
         run(decoder, [(C, call + frame(RST_STREAM, 0, stream, cancel))])
     assert run(decoder, [(S, frame(RST_STREAM, 0, 1, cancel))]) == [Aborted(1, S, "reset: CANCEL")]
+    late = [ResponseHead(19_999, "HTTP/2", 200), Aborted(19_999, S, "after the client's reset")]
+    assert run(decoder, [(S, frame(HEADERS, 5, 19_999, b"\x88"))]) == late
     assert run(decoder, [(S, frame(HEADERS, 5, 19_999, b"\x88"))]) == []

@@ -1,0 +1,63 @@
+"""What was seen of the streams of an HTTP/2 connection, as bits of small numbers."""
+
+REQUEST_HEAD, RESPONSE_HEAD = 1, 2
+REQUEST_END, RESPONSE_END = 4, 8
+ABORTED = 16
+"""Reset or aborted: later frames of it are not reported."""
+LATE = 32
+"""Its response came after the client had reset it."""
+
+_MOST_STREAMS = 4096  # open ones; and as many that were closed last
+STREAM_BYTES = 100
+"""Memory of the state of a stream."""
+
+
+class StreamStates:
+    """The states of streams. ``open``: of those that were not closed, oldest first."""
+
+    __slots__ = ("_closed", "open")
+
+    def __init__(self) -> None:
+        self.open: dict[int, int] = {}
+        self._closed: dict[int, bool] = {}  # apart: closed ones never evict open ones
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it uses."""
+        return STREAM_BYTES * (len(self.open) + len(self._closed))
+
+    def get(self, stream: int) -> int:
+        """Return the state of a stream; 0: nothing was seen of it."""
+        state = self.open.get(stream)
+        if state is None:
+            return ABORTED if stream in self._closed else 0
+        return state
+
+    def add(self, stream: int, bits: int) -> int:
+        """Add bits to the state of a stream, and return it."""
+        streams = self.open
+        state = streams.get(stream)
+        if state is None:
+            if len(streams) >= _MOST_STREAMS:
+                del streams[next(iter(streams))]
+            state = 0
+        streams[stream] = state = state | bits
+        return state
+
+    def close(self, stream: int, *, by_client: bool) -> bool:
+        """Close a stream; return whether it was open."""
+        state = self.open.pop(stream, None)
+        if state is None:
+            return False
+        if len(self._closed) >= _MOST_STREAMS:
+            del self._closed[next(iter(self._closed))]
+        self._closed[stream] = by_client and not state & RESPONSE_HEAD
+        return True
+
+    def reopen(self, stream: int) -> bool:
+        """Open a stream again whose response comes after the client's reset; return whether so."""
+        if not self._closed.get(stream):
+            return False
+        del self._closed[stream]
+        self.add(stream, LATE)
+        return True
