@@ -127,6 +127,13 @@ class DatabaseDecoder:
             self._held_bytes -= opened.held_bytes
             self.out.append(StatementEnd(opened.stream, error))
 
+    def report(self, statement: Statement) -> None:
+        """Report a statement that is over, before those that wait for their answers."""
+        self.begin(statement)
+        self.open.rotate(1)
+        self.answered()
+        self.end_oldest()
+
     def stop(self, reason: str) -> None:
         """Decode nothing more of this connection."""
         self._is_stopped = reason

@@ -245,10 +245,8 @@ class MysqlDecoder(DatabaseDecoder):
         elif kind == b"\xff":
             self._logs_in = False
             statement = Statement("mysql", "CONNECT")
-            self.begin(statement)
-            self.answered()
             Answer(statement).add(unit.data, unit.size)
-            self.end_oldest()
+            self.report(statement)
 
     def _next_prepared(self) -> tuple[str, int]:
         text, size = self._preparing.popleft()
@@ -272,11 +270,9 @@ class MysqlDecoder(DatabaseDecoder):
         failed = answer.statement
         if answer.number is None and self._preparing:
             text, size = self._next_prepared()
-            if failed is not None and not self.open:
+            if failed is not None:
                 failed.operation, failed.text, failed.size = first_word(text), text, size
-                self.begin(failed)
-                self.answered()
-                self.end_oldest()
+                self.report(failed)
 
 
 def _measure(data: bytes, at: int) -> tuple[int, int] | None:

@@ -43,6 +43,7 @@ _SKIPPED = "not run: another statement of the batch failed"
 _MOST_PREPARED_BYTES = _MOST_PORTAL_BYTES = 4 << 20
 _PREPARED_BYTES = 300  # memory of one beside its text
 _MOST_EXPECTED = 4 * MOST_OPEN
+_ENDED_BY_READY = frozenset(("query", "startup", "sync"))
 _AFFECTS = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "COPY"))
 _RETURNS = frozenset(("SELECT", "FETCH"))
 
@@ -224,10 +225,6 @@ class PostgresqlDecoder(DatabaseDecoder):
     def _next(self) -> _Expected | None:
         return self._expected[0] if self._expected else None
 
-    def _pop(self, kind: str) -> None:
-        if self._expected and self._expected[0].kind == kind:
-            self._expected.popleft()
-
     def _result(self) -> Statement | None:
         """Return the statement whose result comes."""
         expected = self._next
@@ -236,17 +233,18 @@ class PostgresqlDecoder(DatabaseDecoder):
         return self.answered()
 
     def _parsed(self, _unit: Unit) -> None:
-        self._pop("parse")
+        expected = self._next
+        if expected is not None and expected.kind == "parse":
+            self._expected.popleft()
 
     def _parameter_types(self, unit: Unit) -> None:
         expected = self._next
         if expected is None or expected.kind != "describe":
             return
         prepared = self._prepared.get(expected.name)
-        count = len(unit.data) // 4
-        if prepared is not None and 2 + 4 * count <= len(unit.data) + 3:
+        if prepared is not None and len(unit.data) >= 2:
             kinds = struct.unpack_from(f">{(len(unit.data) - 2) // 4}I", unit.data, 2)
-            self._prepared[expected.name] = prepared._replace(kinds=kinds)
+            self._store(expected.name, prepared._replace(kinds=kinds))
 
     def _described(self, unit: Unit) -> None:
         expected = self._next
@@ -288,34 +286,34 @@ class PostgresqlDecoder(DatabaseDecoder):
         expected = self._next
         if expected is None:
             return
-        if expected.kind == "query":
-            self._note_error(self.answered(), code, message)
-            return
         if expected.kind == "startup":
-            self._begin_failed("CONNECT", None, code, message)
+            self._report_failed("CONNECT", None, code, message)
+            return
+        if expected.kind == "query":
+            self._note_error(code, message)
             return
         batch = []
-        while self._expected and self._expected[0].kind not in {"sync", "query", "startup"}:
+        while self._expected and self._expected[0].kind not in _ENDED_BY_READY:
             batch.append(self._expected.popleft())
         executed = [each for each in batch if each.opened is not None]
         if executed:
-            self._note_error(self.answered(), code, message)
+            self._note_error(code, message)
             self.end_oldest()
             for _ in executed[1:]:
                 self.end_oldest(_SKIPPED)
-        elif batch and batch[0].kind == "parse" and not self.open:
+        elif batch and batch[0].kind == "parse":
             prepared = self._prepared.get(batch[0].name)
             text = prepared.text if prepared else None
-            self._begin_failed(first_word(text or ""), text, code, message)
+            self._report_failed(first_word(text or ""), text, code, message)
 
-    def _begin_failed(
+    def _report_failed(
         self, operation: str | None, text: str | None, code: str | None, message: str
     ) -> None:
-        self.begin(Statement("postgresql", operation, text, len(text or "")))
-        self._note_error(self.answered(), code, message)
-        self.end_oldest()
+        size = len(text or "")
+        self.report(Statement("postgresql", operation, text, size, error=message, code=code))
 
-    def _note_error(self, statement: Statement | None, code: str | None, message: str) -> None:
+    def _note_error(self, code: str | None, message: str) -> None:
+        statement = self.answered()
         if statement is not None:
             statement.error, statement.code = message, code
 
@@ -326,7 +324,7 @@ class PostgresqlDecoder(DatabaseDecoder):
             if expected.opened is not None:
                 self.answered()
                 self.end_oldest(None if expected.kind == "query" else "no answer")
-            if expected.kind != "execute" and expected.kind in {"query", "sync", "startup"}:
+            if expected.kind in _ENDED_BY_READY:
                 return
 
 

@@ -163,7 +163,7 @@ class RedisDecoder(DatabaseDecoder):
         pushed, self._pushed = self._pushed, None
         if pushed is not None and not self._confirms(pushed):
             text = " ".join(pushed)[:MOST_TEXT_BYTES]
-            self._push(Statement("redis", "PUSH", text, len(text)))
+            self.report(Statement("redis", "PUSH", text, len(text)))
             return
         if not self.open:
             return
@@ -182,13 +182,6 @@ class RedisDecoder(DatabaseDecoder):
             return False
         operation = self.open[0].statement.operation
         return operation in _SUBSCRIBES | _UNSUBSCRIBES and pushed[0].upper() == operation
-
-    def _push(self, statement: Statement) -> None:
-        """Report what the server sent unasked: before commands that wait for their answers."""
-        self.begin(statement)
-        self.open.rotate(1)
-        self.answered()
-        self.end_oldest()
 
 
 def _measure(data: bytes, at: int) -> tuple[int, int] | None:

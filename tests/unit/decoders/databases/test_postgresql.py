@@ -116,6 +116,13 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
         ],
         [Said("SELECT", "SELECT a", code="42703")],
     ),
+    "one that cannot be prepared, before another batch": (
+        [
+            (C, pg_parse(b"SELECT a", name=b"s") + PG_SYNC + BATCH),
+            (S, pg_error("42703", "no a") + PG_READY + DONE),
+        ],
+        [SELECTED, Said("SELECT", "SELECT a", code="42703")],
+    ),
     "rows in portions": (
         [
             (C, pg_parse(SELECT) + pg_bind(b"42") + (pg("E", b"\0", b"\0\0\0\2") + PG_SYNC)),
