@@ -32,7 +32,6 @@ def proof_rule(side: Side) -> ChainRule:
     if side is Side.CLIENT:
         return chain_rule(
             side,
-            compressed=False,
             enough=_CLIENT_FRAMES,
             unit_bytes=_PROOF_BYTES,
             proves=_has_random_masks,
@@ -63,7 +62,7 @@ def _has_random_masks(data: bytes | bytearray, start: int, stop: int) -> bool:
         if continues not in {None, header.opcode == _CONTINUATION}:
             return False
         continues = not header.final
-        whole = header.final and len(payload) == header.length
+        whole = header.final and not header.compressed and len(payload) == header.length
         if header.opcode == _TEXT and whole and _text(payload) is None:
             return False
     return len(masks) >= _OTHER_MASK_BYTES

@@ -141,7 +141,7 @@ def test_what_waits_is_counted_to_the_byte(
     """200,000 calls are too many to decode in time: how many bytes they had is still known."""
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         sender = held(load.sender(receiver.port, 1, (MANY_CALLS, 50)))
-        with sniff("--chunks", "--pid", str(sender.pid), "--end-within", "5") as sniffer:
+        with sniff("--chunks", "--pid", str(sender.pid), "--end-within", "1") as sniffer:
             sniffer.process.send_signal(signal.SIGSTOP)
             sent = parse_end(sender.communicate("go\n", 4 * PATIENCE_S)[0])
             sniffer.process.send_signal(signal.SIGCONT)

@@ -61,6 +61,11 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "inside WebSocket, long": ("", [(S, b"lo" + b"".join([*LONG, SHORT * 12]))], "websocket"),
     "inside WebSocket, late": ("", [(S, b"".join([SHORT * 50, *LONG[:3], *JSON]))], "websocket"),
     "inside WebSocket, masked": ("", [(C, b"lo" + b"".join(MASKED[:8]))], "websocket"),
+    "inside WebSocket, compressed": (
+        "",
+        [(C, b"lo" + b"".join(b"\xc1" + each[1:] for each in MASKED[:8]))],
+        "websocket",
+    ),
     "15 WebSocket frames": ("", [(S, b"lo" + b"".join([SHORT * 11, *JSON]))], "unknown"),
     "three that tell": ("", [(S, b"lo" + b"".join([SHORT * 50, *JSON[1:], SHORT]))], "unknown"),
     "addresses of e-mail in a certificate": ("", [(S, b"\x81\x05a@b.c" * 100)], "unknown"),
