@@ -12,15 +12,18 @@ _NO_TEXT = "(statement not seen)"
 
 # Words and quoted names stay, as do the numbers of parameters; literals go. A backslash before a
 # quotation mark means different things in different settings: then all that follows goes, too.
+# In MySQL double quotation marks are around text, in PostgreSQL back quotes are around nothing.
 _PIECES = re.compile(
-    r"(?P<kept>[A-Za-z_][A-Za-z0-9_$]*(?!')|\$[0-9]+|`[^`]*`)"
-    r"|(?P<doubtful>'[^']*\\'.*|\"[^\"]*\\\".*)"
-    r"|(?P<literal>[A-Za-z&]{0,2}'(?:[^']|'')*(?:'|$)|\$(?P<tag>[A-Za-z_]*)\$.*?(?:\$(?P=tag)\$|$)"
+    r"(?P<kept>[^\W\d][\w$]*(?!')|\$[0-9]+)"
+    r"|(?P<doubtful>[A-Za-z&]{0,2}'(?:[^']|'')*\\'.*|\"(?:[^\"]|\"\")*\\\".*)"
+    r"|(?P<literal>[A-Za-z&]{0,2}'(?:[^']|'')*(?:'|$)"
+    r"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|$)"
     r"|[0-9](?:[0-9A-Za-z_.]|(?<=[eE])[+-])*)"
     r"|(?P<comment>--[^\n]*|/\*.*?(?:\*/|$)|\#[^\n]*)"
-    r"|(?P<quoted>\"[^\"]*(?:\"|$))",
+    r"|(?P<quoted>\"(?:[^\"]|\"\")*(?:\"|$))|(?P<back_quoted>`[^`]*(?:`|$))",
     re.DOTALL,
 )
+_NAME_QUOTES = {"postgresql": "quoted", "mysql": "back_quoted"}
 _BLANK = "?"
 
 
@@ -93,7 +96,7 @@ def redact(statement: Statement) -> None:
 
 def _kept(found: "re.Match[str]", system: str) -> str:
     kind = found.lastgroup if found.lastgroup != "tag" else "literal"
-    if kind == "kept" or (kind == "quoted" and system == "postgresql"):
+    if kind == "kept" or kind == _NAME_QUOTES[system]:
         return found[0]
     return " " if kind == "comment" else _BLANK
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,12 @@ def test_statistics_join_statements_that_are_alike() -> None:
         ("mysql", 'SELECT "secret", `name` /* secret */ FROM t', "SELECT ?, `name` FROM t"),
         ("mysql", r"SELECT 'a\'b', secret", "SELECT ?"),
         ("mysql", "SELECT 'secret", "SELECT ?"),
+        ("postgresql", r"SELECT E'a\'b secret'", "SELECT ?"),
+        ("postgresql", r"SELECT 'a''b\'c secret', d", "SELECT ?"),
+        ("mysql", r'SELECT "a""b\"c secret"', "SELECT ?"),
+        ("postgresql", "SELECT $t1$secret$t1$, $é$secret$é$", "SELECT ?, ?"),
+        ("postgresql", "SELECT `secret`", "SELECT ?"),
+        ("mysql", "SELECT _utf8'secret', é'secret'", "SELECT _utf??, é?"),
         ("mysql", "SELECT 0x1F, 12", "SELECT ?, ?"),
         ("redis", "SET key secret", "SET"),
     ],
@@ -236,3 +243,14 @@ def test_redacted(system: str, from_start: bool, tmp_path: Path) -> None:
     assert b"hush" not in (tmp_path / "out").read_bytes()
     names = ("text", "parameters", "rows", "code")
     assert [tuple(each[name] for name in names) for each in said] == REDACTED[system]
+
+
+@pytest.mark.parametrize(
+    "piece", ["'", '"', "`", "\\'", "$$", "$a$", "/*", "e'", "'a", "a", "1", "''\\"]
+)
+@pytest.mark.parametrize("system", ["postgresql", "mysql"])
+def test_hostile_texts_take_linear_time(piece: str, system: str) -> None:
+    text = (piece * 70_000)[: 64 << 10]
+    began_s = time.process_time()
+    without_literals(Statement(system, None, text))
+    assert time.process_time() - began_s < 0.5
