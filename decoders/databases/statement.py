@@ -13,7 +13,8 @@ Parameter = str | int | float | bool | None
 """A parameter as shown: bytes are hexadecimal, after ``\\x``; None is NULL."""
 
 # A comment or white space before the first word of SQL, or brackets around it.
-_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+# Each text matches in one way only: else a hostile one would take exponential time.
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([A-Za-z]+)")
 
 
 @dataclass(slots=True, eq=False)
