@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.databases.statement import Statement, first_word
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.screen.contents.exchange_panes import exchange_lines
@@ -246,11 +246,14 @@ def test_redacted(system: str, from_start: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["'", '"', "`", "\\'", "$$", "$a$", "/*", "e'", "'a", "a", "1", "''\\"]
+    "piece",
+    ["'", '"', "`", "\\'", "$$", "$a$", "/*", "/**/", "--\n", "((", "e'", "'a", "a", "1", "''\\"],
 )
 @pytest.mark.parametrize("system", ["postgresql", "mysql"])
 def test_hostile_texts_take_linear_time(piece: str, system: str) -> None:
     text = (piece * 70_000)[: 64 << 10]
     began_s = time.process_time()
     without_literals(Statement(system, None, text))
+    first_word(text)
+    first_word(piece * 500 + "1")
     assert time.process_time() - began_s < 0.5
