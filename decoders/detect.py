@@ -19,7 +19,7 @@ from sslsniff.decoders.inner.websocket import WebSocketDecoder
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import OpaqueDecoder
 from sslsniff.decoders.protocol_search import HTTP1, HTTP2, WEBSOCKET, ProtocolSearch
-from sslsniff.decoders.tls_records import begins_with_tls
+from sslsniff.decoders.tls_records import ENCRYPTED, begins_with_tls
 
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
@@ -50,7 +50,6 @@ _SWITCHES: dict[str, Callable[[Switch, bool], Decoder]] = {
 
 _TUNNEL = "connect"
 _IN_TUNNEL = "inside a CONNECT tunnel"
-_ENCRYPTED = "encrypted (TLS)"
 _MAX_TUNNELS = 8
 """Nested tunnels that are decoded; a chain of proxies is shorter."""
 
@@ -117,7 +116,7 @@ class Detector:
         if not self._has_begun:
             self._has_begun = True
             if begins_with_tls(data):
-                self._use(OpaqueDecoder(reason=_ENCRYPTED))
+                self._use(OpaqueDecoder(reason=ENCRYPTED))
                 return self.feed(side, data)
         proven = self._searches[side].feed(data)
         self._buffer(side, data)

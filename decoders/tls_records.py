@@ -2,6 +2,9 @@
 
 import re
 
+ENCRYPTED = "encrypted (TLS)"
+"""The reason why bytes of TLS are undecoded."""
+
 # RFC 8446 section 5.1: the type, a version from SSL 3.0 to what 1.3 writes, a length of up to
 # 2^14 + 2048 (RFC 5246 section 6.2.3); a handshake begins with a hello.
 _FIRST_RECORD = re.compile(

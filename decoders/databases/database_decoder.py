@@ -3,7 +3,7 @@
 import sys
 from collections import deque
 
-from sslsniff.decoders.databases.statement import Statement, parameters_bytes
+from sslsniff.decoders.databases.statement import Parameter, Statement, parameters_bytes
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
@@ -55,6 +55,7 @@ class DatabaseDecoder:
         self.user: str | None = None
         self.open: deque[OpenStatement] = deque()
         self._streams = 0
+        self._shared: tuple[str | None, list[Parameter] | None] = None, None
         self._held_bytes = 0
         self._readers = {side: self.new_reader(side) for side in Side}
         self._searching: dict[Side, str] = dict.fromkeys(Side, _JOINED)
@@ -95,14 +96,15 @@ class DatabaseDecoder:
             raise NotAUnitError(f"over {MOST_OPEN} statements open")
         statement.database, statement.user = self.database, self.user
         size = _STATEMENT_BYTES
-        last = self.open[-1].statement if self.open else None
+        text, parameters = self._shared if self.open else (None, None)
         # Executions of one prepared statement share its text.
-        if last is None or last.text is not statement.text:
+        if text is not statement.text:
             size += sys.getsizeof(statement.text or "")
-        if last is None or last.parameters is not statement.parameters:
+        if parameters is not statement.parameters:
             size += parameters_bytes(statement.parameters)
         if self._held_bytes + size > MOST_OPEN_BYTES:
             raise NotAUnitError(f"over {MOST_OPEN_BYTES >> 20} MiB of statements open")
+        self._shared = statement.text, statement.parameters
         self._streams += 1
         opened = OpenStatement(self._streams, statement, size)
         self.open.append(opened)

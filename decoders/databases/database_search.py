@@ -9,15 +9,21 @@ POSTGRESQL, MYSQL, REDIS = "postgresql", "mysql", "redis"
 
 _Proofs = dict[Side, re.Pattern[bytes]]
 
-_SQL = rb"(?:SELECT|INSERT|UPDATE|DELETE|BEGIN|COMMIT|ROLLBACK|CREATE|SET|SHOW|WITH)"
+_SQL = rb"(?i:SELECT|INSERT|UPDATE|DELETE|BEGIN|COMMIT|ROLLBACK|CREATE|SET|SHOW|WITH)[\s;]"
 _HAS_41 = b"[" + b"".join(re.escape(bytes((n,))) for n in range(256) if n & 2) + b"]"
+
+# A start-up message, or a request for encryption or for the end of a statement.
+POSTGRESQL_START = rb"\0\0..\0\x03\0[\0-\x02][a-z_]+\0|\0\0\0[\x08\x10]\x04\xd2\x16[\x2e-\x30]"
+POSTGRESQL_COMMAND = (
+    rb"[QP]\0[\0-\x10]..[A-Za-z0-9_]{0,63}\0?" + _SQL + rb"|E\0\0\0\x09\0....S\0\0\0\x04"
+)
+# A log-in: its number in the sequence, the flag of the protocol of MySQL 4.1, and zeros.
+MYSQL_LOGIN = rb"..\0[\x01\x02]." + _HAS_41 + rb".{7}\0{19}.{4}"
+MYSQL_COMMAND = rb"\0[\x03\x16](?:\0\x01)?" + _SQL
 
 _BEGINNINGS: _Proofs = {
     Side.CLIENT: re.compile(
-        # A start-up message, or a request for encryption.
-        rb"(?P<postgresql>\0\0..\0\x03\0[\0-\x02][a-z_]+\0|\0\0\0\x08\x04\xd2\x16[\x2f\x30])"
-        # A log-in: its number in the sequence, the flag of the protocol of MySQL 4.1, and zeros.
-        rb"|(?P<mysql>..\0[\x01\x02]." + _HAS_41 + rb".{7}\0{19}.{4})"
+        rb"(?P<postgresql>" + POSTGRESQL_START + rb")|(?P<mysql>" + MYSQL_LOGIN + rb")"
         rb"|(?P<redis>\*[1-9][0-9]{0,6}\r\n\$[1-9][0-9]?\r\n[A-Za-z]+\r\n)",
         re.DOTALL,
     ),
@@ -31,9 +37,7 @@ _BEGINNINGS: _Proofs = {
 
 _MIDDLES: _Proofs = {
     Side.CLIENT: re.compile(
-        rb"(?P<postgresql>[QP]\0[\0-\x10]..[A-Za-z0-9_]{0,63}\0?(?i:" + _SQL + rb")[\s;]"
-        rb"|E\0\0\0\x09\0....S\0\0\0\x04)"
-        rb"|(?P<mysql>\0[\x03\x16](?:\0\x01)?(?i:" + _SQL + rb")[\s;])"
+        rb"(?P<postgresql>" + POSTGRESQL_COMMAND + rb")|(?P<mysql>" + MYSQL_COMMAND + rb")"
         rb"|(?P<redis>\*[1-9][0-9]{0,4}\r\n\$[1-9]\r\n"
         rb"(?i:GET|SET|MGET|MSET|HGET|HSET|HGETALL|DEL|EXISTS|EXPIRE|INCR|DECR|LPUSH|RPUSH|LPOP|RPOP"
         rb"|BLPOP|BRPOP|LRANGE|SADD|ZADD|XADD|XREAD|XREADGROUP|EVAL|EVALSHA|PUBLISH|SUBSCRIBE|PING"

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
+from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
 from sslsniff.decoders.databases.mysql.parameters import Prepared, behind_attributes, executed
 from sslsniff.decoders.databases.mysql.results import Answer, PreparedAnswer, ResultAnswer
@@ -18,6 +19,7 @@ from sslsniff.decoders.databases.statement import (
 )
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.tls_records import ENCRYPTED
 
 _LONGEST = 0xFFFFFF  # of a packet; a longer message has more of them
 _CONNECT_WITH_DB, _COMPRESS, _SSL = 0x8, 0x20, 0x800
@@ -25,10 +27,7 @@ _PLUGIN_DATA_LENENC, _ATTRIBUTES, _ZSTD = 1 << 21, 1 << 27, 1 << 26
 _HELLO_BYTES = 32  # of what a client sends first, up to its name; alone, it asks for TLS
 _GREETING = 10  # the version of the protocol, in the server's first packet
 _QUERY, _PREPARE, _EXECUTE, _CHANGE_USER = 0x03, 0x16, 0x17, 0x11
-_SEARCHED = re.compile(
-    rb"\0[\x03\x16](?:\0\x01)?(?i:SELECT|INSERT|UPDATE|DELETE|REPLACE|BEGIN|COMMIT|SET|SHOW|WITH)\b"
-)
-_ENCRYPTED = "encrypted (TLS)"
+_LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
 _COMPRESSED = "compressed MySQL protocol"
 _MOST_PREPARED_BYTES = 4 << 20
 _NAMES = {
@@ -69,7 +68,7 @@ class MysqlDecoder(DatabaseDecoder):
     def begins(self, side: Side, data: bytes) -> bool:
         """See ``DatabaseDecoder``."""
         if side is Side.CLIENT:
-            return _begins_login(data)
+            return _LOGIN.match(data) is not None
         return data[3:5] == bytes((0, _GREETING))
 
     def find(self, side: Side, data: bytes) -> int:
@@ -82,7 +81,7 @@ class MysqlDecoder(DatabaseDecoder):
         is_known = data[4] in _COMMANDS and (size + 4 <= len(data) or data[4] == _QUERY)
         if not number and size and is_known:
             return 0
-        found = _SEARCHED.search(data, 3)
+        found = _COMMAND.search(data, 3)
         return found.start() - 3 if found else -1
 
     def forget(self) -> None:
@@ -128,7 +127,7 @@ class MysqlDecoder(DatabaseDecoder):
         data = unit.data
         flags = int.from_bytes(data[:4], "little")
         if flags & _SSL and unit.size == _HELLO_BYTES:
-            self.stop(_ENCRYPTED)
+            self.stop(ENCRYPTED)
             return
         self._has_attributes = bool(flags & _ATTRIBUTES)
         self._is_compressed = bool(flags & (_COMPRESS | _ZSTD))
@@ -277,16 +276,6 @@ class MysqlDecoder(DatabaseDecoder):
 
 def _measure(data: bytes, at: int) -> tuple[int, int] | None:
     return (4, int.from_bytes(data[at : at + 3], "little")) if len(data) - at >= 4 else None
-
-
-def _begins_login(data: bytes) -> bool:
-    """Return whether a client logs in: with the flag of the protocol of MySQL 4.1, and zeros."""
-    return (
-        len(data) >= 4 + _HELLO_BYTES
-        and data[3] in {1, 2}
-        and bool(data[5] & 2)
-        and not any(data[13:32])
-    )
 
 
 _COMMANDS: dict[int, Callable[[MysqlDecoder, Unit], None]] = {

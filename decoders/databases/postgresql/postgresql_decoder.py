@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder, OpenStatement
+from sslsniff.decoders.databases.database_search import POSTGRESQL_COMMAND, POSTGRESQL_START
 from sslsniff.decoders.databases.postgresql.wire_format import (
     CLIENT_KINDS,
     LONG,
@@ -27,18 +28,12 @@ from sslsniff.decoders.databases.statement import (
 )
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.tls_records import ENCRYPTED
 
-_START = re.compile(
-    rb"\0\0..\0\x03\0[\0-\x02]|\0\0\0[\x08-\x20]\x04\xd2\x16[\x2e\x2f\x30]", re.DOTALL
-)
+_START = re.compile(POSTGRESQL_START, re.DOTALL)
 _SSL_REQUEST, _GSS_REQUEST, _CANCEL = 80877103, 80877104, 80877102
 _READY = re.compile(rb"Z\0\0\0\x05[ITE]")
-_COMMAND = re.compile(
-    rb"[QP]\0[\0-\x10]..[^\0]{0,63}\0?(?i:SELECT|INSERT|UPDATE|DELETE|BEGIN|COMMIT|WITH|SET|SHOW)\b"
-    rb"|E\0\0\0\x09\0....S\0\0\0\x04",
-    re.DOTALL,
-)
-_ENCRYPTED = "encrypted (TLS)"
+_COMMAND = re.compile(POSTGRESQL_COMMAND, re.DOTALL)
 _SKIPPED = "not run: another statement of the batch failed"
 _MOST_PREPARED_BYTES = _MOST_PORTAL_BYTES = 4 << 20
 _PREPARED_BYTES = 300  # memory of one beside its text
@@ -123,7 +118,7 @@ class PostgresqlDecoder(DatabaseDecoder):
     def _negotiated(self, unit: Unit) -> None:
         self._negotiates = False
         if unit.header in {b"S", b"G"}:
-            self.stop(_ENCRYPTED)
+            self.stop(ENCRYPTED)
 
     def _expect(self, kind: str, opened: OpenStatement | None = None, name: str = "") -> None:
         if len(self._expected) >= _MOST_EXPECTED:
