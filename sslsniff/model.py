@@ -31,7 +31,7 @@ class LossCause(Enum):
     """Why plaintext is not in the capture."""
 
     RING_FULL = "ring full"
-    """The reader fell behind: the ring buffer had no room for the event."""
+    """The reader was too slow: the ring buffer had no room for the event."""
     CALL_LIMIT = "call limit"
     """One call carried more bytes than ``--max-call-bytes``."""
     UNREADABLE = "unreadable memory"

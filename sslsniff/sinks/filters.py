@@ -22,6 +22,7 @@ from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Header
 from sslsniff.errors import FilterError
 from sslsniff.model import Address, Exchange, Process, Request, Response
+from sslsniff.sinks.statements import method_of
 
 Predicate = Callable[[Exchange], bool]
 
@@ -145,12 +146,6 @@ def _tools(exchange: Exchange) -> Iterable[str]:
     return () if call is None else [each.name for each in call.tool_calls if each.name]
 
 
-def _methods(exchange: Exchange) -> Iterable[str]:
-    """Return the method of a request, or the first word of a statement to a database."""
-    sent = exchange.request.method if exchange.request is not None else None
-    return ((exchange.statement.operation if exchange.statement else sent) or "",)
-
-
 def _statements(exchange: Exchange) -> Iterable[str]:
     """Return the text of a statement to a database."""
     statement = exchange.statement
@@ -191,7 +186,7 @@ _TEXTS: dict[str, _Texts] = {
     "h": _lines(_messages),
     "hq": _lines(_request),
     "hs": _lines(_response),
-    "m": _methods,
+    "m": lambda exchange: (method_of(exchange) or "",),
     "model": _models,
     "proto": lambda exchange: (exchange.protocol,),
     "sql": _statements,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.decoders.databases.statement import Parameter, Statement
+from sslsniff.model import Exchange
 
 Object = dict[str, Any]
 
@@ -51,6 +52,13 @@ def statement_of(shown: Object) -> Statement:
     """Return the statement of a ``db`` object, without its session."""
     names = ("operation", "text", "parameters", "rows", "affected", "error", "code")
     return Statement(shown["system"], **{name: shown[name] for name in names})
+
+
+def method_of(exchange: Exchange) -> str | None:
+    """Return the method of a request, or the first word of a statement."""
+    if exchange.statement is not None:
+        return exchange.statement.operation
+    return exchange.request.method if exchange.request is not None else None
 
 
 def shown_statement(statement: Statement) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sslsniff.decoders import messages as said
+from sslsniff.decoders import messages
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
@@ -171,8 +171,8 @@ class Conversation:
             self._hides = chunk.hidden is not None
             self.feed(side, chunk.hidden or chunk.data, chunk.time_ns, chunk.tid)
 
-    def _dispatch(self, messages: list[Message]) -> None:
-        for message in without_secrets(messages, self._statement) if self._hides else messages:
+    def _dispatch(self, decoded: list[Message]) -> None:
+        for message in without_secrets(decoded, self._statement) if self._hides else decoded:
             _HANDLERS[type(message)](self, message)
 
     def _statement(self, stream: int) -> Statement | None:
@@ -242,7 +242,7 @@ class Conversation:
 
     # A handler for each type of message.
 
-    def _on_request_head(self, message: said.RequestHead) -> None:
+    def _on_request_head(self, message: messages.RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
         opened = self._open.get(stream)
         if opened is None:
@@ -266,7 +266,7 @@ class Conversation:
         if whole is None or not self._end_message(stream, opened, _CLIENT):
             self._count_head(opened, head_bytes(headers))
 
-    def _on_response_head(self, message: said.ResponseHead) -> None:
+    def _on_response_head(self, message: messages.ResponseHead) -> None:
         stream, status, headers = message.stream, message.status, message.headers
         opened = self._open.get(stream)
         if opened is None:
@@ -300,17 +300,17 @@ class Conversation:
         if whole is None or not self._end_message(stream, opened, _SERVER):
             self._count_head(opened, head_bytes(headers))
 
-    def _on_body_data(self, message: said.BodyData) -> None:
+    def _on_body_data(self, message: messages.BodyData) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.add_body(message.side, message.data, message.missing, self._room)
 
-    def _on_body_in_doubt(self, message: said.BodyInDoubt) -> None:
+    def _on_body_in_doubt(self, message: messages.BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.in_doubt |= {message.side}
 
-    def _on_message_end(self, message: said.MessageEnd) -> None:
+    def _on_message_end(self, message: messages.MessageEnd) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
@@ -318,7 +318,7 @@ class Conversation:
         if not self._end_message(message.stream, opened, message.side) and size:
             self._count_head(opened, size)
 
-    def _on_aborted(self, message: said.Aborted) -> None:
+    def _on_aborted(self, message: messages.Aborted) -> None:
         opened = self._open.get(message.stream)
         if opened is None:
             return
@@ -327,74 +327,74 @@ class Conversation:
         is_success = message.error == "reset: NO_ERROR" and opened.is_answered
         self._end_exchange(message.stream, None if is_success else message.error)
 
-    def _on_frame(self, message: said.Frame) -> None:
+    def _on_frame(self, message: messages.Frame) -> None:
         self._sink.frame(self.connection, message, self._now_ns, self._tid)
 
-    def _on_stall(self, message: said.Stall) -> None:
+    def _on_stall(self, message: messages.Stall) -> None:
         self._stalls.handle(self.connection, message, self._now_ns)
 
-    def _on_frame_totals(self, message: said.Http2Totals) -> None:
+    def _on_frame_totals(self, message: messages.Http2Totals) -> None:
         self._sink.frame_totals(self.connection, message, self._now_ns)
 
-    def _on_stream_message(self, message: said.StreamMessage) -> None:
+    def _on_stream_message(self, message: messages.StreamMessage) -> None:
         opened = self._open.get(message.stream)
         exchange = opened.exchange if opened is not None else self._switched
         inner = InnerMessage(self.connection, exchange, message, self._now_ns, self._tid)
         self._sink.message(inner)
 
-    def _on_body_trailers(self, message: said.BodyTrailers) -> None:
+    def _on_body_trailers(self, message: messages.BodyTrailers) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             self._count_head(opened, opened.add_trailers(message.side, message.trailers))
 
-    def _on_model_request(self, message: said.ModelRequest) -> None:
+    def _on_model_request(self, message: messages.ModelRequest) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.exchange.model_call = message.call
 
-    def _on_first_output(self, message: said.FirstOutput) -> None:
+    def _on_first_output(self, message: messages.FirstOutput) -> None:
         opened = self._open.get(message.stream)
         if opened is not None and opened.exchange.model_call is not None:
             opened.exchange.model_call.first_output_ns = self._now_ns
 
-    def _on_statement_start(self, message: said.StatementStart) -> None:
+    def _on_statement_start(self, message: messages.StatementStart) -> None:
         statement = message.statement
         opened = self._open_exchange(message.stream, statement.system)
         opened.exchange.statement = statement
         opened.exchange.sent_ns = self._now_ns
         self._count_head(opened, statement.held_bytes)
 
-    def _on_statement_answer(self, message: said.StatementAnswer) -> None:
+    def _on_statement_answer(self, message: messages.StatementAnswer) -> None:
         opened = self._open.get(message.stream)
         if opened is not None:
             opened.exchange.first_byte_ns = self._now_ns
 
-    def _on_statement_end(self, message: said.StatementEnd) -> None:
+    def _on_statement_end(self, message: messages.StatementEnd) -> None:
         if message.stream in self._open:
             self._end_exchange(message.stream, message.error)
 
-    def _on_undecoded(self, message: said.Undecoded) -> None:
+    def _on_undecoded(self, message: messages.Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)
 
 
 _HANDLERS: dict[type, Callable[[Conversation, Any], None]] = {
-    said.RequestHead: Conversation._on_request_head,
-    said.ResponseHead: Conversation._on_response_head,
-    said.BodyData: Conversation._on_body_data,
-    said.BodyInDoubt: Conversation._on_body_in_doubt,
-    said.MessageEnd: Conversation._on_message_end,
-    said.Aborted: Conversation._on_aborted,
-    said.Frame: Conversation._on_frame,
-    said.Stall: Conversation._on_stall,
-    said.Http2Totals: Conversation._on_frame_totals,
-    said.Undecoded: Conversation._on_undecoded,
-    said.WebSocketMessage: Conversation._on_stream_message,
-    said.GrpcMessage: Conversation._on_stream_message,
-    said.ServerSentEvent: Conversation._on_stream_message,
-    said.BodyTrailers: Conversation._on_body_trailers,
-    said.ModelRequest: Conversation._on_model_request,
-    said.FirstOutput: Conversation._on_first_output,
-    said.StatementStart: Conversation._on_statement_start,
-    said.StatementAnswer: Conversation._on_statement_answer,
-    said.StatementEnd: Conversation._on_statement_end,
+    messages.RequestHead: Conversation._on_request_head,
+    messages.ResponseHead: Conversation._on_response_head,
+    messages.BodyData: Conversation._on_body_data,
+    messages.BodyInDoubt: Conversation._on_body_in_doubt,
+    messages.MessageEnd: Conversation._on_message_end,
+    messages.Aborted: Conversation._on_aborted,
+    messages.Frame: Conversation._on_frame,
+    messages.Stall: Conversation._on_stall,
+    messages.Http2Totals: Conversation._on_frame_totals,
+    messages.Undecoded: Conversation._on_undecoded,
+    messages.WebSocketMessage: Conversation._on_stream_message,
+    messages.GrpcMessage: Conversation._on_stream_message,
+    messages.ServerSentEvent: Conversation._on_stream_message,
+    messages.BodyTrailers: Conversation._on_body_trailers,
+    messages.ModelRequest: Conversation._on_model_request,
+    messages.FirstOutput: Conversation._on_first_output,
+    messages.StatementStart: Conversation._on_statement_start,
+    messages.StatementAnswer: Conversation._on_statement_answer,
+    messages.StatementEnd: Conversation._on_statement_end,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
-from sslsniff.decoders.databases.mysql.parameters import Prepared, behind_attributes, executed
+from sslsniff.decoders.databases.mysql.parameters import Prepared, after_attributes, executed
 from sslsniff.decoders.databases.mysql.results import Answer, PreparedAnswer, ResultAnswer
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
@@ -150,7 +150,7 @@ class MysqlDecoder(DatabaseDecoder):
     def _query(self, unit: Unit) -> None:
         raw = unit.data[1:]
         if self._has_attributes or raw[:2] == b"\0\1":
-            raw = behind_attributes(raw)
+            raw = after_attributes(raw)
         text = shown_text(raw)
         size = unit.size - (len(unit.data) - len(raw))
         self._ask(Statement("mysql", first_word(text), text, size))

@@ -33,7 +33,7 @@ class Prepared:
 
 
 def executed(data: bytes, prepared: Prepared, has_attributes: bool) -> list[Parameter] | None:
-    """Return the parameters of a COM_STMT_EXECUTE, behind its command; None if they are cut."""
+    """Return the parameters in what follows a COM_STMT_EXECUTE; None if they are cut."""
     try:
         count, at = prepared.count, 9
         if has_attributes and data[4] & _COUNT_AVAILABLE:
@@ -43,8 +43,8 @@ def executed(data: bytes, prepared: Prepared, has_attributes: bool) -> list[Para
         return None
 
 
-def behind_attributes(data: bytes) -> bytes:
-    """Return the text of a COM_QUERY with CLIENT_QUERY_ATTRIBUTES, behind these attributes."""
+def after_attributes(data: bytes) -> bytes:
+    """Return the text of a COM_QUERY with CLIENT_QUERY_ATTRIBUTES, which are before it."""
     try:
         count, at = lenenc(data, 0)
         _, at = lenenc(data, at)

@@ -18,7 +18,7 @@ _NUMBERS: dict[int, struct.Struct] = {
 _OTHERS: dict[int, Callable[[bytes], str]] = {
     17: lambda raw: "\\x" + raw[:2048].hex(),
     2950: lambda raw: str(uuid.UUID(bytes=raw)),
-    3802: lambda raw: shown_value(raw[1:]),  # jsonb: behind its version
+    3802: lambda raw: shown_value(raw[1:]),  # jsonb: after its version
 }
 _TEXTS = frozenset((18, 19, 25, 114, 142, 705, 1042, 1043))
 

@@ -10,7 +10,7 @@ def without_passwords(words: list[str]) -> list[str]:
     if command == "AUTH":
         return [*words[:-1], _HIDDEN] if len(words) > 1 else words
     if command in {"HELLO", "MIGRATE"}:
-        return _behind_auth(words)
+        return _after_auth(words)
     if command == "CONFIG":
         return [
             _HIDDEN if at > 2 and before.lower() in _SECRET_SETTINGS else word
@@ -21,7 +21,7 @@ def without_passwords(words: list[str]) -> list[str]:
     return words
 
 
-def _behind_auth(words: list[str]) -> list[str]:
+def _after_auth(words: list[str]) -> list[str]:
     shown = [*words]
     for at, word in enumerate(words):
         secret = at + {"AUTH": 2 if words[0].upper() == "HELLO" else 1, "AUTH2": 2}.get(

@@ -1,6 +1,6 @@
 """Puts IP fragments together (RFC 791 section 3.2, RFC 8200 section 4.5)."""
 
-from sslsniff.capture_files.packet_layers.ip import Carrier, Fragment, behind_extensions
+from sslsniff.capture_files.packet_layers.ip import Carrier, Fragment, without_extensions
 
 _MOST_BYTES = 16 << 20
 """Memory of fragments that wait for others; beyond it, the oldest are dropped."""
@@ -71,7 +71,7 @@ class Fragments:
                 self._bound()
                 return None
             self._forget(fragment.identity)
-            return behind_extensions(whole)
+            return without_extensions(whole)
         self._drop(fragment.identity)
         return None
 

@@ -52,12 +52,12 @@ def _read_ipv4(packet: bytes) -> Carrier:
         identity = ip.src, ip.dst, ip.id, ip.p
         fragment = Fragment(identity, ip.offset * 8, bool(ip.mf))
         return Carrier(ip.src, ip.dst, ip.p, ip.data, sent, fragment)
-    return behind_extensions(Carrier(ip.src, ip.dst, ip.p, ip.data, sent))
+    return without_extensions(Carrier(ip.src, ip.dst, ip.p, ip.data, sent))
 
 
 def _read_ipv6(packet: bytes) -> Carrier:
     sent = word(packet, 4) or len(packet) - _IPV6_BYTES
-    return behind_extensions(
+    return without_extensions(
         Carrier(
             packet[8:24],
             packet[24:_IPV6_BYTES],
@@ -68,7 +68,7 @@ def _read_ipv6(packet: bytes) -> Carrier:
     )
 
 
-def behind_extensions(packet: Carrier) -> Carrier:
+def without_extensions(packet: Carrier) -> Carrier:
     """Return the packet without its extension headers, or those up to the one of a fragment.
 
     IPv4 has one of them, too: the Authentication Header (RFC 4302).

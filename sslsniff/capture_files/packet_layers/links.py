@@ -88,7 +88,7 @@ def _wifi(packet: bytes, pad: bool = False) -> Carried | None:
 
 
 def _radiotap(packet: bytes) -> Carried | None:
-    """www.radiotap.org: only whether the header behind it is padded to four bytes is needed."""
+    """www.radiotap.org: only whether the header after it is padded to four bytes is needed."""
     size, present = struct.unpack_from("<HI", packet, 2)
     at, more = 8, present
     while more >> 31:
@@ -100,7 +100,7 @@ def _radiotap(packet: bytes) -> Carried | None:
     return _wifi(packet[size:], padded)
 
 
-def _behind_length(order: str, at: int, kind: str) -> Layer:
+def _after_length(order: str, at: int, kind: str) -> Layer:
     """Return the layer of a header before 802.11 whose length is at ``at``."""
     length = struct.Struct(order + kind)
     return lambda packet: (_WIFI, packet[length.unpack_from(packet, at)[0] :])
@@ -150,9 +150,9 @@ _LINKS: dict[int, Layer] = {
     109: _skip(12, ip_by_version),  # ENC
     113: _typed(14),  # LINUX_SLL
     117: _pflog,
-    119: _behind_length("<", 4, "I"),  # IEEE802_11_PRISM
+    119: _after_length("<", 4, "I"),  # IEEE802_11_PRISM
     127: _radiotap,
-    163: _behind_length(">", 4, "I"),  # IEEE802_11_AVS
+    163: _after_length(">", 4, "I"),  # IEEE802_11_AVS
     192: _ppi,
     204: _skip(1, _ppp),  # PPP_WITH_DIR
     228: ip_by_version,  # IPV4

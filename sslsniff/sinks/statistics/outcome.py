@@ -7,7 +7,7 @@ from sslsniff.decoders.databases.statement import Statement
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
-from sslsniff.sinks.statements import without_literals
+from sslsniff.sinks.statements import method_of, without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
 
 KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
             path=statement_pattern(statement)
             if statement
             else path_pattern(request.target if request else None),
-            method=_cut(statement.operation if statement else request.method if request else None),
+            method=_cut(method_of(exchange)),
             status=response.status if response else None,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
             comm=process.comm if process.is_known else None,

@@ -124,14 +124,13 @@ class Lines:
 
     def exchange(self, exchange: Exchange, now_ns: int = 0) -> str:
         """Return the line of an exchange; if it is open, it has lasted until ``now_ns``."""
-        request, response, statement = exchange.request, exchange.response, exchange.statement
+        response, statement = exchange.response, exchange.statement
         fields = self.start(exchange.connection, exchange.started_ns)
         names = self._layout.names
         if "protocol" in names:
             fields.append(("dim", pieces.protocol(exchange).ljust(_WIDTHS["protocol"])))
         if "method" in names:
-            sent = statement.operation if statement else request.method if request else None
-            method = sent or "?"
+            method = statements.method_of(exchange) or "?"
             fields.append(("method", self._field("method", method)))
         if "status" in names:
             fields.append(_outcome(exchange, statement) if statement else _status(response))

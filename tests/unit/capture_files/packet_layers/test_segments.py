@@ -76,7 +76,7 @@ def test_layers_and_tunnels(name: str) -> None:
 
 NOT_IN_TSHARK = {
     "AYIYA",  # with a signature of another length than it wants
-    "Ethernet in MPLS",  # which it shows only if told so
+    "Ethernet in MPLS",  # which it shows only with an option
     "Prism",  # with a header that is shorter than the usual one
 }
 

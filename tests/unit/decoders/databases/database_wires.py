@@ -10,8 +10,8 @@ from sslsniff.decoders.messages import Message, StatementEnd, StatementStart, Un
 from tests.unit.decoders.wires import C, S, Step, run
 
 
-class Said(NamedTuple):
-    """What is told of a statement; ``ended``: why it ended early, ``open`` if it did not end."""
+class Decoded(NamedTuple):
+    """A statement as decoded; ``ended``: why it ended early, ``open`` if it did not end."""
 
     operation: str | None
     text: str | None
@@ -22,7 +22,7 @@ class Said(NamedTuple):
     ended: str | None = None
 
 
-def statements(messages: Iterable[Message]) -> list[Said]:
+def statements(messages: Iterable[Message]) -> list[Decoded]:
     """Return the statements in the order in which they were sent."""
     begun: dict[int, Statement] = {}
     ended: dict[int, str | None] = {}
@@ -32,7 +32,7 @@ def statements(messages: Iterable[Message]) -> list[Said]:
         elif isinstance(message, StatementEnd):
             ended[message.stream] = message.error
     return [
-        Said(
+        Decoded(
             each.operation,
             each.text,
             each.parameters,  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ def statements(messages: Iterable[Message]) -> list[Said]:
     ]
 
 
-def told(wire: Iterable[Step], size: int = 1 << 30, *, from_start: bool = True) -> list[Said]:
+def decoded(wire: Iterable[Step], size: int = 1 << 30, *, from_start: bool = True) -> list[Decoded]:
     return statements(run(Detector(from_start=from_start), wire, size))
 
 

@@ -12,14 +12,14 @@ from tests.unit.decoders.databases import test_mysql, test_postgresql, test_redi
 from tests.unit.decoders.databases.database_wires import (
     MY_LOGIN,
     PG_LOGIN,
-    Said,
+    Decoded,
     statements,
     undecoded_bytes,
 )
 from tests.unit.decoders.wires import END, C, S, Step, run
 
 
-def steps(cases: dict[str, tuple[list[Step], list[Said]]]) -> list[Step]:
+def steps(cases: dict[str, tuple[list[Step], list[Decoded]]]) -> list[Step]:
     return [step for wire, _ in cases.values() for step in wire]
 
 

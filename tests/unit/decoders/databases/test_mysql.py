@@ -14,13 +14,13 @@ from tests.unit.decoders.databases.database_wires import (
     MY_HELLO,
     MY_LOGIN,
     MY_OK,
-    Said,
+    Decoded,
     cuts,
+    decoded,
     my,
     my_answer,
     my_changed,
     my_query,
-    told,
 )
 from tests.unit.decoders.wires import C, S, Step, run
 
@@ -28,7 +28,7 @@ SELECT = my_query(b"SELECT name FROM users")
 RESULT = my_answer(*MY_COLUMNS, b"\3Ada", b"\5Grace", MY_EOF)
 NEWER = my_answer(b"\1", MY_COLUMN, b"\3Ada", b"\5Grace", b"\xfe\0\0\2\0\0\0")
 """With CLIENT_DEPRECATE_EOF."""
-SELECTED = Said("SELECT", "SELECT name FROM users", None, 2)
+SELECTED = Decoded("SELECT", "SELECT name FROM users", None, 2)
 PREPARE = my(0, b"\x16INSERT INTO a VALUES (?, ?, ?)")
 PREPARED = b"\0" + struct.pack("<IHHBH", 7, 0, 3, 0, 0)
 BOUND = struct.pack("<B3H", 1, 0x8003, 0xFD, 0x0C)
@@ -37,11 +37,11 @@ NUMBER_7 = b"\x17" + struct.pack("<IBI", 7, 0, 1)
 EXECUTE = my(0, NUMBER_7 + b"\0" + BOUND + b"\xff\xff\xff\xff\2hi" + DATE)
 AGAIN = my(0, NUMBER_7 + b"\2\0" + b"\1\0\0\0" + DATE)
 ERROR = b"\xff\x1e\x04#42S22Unknown column"
-INSERTED = Said(
+INSERTED = Decoded(
     "INSERT", "INSERT INTO a VALUES (?, ?, ?)", [0xFFFFFFFF, "hi", "2026-11-25 10:30:00"], None, 1
 )
 
-CASES: dict[str, tuple[list[Step], list[Said]]] = {
+CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "rows": ([(C, SELECT), (S, RESULT)], [SELECTED]),
     "rows without EOF": ([(C, SELECT), (S, NEWER)], [SELECTED]),
     "rows of columns that the client knows": (
@@ -54,22 +54,22 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
     ),
     "changes": (
         [(C, my_query(b"UPDATE a")), (S, my_answer(my_changed(7)))],
-        [Said("UPDATE", "UPDATE a", None, None, 7)],
+        [Decoded("UPDATE", "UPDATE a", None, None, 7)],
     ),
     "an error": (
         [(C, SELECT), (S, my_answer(ERROR))],
-        [Said("SELECT", "SELECT name FROM users", code="1054")],
+        [Decoded("SELECT", "SELECT name FROM users", code="1054")],
     ),
     "an error among rows": (
         [(C, SELECT), (S, my_answer(*MY_COLUMNS, b"\3Ada", ERROR))],
-        [Said("SELECT", "SELECT name FROM users", None, 1, code="1054")],
+        [Decoded("SELECT", "SELECT name FROM users", None, 1, code="1054")],
     ),
     "several results": (
         [
             (C, my_query(b"CALL p")),
             (S, my_answer(*MY_COLUMNS[:2], b"\xfe\0\0\x0a\0", b"\3Ada", b"\xfe\0\0\x0a\0", MY_OK)),
         ],
-        [Said("CALL", "CALL p", None, 1, 0)],
+        [Decoded("CALL", "CALL p", None, 1, 0)],
     ),
     "attributes of a query": (
         [(C, my(0, b"\3\0\1SELECT name FROM users")), (S, RESULT)],
@@ -110,7 +110,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
     ),
     "what cannot be prepared": (
         [(C, my(0, b"\x16SELECT a")), (S, my_answer(ERROR))],
-        [Said("SELECT", "SELECT a", code="1054")],
+        [Decoded("SELECT", "SELECT a", code="1054")],
     ),
     "other commands": (
         [
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (S, my_answer(b"Uptime: 5")),
             (C, my(0, b"\1")),
         ],
-        [Said("PING", None), Said("USE", "USE other"), Said("STATISTICS", None)],
+        [Decoded("PING", None), Decoded("USE", "USE other"), Decoded("STATISTICS", None)],
     ),
     "a cursor": (
         [
@@ -131,7 +131,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, my(0, b"\x1c\7\0\0\0\2\0\0\0")),
             (S, my_answer(b"\0\0\3Ada", b"\0\0\5Grace", b"\xfe\0\0\x82\0")),
         ],
-        [SELECTED._replace(rows=0), Said("FETCH", None, None, 2)],
+        [SELECTED._replace(rows=0), Decoded("FETCH", None, None, 2)],
     ),
     "a file of the client": (
         [
@@ -140,7 +140,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, my(2, b"1\n2\n") + my(3, b"")),
             (S, my(4, my_changed(2))),
         ],
-        [Said("LOAD", "LOAD DATA LOCAL INFILE 'f'", None, None, 2)],
+        [Decoded("LOAD", "LOAD DATA LOCAL INFILE 'f'", None, None, 2)],
     ),
 }
 
@@ -148,20 +148,20 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("size", [1 << 30, 1, 7])
 def test_statements(name: str, size: int) -> None:
-    wire, said = CASES[name]
-    assert told([*MY_LOGIN, *wire], size) == said
+    wire, shown = CASES[name]
+    assert decoded([*MY_LOGIN, *wire], size) == shown
 
 
 def test_a_refused_login() -> None:
     wire: list[Step] = [(C, my(2, MY_HELLO)), (S, my(3, b"\xff\x15\x04#28000Access denied"))]
-    assert told(wire) == [Said("CONNECT", None, code="1045")]
+    assert decoded(wire) == [Decoded("CONNECT", None, code="1045")]
 
 
 def test_passwords_are_no_statements() -> None:
     asks = b"\xfemysql_clear_password\0"
     wire: list[Step] = [(C, my(2, MY_HELLO)), (S, my(3, asks)), (C, my(4, b"secret\0"))]
     wire += [(S, my(5, MY_OK)), (C, SELECT), (S, RESULT)]
-    assert told(wire) == [SELECTED]
+    assert decoded(wire) == [SELECTED]
 
 
 def test_the_login_says_who_asks() -> None:
@@ -186,26 +186,26 @@ def test_encryption_and_compression_are_named() -> None:
 @pytest.mark.parametrize("lost", range(4))
 def test_a_loss_ends_what_is_open(lost: int) -> None:
     steps: list[Step] = [(C, SELECT), (S, RESULT), (C, SELECT), (S, RESULT)]
-    said = told([*MY_LOGIN, *[*cuts(steps)][lost], (C, SELECT), (S, RESULT)])
-    assert said[-1] == SELECTED
-    assert {each.ended for each in said} <= {None, "bytes lost"}
-    assert len(said) == (2 if lost in {0, 2} else 3)
+    shown = decoded([*MY_LOGIN, *[*cuts(steps)][lost], (C, SELECT), (S, RESULT)])
+    assert shown[-1] == SELECTED
+    assert {each.ended for each in shown} <= {None, "bytes lost"}
+    assert len(shown) == (2 if lost in {0, 2} else 3)
 
 
 @pytest.mark.parametrize("dropped", [0, 3, 10])
 def test_joined_in_the_middle(dropped: int) -> None:
     whole: list[Step] = [(C, SELECT), (S, RESULT)]
-    said = told([(C, SELECT[dropped:]), (S, RESULT), *whole * 2], from_start=False)
-    assert said[-2:] == [SELECTED] * 2
+    shown = decoded([(C, SELECT[dropped:]), (S, RESULT), *whole * 2], from_start=False)
+    assert shown[-2:] == [SELECTED] * 2
 
 
 def test_rows_whose_numbers_wrap() -> None:
     packets = [*MY_COLUMNS, *[b"\3Ada"] * 1000, MY_EOF]
-    said = told([*MY_LOGIN, (C, SELECT), (S, my_answer(*packets))])
-    assert said == [SELECTED._replace(rows=1000)]
+    shown = decoded([*MY_LOGIN, (C, SELECT), (S, my_answer(*packets))])
+    assert shown == [SELECTED._replace(rows=1000)]
 
 
 def test_a_row_of_more_than_one_packet() -> None:
     row = my(4, b"\xfe" + bytes(0xFFFFFE)) + my(5, b"\xff" * 10)
     wire: list[Step] = [(C, SELECT), (S, my_answer(*MY_COLUMNS) + row + my(6, MY_EOF))]
-    assert told([*MY_LOGIN, *wire]) == [SELECTED._replace(rows=1)]
+    assert decoded([*MY_LOGIN, *wire]) == [SELECTED._replace(rows=1)]

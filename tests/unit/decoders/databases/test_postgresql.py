@@ -13,14 +13,14 @@ from tests.unit.decoders.databases.database_wires import (
     PG_READY,
     PG_ROW,
     PG_SYNC,
-    Said,
+    Decoded,
     cuts,
+    decoded,
     pg,
     pg_bind,
     pg_error,
     pg_parse,
     pg_tag,
-    told,
 )
 from tests.unit.decoders.wires import C, S, Step, run
 
@@ -29,32 +29,32 @@ ROWS = pg("T", b"\0\0") + PG_ROW * 2 + pg_tag("SELECT 2")
 BATCH = pg_parse(SELECT) + pg_bind(b"42") + pg("D", b"P\0") + PG_EXECUTE + PG_SYNC
 DONE = pg("1") + pg("2") + ROWS + PG_READY
 NUMBERS = struct.pack(">q", -5), struct.pack(">d", 2), b"\1"
-SELECTED = Said("SELECT", SELECT.decode(), ["42"], 2)
+SELECTED = Decoded("SELECT", SELECT.decode(), ["42"], 2)
 
-CASES: dict[str, tuple[list[Step], list[Said]]] = {
+CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "a query": (
         [(C, pg("Q", b"select 1\0")), (S, ROWS + PG_READY)],
-        [Said("SELECT", "select 1", None, 2)],
+        [Decoded("SELECT", "select 1", None, 2)],
     ),
     "two statements in a query": (
         [
             (C, pg("Q", b"INSERT INTO a VALUES (1); SELECT 1\0")),
             (S, pg_tag("INSERT 0 3") + ROWS + PG_READY),
         ],
-        [Said("INSERT", "INSERT INTO a VALUES (1); SELECT 1", None, 2, 3)],
+        [Decoded("INSERT", "INSERT INTO a VALUES (1); SELECT 1", None, 2, 3)],
     ),
-    "no statement": ([(C, pg("Q", b"\0")), (S, pg("I") + PG_READY)], [Said(None, "")]),
+    "no statement": ([(C, pg("Q", b"\0")), (S, pg("I") + PG_READY)], [Decoded(None, "")]),
     "no rows": (
         [(C, pg("Q", b"SELECT\0")), (S, pg("T", b"\0\0") + pg_tag("SELECT 0") + PG_READY)],
-        [Said("SELECT", "SELECT", None, 0)],
+        [Decoded("SELECT", "SELECT", None, 0)],
     ),
     "an update": (
         [(C, pg("Q", b"/* x */ -- y\n update a\0")), (S, pg_tag("UPDATE 7") + PG_READY)],
-        [Said("UPDATE", "/* x */ -- y\n update a", None, None, 7)],
+        [Decoded("UPDATE", "/* x */ -- y\n update a", None, None, 7)],
     ),
     "a failed query": (
         [(C, pg("Q", b"SELECT a\0")), (S, pg_error("42703", "no a") + PG_READY)],
-        [Said("SELECT", "SELECT a", code="42703")],
+        [Decoded("SELECT", "SELECT a", code="42703")],
     ),
     "with a parameter": ([(C, BATCH), (S, DONE)], [SELECTED]),
     "pipelined": ([(C, BATCH * 3), (S, DONE), (S, DONE * 2)], [SELECTED] * 3),
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, (pg_bind(b"\0\0\0\x2a", name=b"s1", binary=True) + PG_EXECUTE + PG_SYNC) * 2),
             (S, (pg("2") + PG_ROW + pg_tag("SELECT 1") + PG_READY) * 2),
         ],
-        [Said("SELECT", SELECT.decode(), [42], 1)] * 2,
+        [Decoded("SELECT", SELECT.decode(), [42], 1)] * 2,
     ),
     "types that the server describes": (
         [
@@ -84,14 +84,14 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             ),
             (S, pg("2") + pg_tag("SELECT 0") + PG_READY),
         ],
-        [Said("SELECT", "SELECT $1, $2, $3", [-5, 2.0, True], 0)],
+        [Decoded("SELECT", "SELECT $1, $2, $3", [-5, 2.0, True], 0)],
     ),
     "NULL, bytes and text": (
         [
             (C, pg_parse(SELECT, 0, 17) + pg_bind(None, b"\xff\0") + PG_EXECUTE + PG_SYNC),
             (S, pg("1") + pg("2") + pg_tag("SELECT 0") + PG_READY),
         ],
-        [Said("SELECT", SELECT.decode(), [None, "\\xff00"], 0)],
+        [Decoded("SELECT", SELECT.decode(), [None, "\\xff00"], 0)],
     ),
     "the rest of a failed batch is not run": (
         [
@@ -99,8 +99,8 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (S, pg("1") + pg("2") + pg_error("22012", "division by zero") + PG_READY + DONE),
         ],
         [
-            Said("SELECT", SELECT.decode(), ["42"], code="22012"),
-            Said(
+            Decoded("SELECT", SELECT.decode(), ["42"], code="22012"),
+            Decoded(
                 "SELECT",
                 SELECT.decode(),
                 ["42"],
@@ -114,14 +114,14 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, pg_parse(b"SELECT a", name=b"s") + pg("D", b"Ss\0") + PG_SYNC),
             (S, pg_error("42703", "no a") + PG_READY),
         ],
-        [Said("SELECT", "SELECT a", code="42703")],
+        [Decoded("SELECT", "SELECT a", code="42703")],
     ),
     "one that cannot be prepared, before another batch": (
         [
             (C, pg_parse(b"SELECT a", name=b"s") + PG_SYNC + BATCH),
             (S, pg_error("42703", "no a") + PG_READY + DONE),
         ],
-        [SELECTED, Said("SELECT", "SELECT a", code="42703")],
+        [SELECTED, Decoded("SELECT", "SELECT a", code="42703")],
     ),
     "rows in portions": (
         [
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, pg("E", b"\0", b"\0\0\0\2") + PG_SYNC),
             (S, PG_ROW + pg_tag("SELECT 1") + PG_READY),
         ],
-        [SELECTED, Said("SELECT", SELECT.decode(), ["42"], 1)],
+        [SELECTED, Decoded("SELECT", SELECT.decode(), ["42"], 1)],
     ),
     "copied in": (
         [
@@ -139,7 +139,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, pg("d", b"1\n") * 3 + pg("c")),
             (S, pg_tag("COPY 3") + PG_READY),
         ],
-        [Said("COPY", "COPY a FROM STDIN", None, None, 3)],
+        [Decoded("COPY", "COPY a FROM STDIN", None, None, 3)],
     ),
     "a notification between": (
         [(C, BATCH), (S, pg("A", bytes(4), b"a\0b\0") + pg("N", b"\0") + DONE)],
@@ -151,13 +151,13 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("size", [1 << 30, 1, 7])
 def test_statements(name: str, size: int) -> None:
-    wire, said = CASES[name]
-    assert told([*PG_LOGIN, *wire], size) == said
+    wire, shown = CASES[name]
+    assert decoded([*PG_LOGIN, *wire], size) == shown
 
 
 def test_a_refused_login() -> None:
     wire = [*PG_LOGIN[:3], (S, pg_error("28P01", "password authentication failed"))]
-    assert told(wire) == [Said("CONNECT", None, code="28P01")]
+    assert decoded(wire) == [Decoded("CONNECT", None, code="28P01")]
 
 
 def test_who_asks_what() -> None:
@@ -174,17 +174,17 @@ def test_encryption_is_negotiated() -> None:
     hello = b"\x16\x03\x01\0\x05\x01\0\0\1\0"
     messages = run(Detector(from_start=True), [(C, request), (S, b"S"), (C, hello)])
     assert messages == [Undecoded(C, hello, len(hello), "encrypted (TLS)")]
-    assert told([(C, request), (S, b"N"), *PG_LOGIN, (C, BATCH), (S, DONE)]) == [SELECTED]
+    assert decoded([(C, request), (S, b"N"), *PG_LOGIN, (C, BATCH), (S, DONE)]) == [SELECTED]
 
 
 @pytest.mark.parametrize("lost", range(4))
 def test_a_loss_ends_what_is_open(lost: int) -> None:
     steps: list[Step] = [(C, BATCH), (S, DONE), (C, BATCH), (S, DONE)]
     wire = [*PG_LOGIN, *[*cuts(steps)][lost], (C, BATCH), (S, DONE)]
-    said = told(wire)
-    assert said[-1] == SELECTED
-    assert {each.ended for each in said} <= {None, "bytes lost"}
-    assert len(said) == (2 if lost in {0, 2} else 3)
+    shown = decoded(wire)
+    assert shown[-1] == SELECTED
+    assert {each.ended for each in shown} <= {None, "bytes lost"}
+    assert len(shown) == (2 if lost in {0, 2} else 3)
 
 
 @pytest.mark.parametrize("dropped", [0, 3, 20, len(BATCH) - 1])
@@ -197,8 +197,8 @@ def test_joined_in_the_middle(dropped: int) -> None:
         (C, BATCH),
         (S, DONE),
     ]
-    said = told(wire, from_start=False)
-    assert said[-2:] == [SELECTED] * 2
+    shown = decoded(wire, from_start=False)
+    assert shown[-2:] == [SELECTED] * 2
 
 
 def test_a_large_message_is_skipped() -> None:
@@ -222,7 +222,7 @@ def test_a_loss_inside_of_a_large_row_costs_nothing() -> None:
         (S, 500_000),
         (S, row[700_000:] + pg_tag("SELECT 1") + PG_READY),
     ]
-    assert told([*PG_LOGIN, *wire]) == [Said("SELECT", SELECT.decode(), ["42"], 1)]
+    assert decoded([*PG_LOGIN, *wire]) == [Decoded("SELECT", SELECT.decode(), ["42"], 1)]
 
 
 def test_what_is_no_message() -> None:

@@ -3,14 +3,14 @@
 import pytest
 
 from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
-from tests.unit.decoders.databases.database_wires import Said, cuts, resp, told
+from tests.unit.decoders.databases.database_wires import Decoded, cuts, decoded, resp
 from tests.unit.decoders.wires import C, S, Step, run
 
 GET = resp(b"GET", b"user:1")
 ADA = b"$3\r\nAda\r\n"
-GOT = Said("GET", "GET user:1")
+GOT = Decoded("GET", "GET user:1")
 
-CASES: dict[str, tuple[list[Step], list[Said]]] = {
+CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "a command": ([(C, GET), (S, ADA)], [GOT]),
     "null": ([(C, GET), (S, b"$-1\r\n")], [GOT]),
     "null of RESP 3": ([(C, GET), (S, b"_\r\n")], [GOT]),
@@ -18,15 +18,15 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
     "a long error": ([(C, GET), (S, b"!9\r\nERR wrong\r\n")], [GOT._replace(code="ERR")]),
     "an array": (
         [(C, resp(b"LRANGE", b"a", b"0", b"-1")), (S, b"*3\r\n$1\r\na\r\n:2\r\n*1\r\n+c\r\n")],
-        [Said("LRANGE", "LRANGE a 0 -1", None, 3)],
+        [Decoded("LRANGE", "LRANGE a 0 -1", None, 3)],
     ),
     "an empty array": (
         [(C, resp(b"KEYS", b"*")), (S, b"*0\r\n")],
-        [Said("KEYS", "KEYS *", None, 0)],
+        [Decoded("KEYS", "KEYS *", None, 0)],
     ),
     "a map": (
         [(C, resp(b"HGETALL", b"a")), (S, b"%2\r\n+a\r\n:1\r\n+b\r\n#t\r\n")],
-        [Said("HGETALL", "HGETALL a", None, 2)],
+        [Decoded("HGETALL", "HGETALL a", None, 2)],
     ),
     "attributes": (
         [(C, GET), (S, b"|1\r\n+ttl\r\n:3\r\n" + ADA), (C, GET), (S, ADA)],
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (C, resp(b"MULTI") + resp(b"incr", b"a") + resp(b"EXEC")),
             (S, b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"),
         ],
-        [Said("MULTI", "MULTI"), Said("INCR", "INCR a"), Said("EXEC", "EXEC", None, 1)],
+        [Decoded("MULTI", "MULTI"), Decoded("INCR", "INCR a"), Decoded("EXEC", "EXEC", None, 1)],
     ),
     "typed by hand": ([(C, b"get user:1\r\n"), (S, ADA)], [GOT]),
     "subscribed, RESP 2": (
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             ),
             (S, b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n"),
         ],
-        [Said("SUBSCRIBE", "SUBSCRIBE a b", None, 6), Said("PUSH", "message a hi")],
+        [Decoded("SUBSCRIBE", "SUBSCRIBE a b", None, 6), Decoded("PUSH", "message a hi")],
     ),
     "subscribed, RESP 3": (
         [
@@ -58,14 +58,14 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
             (S, b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"),
             (S, b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n" + ADA),
         ],
-        [Said("SUBSCRIBE", "SUBSCRIBE a"), GOT, Said("PUSH", "message a hi")],
+        [Decoded("SUBSCRIBE", "SUBSCRIBE a"), GOT, Decoded("PUSH", "message a hi")],
     ),
     "no replies": (
         [
             (C, resp(b"CLIENT", b"REPLY", b"OFF") + GET + resp(b"CLIENT", b"REPLY", b"ON") + GET),
             (S, b"+OK\r\n" + ADA),
         ],
-        [Said("CLIENT", "CLIENT REPLY OFF"), GOT, Said("CLIENT", "CLIENT REPLY ON"), GOT],
+        [Decoded("CLIENT", "CLIENT REPLY OFF"), GOT, Decoded("CLIENT", "CLIENT REPLY ON"), GOT],
     ),
 }
 
@@ -73,9 +73,9 @@ CASES: dict[str, tuple[list[Step], list[Said]]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("size", [1 << 30, 1, 7])
 def test_commands(name: str, size: int) -> None:
-    wire, said = CASES[name]
+    wire, shown = CASES[name]
     before: list[Step] = [(C, resp(b"PING")), (S, b"+PONG\r\n")]
-    assert told([*before, *wire], size)[1:] == said
+    assert decoded([*before, *wire], size)[1:] == shown
 
 
 @pytest.mark.parametrize(
@@ -98,21 +98,21 @@ def test_commands(name: str, size: int) -> None:
     ],
 )
 def test_passwords_are_never_shown(words: list[bytes], shown: str) -> None:
-    assert [each.text for each in told([(C, resp(*words))])] == [shown]
+    assert [each.text for each in decoded([(C, resp(*words))])] == [shown]
 
 
 @pytest.mark.parametrize("lost", range(4))
 def test_a_loss_ends_what_is_open(lost: int) -> None:
     steps: list[Step] = [(C, GET), (S, ADA), (C, GET), (S, ADA)]
-    said = told([(C, GET), (S, ADA), *[*cuts(steps)][lost], (C, GET), (S, ADA)])
-    assert said[-1] == GOT
-    assert {each.ended for each in said} <= {None, "bytes lost"}
-    assert len(said) == (3 if lost in {0, 2} else 4)
+    shown = decoded([(C, GET), (S, ADA), *[*cuts(steps)][lost], (C, GET), (S, ADA)])
+    assert shown[-1] == GOT
+    assert {each.ended for each in shown} <= {None, "bytes lost"}
+    assert len(shown) == (3 if lost in {0, 2} else 4)
 
 
 def test_joined_in_the_middle() -> None:
-    said = told([(S, b"Ada\r\n"), (C, b"er:1\r\n" + GET), (S, ADA)], from_start=False)
-    assert said == [GOT]
+    shown = decoded([(S, b"Ada\r\n"), (C, b"er:1\r\n" + GET), (S, ADA)], from_start=False)
+    assert shown == [GOT]
 
 
 def test_a_large_value_is_cut() -> None:
