@@ -136,11 +136,6 @@ def _parse_hello(kind: int, body: bytes) -> Hello:
     return Hello(null, sni, alpn, not random.startswith(_RANDOM_JOINED))
 
 
-def is_record(data: bytes) -> bool:
-    """Return whether ``data`` begins like a record of application data (RFC 8446 section 5.1)."""
-    return data[:2] == bytes([_APPLICATION_DATA, _VERSION >> 8])
-
-
 def is_null_record(data: bytes) -> bool:
     """Return whether ``data`` begins with a whole record of ours, its handshake not captured."""
     if len(data) < _HEADER_BYTES + MAC_BYTES:

@@ -10,6 +10,7 @@ from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segmen
 from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
 from sslsniff.capture_files.reassembly import EarlyBytes, Ordering, Piece, Reassembler
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.tls_records import begins_with_tls
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
 
@@ -141,7 +142,7 @@ class _RecordedDirection:
                 self._undecided = data  # at most a record
                 return []
             self._undecided = None
-            self.is_tls = self.hello is not None or null_tls.is_record(data)
+            self.is_tls = self.hello is not None or begins_with_tls(data)
             if (self.hello is not None and self.hello.null) or null_tls.is_null_record(data):
                 self._unwrapper = null_tls.Unwrapper()
         return self._unwrapper.feed(data) if self._unwrapper is not None else [data]

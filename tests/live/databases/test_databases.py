@@ -204,12 +204,16 @@ def test_redis_cli(redis: Database, tmp_path: Path) -> None:
     assert [each[1] for each in said(ran.captured)] == ["AUTH ?", *["SET a 1"] * 50]
 
 
-@pytest.mark.parametrize("name", ["mysql", "redis"])
+SERVED = {"postgresql": ("asyncpg", 7), "mysql": ("pymysql", 9), "redis": ("redis", 200)}
+"""The driver that asks each server, and how many statements there are at least."""
+
+
+@pytest.mark.parametrize("name", DATABASES)
 def test_the_side_of_the_server(name: str, certificate: Certificate, sniff: Sniff) -> None:
     with DATABASES[name](certificate) as database, sniff("--pid", str(database.pid)) as sniffer:
-        drivers = {"mysql": "pymysql", "redis": "redis"}
-        run(*driver(drivers[name], database))
-        sniffer.until(9)
+        asks, least = SERVED[name]
+        run(*driver(asks, database))
+        sniffer.until(least)
         captured = sniffer.stop()
     check(captured, name)
     assert {each["role"] for each in captured.exchanges} == {"server"}

@@ -19,7 +19,7 @@ from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Event, Opened
 from tests.unit.capture_files.foreign import ETHER, FAR, NEAR, Wire
-from tests.unit.captures import READ, WRITE, answer, get, http2_steps, tshark_values
+from tests.unit.captures import READ, WRITE, answer, get, tshark_values
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 
@@ -244,35 +244,6 @@ def test_no_process_is_made_up(tmp_path: Path) -> None:
         "process not known"
     }
     assert read(tmp_path / "ours.pcapng") == shown
-
-
-@pytest.mark.parametrize("preface", [False, True])
-def test_the_side_that_accepted_may_ask(tmp_path: Path, preface: bool) -> None:
-    tcp = Wire()
-    tcp.handshake()
-    if preface:
-        far, near = http2_bytes()
-        tcp.send(FAR, far)
-        tcp.send(NEAR, near)
-    else:
-        tcp.send(FAR, get("/a"))
-        tcp.send(NEAR, answer(b"ok"))
-    tcp.end()
-    tcp.write(tmp_path / "file")
-    found = [json.loads(line) for line in read(tmp_path / "file", "--json")]
-    [exchange] = [each for each in found if each["type"] == "exchange"]
-    assert exchange["response"]["status"] == 200
-    assert (exchange["client"]["ip"], exchange["server"]["ip"]) == (FAR[0], NEAR[0])
-    assert not [each for each in found if each["type"] == "undecoded"]
-
-
-def http2_bytes() -> tuple[bytes, bytes]:
-    """Return what passes for one request, from the client and from the server."""
-    sent = {READ: b"", WRITE: b""}
-    for direction, step in http2_steps(1, b"ok"):
-        assert isinstance(step, bytes)
-        sent[direction] += step
-    return sent[WRITE], sent[READ]
 
 
 @pytest.mark.parametrize("port", [8080, 8443])
