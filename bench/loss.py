@@ -53,6 +53,9 @@ class _Hash:
     def consumed(self, count: int, time_ns: int) -> None:
         """See ``Listener``."""
 
+    def tick(self, now_ns: int) -> None:
+        """See ``Listener``."""
+
     def hexdigest(self) -> str:
         """Return the hash."""
         return self._hash.hexdigest()

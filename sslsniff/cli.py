@@ -84,19 +84,19 @@ def _watch(arguments: Sequence[str]) -> int:
 
 
 def _read(arguments: Sequence[str]) -> int:
-    from sslsniff.commands.read import read
+    from sslsniff.commands.reading.read import read
 
     return read(arguments)
 
 
 def _report(arguments: Sequence[str]) -> int:
-    from sslsniff.commands.read import report
+    from sslsniff.commands.reading.read import report
 
     return report(arguments)
 
 
 def _stats(arguments: Sequence[str]) -> int:
-    from sslsniff.commands.read import stats
+    from sslsniff.commands.reading.read import stats
 
     return stats(arguments)
 

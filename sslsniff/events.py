@@ -166,6 +166,12 @@ class LeftOut(NamedTuple):
     connection: int
 
 
+class TimePassed(NamedTuple):
+    """It is ``time_ns`` in a capture file, whether or not a connection was active."""
+
+    time_ns: int
+
+
 class CgroupMade(NamedTuple):
     """A cgroup v2 was made; ``path`` begins at the root of the hierarchy."""
 
@@ -174,8 +180,8 @@ class CgroupMade(NamedTuple):
     path: str
 
 
-Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited
-"""An event of a connection."""
+Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited | TimePassed
+"""What happens on connections."""
 
 Record = Event | Paired | SocketGone | CgroupMade
 """A record of the kernel: an event, or one about cgroups or directions opened one by one."""

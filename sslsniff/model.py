@@ -380,10 +380,9 @@ class Summary:
     """The figures of a whole capture.
 
     ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
-    ``joined``: connections whose beginning was not seen, and is not counted.
-    ``unplaced_bytes``: of unknown connections, all of whose events were lost.
-    ``left_out``: connections that sampling left out, counted nowhere else; None without sampling.
-    ``evictions``: see ``Connection``. ``not_probed``: None where not known (capture files).
+    ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
+    whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
+    ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
     """
 
     exchanges: int | None = None
@@ -398,3 +397,4 @@ class Summary:
     left_out: int | None = None
     not_probed: list[NotProbed] | None = None
     evictions: int = 0
+    began_ns: int | None = None

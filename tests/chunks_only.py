@@ -11,3 +11,5 @@ class ChunksOnly:
 
     def consumed(self, count: int, time_ns: int) -> None:
         raise AssertionError("nothing was offered that could be fed")
+
+    def tick(self, now_ns: int) -> None: ...

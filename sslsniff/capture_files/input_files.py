@@ -4,6 +4,7 @@ import io
 import os
 import stat
 import zlib
+from collections.abc import Callable
 
 from sslsniff.errors import CaptureFileError
 
@@ -25,12 +26,10 @@ class Input:
     def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
         self.name = name
         self._file = file
+        self.read: Callable[[int], bytes] = file.read
+        """Returns the next bytes, so many, or fewer at the end. Raises ``OSError``."""
         self.is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         """Whether it is a regular file; a pipe may be as slow as the traffic that is captured."""
-
-    def read(self, size: int) -> bytes:
-        """Return the next ``size`` bytes, or fewer at the end of the file. Raises ``OSError``."""
-        return self._file.read(size)
 
     @property
     def progress(self) -> tuple[int, int] | None:
@@ -54,12 +53,12 @@ class _Compressed(Input):
 
     def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
         super().__init__(file, name)
+        self.read = self._read
         self._member = zlib.decompressobj(_GZIP_WINDOW)
         self._compressed = b""
         self._plain = bytearray()
 
-    def read(self, size: int) -> bytes:
-        """See ``Input``."""
+    def _read(self, size: int) -> bytes:
         while len(self._plain) < size and not self.is_damaged and self._next_piece():
             self._inflate()
         data = bytes(self._plain[:size])

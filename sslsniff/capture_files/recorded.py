@@ -29,6 +29,8 @@ class Tag(NamedTuple):
 class RecordedConnection:
     """Makes the events of a connection: has its number, and the offset that each direction reached.
 
+    The number is that of its first packet.
+
     It outlives a ``TcpConnection`` if several of these are parts of one connection.
     """
 
@@ -66,7 +68,7 @@ class RecordedConnection:
             alpn=described.alpn if described else hello.alpn,
             sni=described.sni if described else hello.sni,
             cipher=described.cipher if described else None,
-            name=described.connection if described else None,
+            name=described.connection if described else f"0-{self.number}",
             tls=described.tls if described else tls,
             container=described.container if described else None,
             container_pid=described.container_pid if described else None,
@@ -162,7 +164,7 @@ class _RecordedDirection:
 
 
 class TcpConnection:
-    """A TCP connection, from its first captured ``segment``.
+    """A TCP connection, from its first captured ``segment``, in the packet ``first_packet``.
 
     ``described`` is its comment if sslsniff wrote the capture. ``ended_ns`` is when it ended.
     """
@@ -170,10 +172,12 @@ class TcpConnection:
     def __init__(
         self,
         segment: Segment,
+        first_packet: int,
         recorded: RecordedConnection,
         described: Described | None,
         early: EarlyBytes,
     ) -> None:
+        self.first_packet = first_packet
         self.recorded = recorded
         self.described = described
         self.goes_on = False

@@ -9,19 +9,23 @@ Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of 
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
 
 from sslsniff.capture_files import pcap, pcapng
 from sslsniff.capture_files.comments import Described, parse
 from sslsniff.capture_files.input_files import Input, open_input
 from sslsniff.capture_files.packet_layers.segments import SegmentReader, nearest_position
+from sslsniff.capture_files.packet_layers.shares import Share
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.capture_files.reassembly import EarlyBytes
 from sslsniff.capture_files.recorded import RecordedConnection, Tag, TcpConnection
 from sslsniff.errors import CaptureFileError
-from sslsniff.events import Event, IsOver, never
+from sslsniff.events import Event, IsOver, TimePassed, never
 from sslsniff.fast_path import FastPath
 from sslsniff.model import Loss, NotProbed
 
@@ -32,28 +36,87 @@ _EVENTS_A_POLL = 4096
 _LATE_NS = 1_000_000_000
 """How long missing packets of a connection are waited for after both FINs, or a RST."""
 
+_TICK_NS = 10_000_000
+"""How often the time that passes is an event."""
+
 _LATEST_NS = 253_402_214_400_000_000_000
 """9999-12-31: RFC 3339 has no later years, in no time zone."""
 _REMEMBERED_CLOSED = 4096
 """How many closed connections are remembered: their late packets open no new one."""
 
 
+class Phase(IntEnum):
+    """What the events of a ``place`` belong to; in the order in which they come."""
+
+    TIME_PASSED = 0
+    CLOSED_LATE = 1
+    PACKET = 2
+    END_OF_FILE = 3
+    CAPTURE_ENDED = 4
+
+
+@dataclass(slots=True)
+class NotShown:
+    """What of a capture file is not shown, and why."""
+
+    is_cut_off: bool = False
+    odd_times: int = 0
+    packets: Counter[str] = field(default_factory=Counter)
+    """How many were not read, by what they have."""
+    late_bytes: int = 0
+    encrypted: int = 0
+    """Connections."""
+
+    def add(self, other: "NotShown") -> None:
+        """Add what of another share is not shown."""
+        self.is_cut_off |= other.is_cut_off
+        self.odd_times += other.odd_times
+        self.packets += other.packets
+        self.late_bytes += other.late_bytes
+        self.encrypted += other.encrypted
+
+    def sentences(self, name: str) -> Iterator[str]:
+        """Yield a sentence for each reason; ``name``: that of the file."""
+        if self.is_cut_off:
+            yield f"{name} is cut off or damaged: all before that was read"
+        if self.odd_times:
+            yield (
+                f"packets with times before 1970 or after 9999: {self.odd_times};"
+                " they are shown at the nearest time that can be shown"
+            )
+        for what, count in self.packets.items():
+            yield f"packets that were not read: {count}, {what}"
+        if self.late_bytes:
+            yield f"{self.late_bytes} bytes came after the end of their connections: not shown"
+        if self.encrypted:
+            yield (
+                f"encrypted connections: {self.encrypted};"
+                " a network capture has no plaintext of them"
+            )
+
+
 class ReplaySource:
     """A ``source.Source`` that reads a pcap or pcapng file; iterating over it yields all events.
+
+    ``share``: the connections that it reads; None: all. As time passes alike for all shares, their
+    events together, in the order of ``place``, are those of one source.
 
     ``path`` may be ``-``, standard input. A file compressed with gzip is decompressed. Raises
     ``CaptureFileError`` if ``path`` is not a capture file.
 
     ``truncated`` says that the file is cut off or damaged; everything before that was read.
-    ``warnings`` are sentences on what could not be read. Both are complete once the source has
-    ended. ``close`` stops it before.
+    ``not_shown`` says what could not be read, ``warnings`` in sentences. All are complete once the
+    source has ended. ``close`` stops it before.
     """
 
     fast_path: FastPath | None = None
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], share: Share | None = None) -> None:
         self.libraries: list[str] = ["unknown"]
-        self.warnings: list[str] = []
+        self.not_shown = NotShown()
+        self.place: tuple[int, ...] = (0, Phase.PACKET)
+        """Where in the file the last event belongs to: packets up to there, phase, and which."""
+        self._share = share
         self._file = open_input(os.fspath(path))
         self._name = self._file.name
         self._reader = _reader(self._file, self._name)
@@ -63,13 +126,12 @@ class ReplaySource:
         self._connections: dict[tuple[AddressPort, AddressPort], TcpConnection] = {}
         self._closed: dict[tuple[AddressPort, AddressPort], dict[AddressPort, int]] = {}
         """Those that ended, with the number of the byte that each side would have sent next."""
-        self._dropped_bytes = 0
-        self._ending: dict[tuple[AddressPort, AddressPort], int] = {}  # -> time of its last packet
+        self._ending: dict[tuple[AddressPort, AddressPort], tuple[int, int]] = {}
+        """Those that may have ended, with the time and the number of their last packet."""
         self._parts: dict[str, RecordedConnection] = {}
-        self._connections_seen = 0
         self._segments = SegmentReader()
-        self._encrypted = 0
-        self._odd_times = 0
+        self._packets = 0
+        self._ticked_ns = 0
         self._events = self._read()
 
     @property
@@ -84,6 +146,11 @@ class ReplaySource:
     def ended(self) -> bool:
         """See ``source.Source``: the whole file was read."""
         return self._ended
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could not be read, in sentences."""
+        return [*self.not_shown.sentences(self._name)]
 
     @property
     def truncated(self) -> bool:
@@ -129,15 +196,23 @@ class ReplaySource:
         out: list[Event] = []
         try:
             for packet in self._reader:
+                self._packets += 1
                 time_ns = packet.time_ns
                 if not 0 <= time_ns <= _LATEST_NS:
-                    self._odd_times += 1
+                    self.not_shown.odd_times += 1
                     time_ns = min(max(0, time_ns), _LATEST_NS)
                     packet = packet._replace(time_ns=time_ns)
-                self._close_ending(time_ns, out)
+                if abs(time_ns - self._ticked_ns) >= _TICK_NS:
+                    self._ticked_ns = time_ns
+                    self.place = self._packets, Phase.TIME_PASSED
+                    yield TimePassed(time_ns)
+                if self._ending:
+                    yield from self._close_ending(time_ns)
                 self._packet(packet, out)
-                yield from out
-                out.clear()
+                if out:
+                    self.place = self._packets, Phase.PACKET
+                    yield from out
+                    out.clear()
                 if self._stopping:
                     break
         except OSError as error:
@@ -147,24 +222,47 @@ class ReplaySource:
         finally:
             self._file.close()
             self._ended = True
+        end = self._packets + 1
+        self.place = end, Phase.TIME_PASSED
+        if self._packets:
+            yield TimePassed(time_ns)
         for key, connection in list(self._connections.items()):
+            self.place = end, Phase.END_OF_FILE, connection.first_packet
             connection.flush(time_ns, out)
             if connection.ended_ns is not None:  # its last segments had to wait
                 self._close(key, connection, time_ns, out)
             yield from out
             out.clear()
-        self._encrypted += sum(each.is_encrypted for each in self._connections.values())
+        self.place = end, Phase.CAPTURE_ENDED
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        self._segments.finish()
+        sums = self.not_shown
+        sums.encrypted += sum(each.is_encrypted for each in self._connections.values())
+        if (
+            self._share is not None and self._share.number
+        ):  # each share reads all packets: one counts them
+            sums.odd_times = 0
+        else:
+            sums.is_cut_off = self.truncated
+            sums.packets = self._segments.unread
         self._connections.clear()
-        self._warn()
 
     def _packet(self, packet: pcap.Packet, out: list[Event]) -> None:
+        share = self._share
+        is_own = True if share is None else share.has_packet(packet)
+        if is_own is False:
+            return
         segment = self._segments.read(packet.link_type, packet.data, packet.time_ns)
         if segment is None:
             return
         source, destination = segment.source, segment.destination
         key = (source, destination) if source < destination else (destination, source)
-        connection = self._connections.get(key)
         note = parse(packet.comments) if packet.comments else None
+        if is_own is None and share is not None and not share.has(key, note):
+            return
+        connection = self._connections.get(key)
         tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
         opens = segment.flags & (RST | SYN) == SYN
         if opens and connection is not None and connection.is_another(segment):
@@ -184,7 +282,7 @@ class ReplaySource:
             self._close(key, connection, packet.time_ns, out)
         elif connection.may_have_ended:  # bytes before the end are missing
             self._ending.pop(key, None)
-            self._ending[key] = packet.time_ns
+            self._ending[key] = packet.time_ns, self._packets
         elif self._ending:  # a RST before may have been of somebody else
             self._ending.pop(key, None)
 
@@ -193,15 +291,18 @@ class ReplaySource:
         end = self._closed.get(key, {}).get(segment.source)
         if segment.size and end is not None:
             beyond = nearest_position(segment.sequence, end) + segment.size - end
-            self._dropped_bytes += min(segment.size, max(0, beyond))
+            self.not_shown.late_bytes += min(segment.size, max(0, beyond))
 
-    def _close_ending(self, now_ns: int, out: list[Event]) -> None:
+    def _close_ending(self, now_ns: int) -> Iterator[Event]:
         """Close connections whose missing bytes did not come within ``_LATE_NS``."""
         while self._ending:
-            key, last_ns = next(iter(self._ending.items()))
+            key, (last_ns, last_packet) = next(iter(self._ending.items()))
             if now_ns - last_ns < _LATE_NS:
                 return
+            self.place = self._packets, Phase.CLOSED_LATE, last_packet
+            out: list[Event] = []
             self._close(key, self._connections[key], last_ns, out)
+            yield from out
 
     def _open_connection(
         self,
@@ -215,15 +316,12 @@ class ReplaySource:
         if described is not None and described.part > 1:
             recorded = self._parts.pop(described.connection, None)
         if recorded is None:
-            self._connections_seen += 1
             library = described.library if described else "unknown"
             if library not in self.libraries:
                 self.libraries.append(library)
-            recorded = RecordedConnection(
-                self._connections_seen, self.libraries.index(library), time_ns
-            )
+            recorded = RecordedConnection(self._packets, self.libraries.index(library), time_ns)
         self._closed.pop(key, None)
-        connection = TcpConnection(segment, recorded, described, self._early)
+        connection = TcpConnection(segment, self._packets, recorded, described, self._early)
         self._connections[key] = connection
         return connection
 
@@ -240,34 +338,13 @@ class ReplaySource:
             self._closed.pop(next(iter(self._closed)))
         connection.flush(time_ns, out)
         self._closed[key] = connection.ends()
-        self._encrypted += connection.is_encrypted
+        self.not_shown.encrypted += connection.is_encrypted
         if connection.goes_on and connection.described is not None:
             if len(self._parts) >= MOST_CONNECTIONS:
                 self._parts.pop(next(iter(self._parts)))
             self._parts[connection.described.connection] = connection.recorded
         else:
             out += connection.recorded.close(connection.ended_ns or time_ns)
-
-    def _warn(self) -> None:
-        if self.truncated:
-            self.warnings.append(f"{self._name} is cut off or damaged: all before that was read")
-        if self._odd_times:
-            self.warnings.append(
-                f"packets with times before 1970 or after 9999: {self._odd_times};"
-                " they are shown at the nearest time that can be shown"
-            )
-        self._segments.finish()
-        for what, count in self._segments.unread.items():
-            self.warnings.append(f"packets that were not read: {count}, {what}")
-        if self._dropped_bytes:
-            self.warnings.append(
-                f"{self._dropped_bytes} bytes came after the end of their connections: not shown"
-            )
-        if self._encrypted:
-            self.warnings.append(
-                f"encrypted connections: {self._encrypted};"
-                " a network capture has no plaintext of them"
-            )
 
 
 def _reader(file: Input, name: str) -> pcap.PacketReader:

@@ -88,7 +88,7 @@ def open_sinks(
     sinks: list[Sink] = []
     if _wants_text(options):
         stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
-        sinks += _text_sinks(options, stream, calls_of)
+        sinks += text_sinks(options, stream, calls_of)
     else:
         sinks += _ending(options, open_standard(sys.stderr, closing))
     if options.pcap:
@@ -128,7 +128,10 @@ def open_sinks(
     return [FilteredSink(expression, sinks)]
 
 
-def _text_sinks(options: OutputOptions, stream: TextIO, calls_of: "CallsOf | None") -> list[Sink]:
+def text_sinks(
+    options: OutputOptions, stream: TextIO, calls_of: "CallsOf | None" = None
+) -> list[Sink]:
+    """Return the sinks that write lines, text or JSON, to ``stream``; see ``open_sinks``."""
     schema = _schema(options.proto_set)
     if options.json or options.chunks:
         return _json_sinks(options, stream.buffer, schema, calls_of)

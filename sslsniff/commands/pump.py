@@ -60,8 +60,11 @@ def pump(
             with control.abandonable():
                 while not control.to_stop and not source.ended:
                     _move(source, handle, sinks, control)
-                    now_ns = source.now_ns() or tracer.last_ns
-                    tracer.tick(now_ns)
+                    now_ns = source.now_ns()
+                    if now_ns is None:  # its events tell the time
+                        now_ns = tracer.last_ns
+                    else:
+                        tracer.tick(now_ns)
                     if served is not None:
                         served.tick(now_ns)
                     if control.to_show:

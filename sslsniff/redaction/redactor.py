@@ -320,6 +320,10 @@ class Redactor:
         """See ``flows.Listener``: none, as every byte is searched."""
         return None
 
+    def tick(self, now_ns: int) -> None:
+        """See ``flows.Listener``."""
+        self._listener.tick(now_ns)
+
     def consumed(self, count: int, time_ns: int) -> None:
         """See ``flows.Listener``: nothing uses the fast path."""
 

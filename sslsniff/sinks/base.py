@@ -87,6 +87,9 @@ class Sink:
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Handle the end of a connection."""
 
+    def left_open(self, connection: Connection) -> None:
+        """Handle the end of the capture where a connection is still open."""
+
     def summary(self, summary: Summary) -> None:
         """Handle the figures of the whole capture; after it come only ``flush`` and ``close``."""
 

@@ -131,6 +131,10 @@ class FilteredSink(Sink):
         else:
             self._release(unmatched)
 
+    def left_open(self, connection: Connection) -> None:
+        """See ``Sink``."""
+        self._pass(connection, lambda sink: sink.left_open(connection), 0)
+
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         losses = [*summary.losses, self._lost] if self._lost.events else summary.losses

@@ -30,7 +30,8 @@ class FanOut(Sink):
         self._sinks = sinks
         self._streams = frozenset(streams)
         self._frames = frames
-        # Exchanges are many: only sinks that override the hook are called.
+        # Chunks and exchanges are many: only sinks that override the hook are called.
+        self._chunk_hooks = [sink.chunk for sink in sinks if type(sink).chunk is not Sink.chunk]
         self._exchange_hooks = [
             sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
         ]
@@ -45,8 +46,8 @@ class FanOut(Sink):
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
-        for sink in self._sinks:
-            sink.chunk(chunk)
+        for pass_on in self._chunk_hooks:
+            pass_on(chunk)
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``Sink``: the consumer of the only sink that wants plaintext; None if several do."""
@@ -97,6 +98,11 @@ class FanOut(Sink):
         """See ``Sink``."""
         for sink in self._sinks:
             sink.closed(connection, time_ns)
+
+    def left_open(self, connection: Connection) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.left_open(connection)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""

@@ -30,6 +30,9 @@ class Listener(Protocol):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection ended, or its process did, or it is left out from now on."""
 
+    def tick(self, now_ns: int) -> None:
+        """Note that it is ``now_ns`` in a capture file; called again after some milliseconds."""
+
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
 
@@ -64,6 +67,7 @@ class Flows:
             events.Closed: self._closed,
             events.LeftOut: self._left_out,
             events.Exited: self._exited,
+            events.TimePassed: self._time_passed,
         }
 
     def handle(self, event: events.Event) -> None:
@@ -120,12 +124,12 @@ class Flows:
 
     def _id(self, event: events.Opened) -> str:
         """Return an id that no other connection has: the recorded one, if that is free."""
-        name = event.name
-        while name is None or name in self._names:  # captures may be merged into one file
+        if event.name is None:
             self._connections_seen += 1
-            name = f"{event.pid}-{self._connections_seen}"
-        if event.name is not None:
-            self._names.add(name)
+            return f"{event.pid}-{self._connections_seen}"
+        is_free = event.name not in self._names  # captures may be merged into one file
+        name = event.name if is_free else f"{event.name}-{event.connection}"
+        self._names.add(name)
         return name
 
     def _data(self, event: events.Data) -> None:
@@ -212,6 +216,9 @@ class Flows:
         for key, connection in list(self._connections.items()):
             if connection.process.pid == event.pid:
                 self._close(key, event.time_ns)
+
+    def _time_passed(self, event: events.TimePassed) -> None:
+        self._listener.tick(event.time_ns)
 
     def _close(self, key: int, time_ns: int) -> None:
         connection = self._take_back(key)

@@ -56,7 +56,8 @@ class Tracer:
         self._conversations: dict[str, Conversation] = {}
         self._first_ns: int | None = None
         self.last_ns = 0
-        """The time of the last plaintext or loss."""
+        """The latest time of plaintext or of a loss."""
+        self._now_ns = 0
         self._lossy: dict[str, Connection] = {}
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
@@ -79,15 +80,13 @@ class Tracer:
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``flows.Listener``."""
-        self.last_ns = chunk.time_ns
+        self.last_ns = max(self.last_ns, chunk.time_ns)
         self.totals.bytes += len(chunk.data)
         if chunk.missing:
             self._count_loss(chunk)
         self._fan_out.chunk(chunk)
         if self._decodes:
-            conversation = self._conversations[chunk.connection.id]
-            self.tick(chunk.time_ns)
-            conversation.chunk(chunk)
+            self._conversations[chunk.connection.id].chunk(chunk)
 
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """See ``flows.Listener``: None if plaintext is both decoded and passed to sinks."""
@@ -111,6 +110,7 @@ class Tracer:
 
     def tick(self, now_ns: int) -> None:
         """Report unrecognised protocols and flow-control stalls that last for long enough."""
+        self._now_ns = now_ns
         self._unrecognised.tick(now_ns)
         self._stalls.tick(now_ns)
 
@@ -130,7 +130,6 @@ class Tracer:
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
-        self.tick(time_ns)
         conversation = self._conversations.get(connection.id)
         if conversation is not None:
             conversation.close(time_ns)
@@ -148,15 +147,20 @@ class Tracer:
         The arguments are what the source returns: ``Source.counted_losses``, which include those of
         connections without an event, ``Source.left_out`` and ``Source.not_probed``.
         """
+        now_ns = max(self._now_ns, self.last_ns)
         for conversation in self._conversations.values():
-            conversation.end_capture(self.last_ns)
+            conversation.end_capture(now_ns)
+            self._fan_out.left_open(conversation.connection)
         totals = self.totals
         totals.exchanges = self._fan_out.exchanges if self._decodes else None
         totals.evictions = self._memory.evictions
         totals.left_out = left_out
         totals.not_probed = not_probed
+        totals.began_ns = self._first_ns
         totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
-        totals.lossy_connections = list(self._lossy.values())
+        totals.lossy_connections = sorted(
+            self._lossy.values(), key=lambda connection: (connection.opened_ns, connection.id)
+        )
         placed = {
             cause: Loss(
                 cause, events, sum(c.missing.get(cause, 0) for c in totals.lossy_connections)
@@ -168,7 +172,7 @@ class Tracer:
             if unplaced > 0:
                 placed[loss.cause] = loss
                 totals.unplaced_bytes += unplaced
-        totals.losses = list(placed.values())
+        totals.losses = [placed[cause] for cause in LossCause if cause in placed]
         self._fan_out.summary(totals)
 
     def _protocol(self, connection: Connection) -> str:

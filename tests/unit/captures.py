@@ -4,6 +4,7 @@ import io
 import itertools
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -262,13 +263,18 @@ def http2_steps(requests: int, body: bytes, first_path: str = "") -> list[Step]:
     return steps
 
 
+def of_connections(source: Iterable[events.Event]) -> list[events.Event]:
+    """Return the events of connections: those that do not only say what time it is."""
+    return [event for event in source if not isinstance(event, events.TimePassed)]
+
+
 def events_of(raw: bytes) -> tuple[list[events.Event], ReplaySource]:
     """Return the events of a capture held in memory."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(raw)
         file.flush()
         source = ReplaySource(file.name)
-        return list(source), source
+        return of_connections(source), source
 
 
 def captured(

@@ -23,9 +23,10 @@ from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(OutputOptions):
-    """The capture to decode; ``-`` is standard input."""
+    """The capture to decode; ``-`` is standard input. ``jobs``: in how many processes."""
 
     file: str
+    jobs: int
 
     @property
     def source(self) -> str:
@@ -62,9 +63,29 @@ class DoctorOptions:
 def parse_read(arguments: Sequence[str]) -> ReadOptions:
     """Return what the arguments of ``sslsniff read`` say; exits with 2 if they are wrong."""
     parser = read_parser()
-    options = parser.parse(arguments)
-    check_screen(parser, options)
-    return options_of(ReadOptions, options)
+    given = parser.parse(arguments)
+    check_screen(parser, given)
+    options = options_of(ReadOptions, given)
+    if options.jobs > 1:
+        _check_jobs(parser, options)
+    return options
+
+
+def _check_jobs(parser: CommandParser, options: ReadOptions) -> None:
+    """Exit with 2 if only one process can do what ``options`` ask for."""
+    asked = {
+        "--pcap": options.pcap,
+        "--har": options.har,
+        "--report": options.report,
+        "--chrome-trace": options.chrome_trace,
+        "--stats": options.wants_statistics,
+        "--redact": options.redact or options.redact_pattern,
+    }
+    for option, value in asked.items():
+        if value:
+            parser.error(f"--jobs is for lines of text and JSON: leave out {option}")
+    if options.file == "-":
+        parser.error("--jobs needs a file, which each process reads")
 
 
 def parse_report(arguments: Sequence[str]) -> ReadOptions:
@@ -115,6 +136,13 @@ def read_parser() -> CommandParser:
         description="Decode a capture file again.",
     )
     _add_capture(parser)
+    parser.add_argument(
+        "--jobs",
+        type=values.jobs,
+        default=1,
+        metavar="N",
+        help="decode a large file in N processes, each a share of the connections; same output",
+    )
     add_filter(parser)
     add_output(parser)
     return parser

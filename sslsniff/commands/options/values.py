@@ -22,6 +22,7 @@ _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
 _MOST_SECONDS = 86400
+_MOST_JOBS = 256
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 _MOST_LINE = (1 << 31) - 1
 _MOST_COUNT = 1_000_000_000
@@ -43,6 +44,11 @@ def process_id(text: str) -> int:
 def user_id(text: str) -> int:
     """Return the user id in ``text``."""
     return _whole_number(text, 0, _MOST_UID, "the number of a user, as id -u NAME shows it")
+
+
+def jobs(text: str) -> int:
+    """Return the number of processes in ``text``."""
+    return _whole_number(text, 1, _MOST_JOBS, f"a number of processes from 1 to {_MOST_JOBS}")
 
 
 def stream_number(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
 from sslsniff.escaping import escape
-from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response, Summary
+from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text.bodies import body_lines
@@ -89,9 +89,9 @@ class TerminalSink(Sink):
         """See ``Sink``."""
         self._undecoded.close(connection.id)
 
-    def summary(self, summary: Summary) -> None:
-        """See ``Sink``: ends the lines on undecoded bytes; ``SummarySink`` shows the figures."""
-        self._undecoded.close_all()
+    def left_open(self, connection: Connection) -> None:
+        """See ``Sink``."""
+        self._undecoded.close(connection.id)
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""

@@ -61,11 +61,6 @@ class UndecodedLines:
                 what = f"in all {', '.join(sizes)}"
                 self._write_line(total.connection, total.last_ns, what, reason)
 
-    def close_all(self) -> None:
-        """Write the sums of all connections that are still open."""
-        for connection_id in list(self._sums):
-            self.close(connection_id)
-
     def _write_line(self, connection: Connection, time_ns: int, what: str, reason: str) -> None:
         start = self._lines.start(connection, time_ns)
         self._write(self._lines.fit(start, (None, f"{what} not decoded: {reason}")))

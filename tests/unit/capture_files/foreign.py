@@ -8,6 +8,7 @@ from scapy.utils import wrpcap, wrpcapng
 
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.events import Event
+from tests.unit.captures import of_connections
 
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 """Without these addresses scapy asks the network for them."""
@@ -55,4 +56,4 @@ class Wire:
     def events(self, path: Path, form: str = "pcap") -> list[Event]:
         """Return what ``ReplaySource`` tells of the packets, written to ``path``."""
         self.write(path, form)
-        return list(ReplaySource(path))
+        return of_connections(ReplaySource(path))

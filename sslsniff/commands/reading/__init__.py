@@ -1,0 +1,1 @@
+"""Commands that decode capture files, in one process or in several."""

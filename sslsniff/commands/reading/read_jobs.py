@@ -1,0 +1,192 @@
+"""``sslsniff read --jobs N``: several processes decode a share each; their lines are merged."""
+
+import contextlib
+import fcntl
+import multiprocessing
+import operator
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TextIO
+
+from sslsniff.capture_files.packet_layers.shares import Share
+from sslsniff.capture_files.replay import NotShown, ReplaySource
+from sslsniff.commands.chosen_sinks import check_outputs, text_sinks
+from sslsniff.commands.ending import CaptureControl
+from sslsniff.commands.options.other_options import ReadOptions
+from sslsniff.commands.printing import note
+from sslsniff.commands.reading.placed_lines import Place, PlacedLine
+from sslsniff.commands.reading.progress_bar import ReadSoFar, progress_bar
+from sslsniff.commands.reading.share_decoder import (
+    DecodedLines,
+    ShareEnded,
+    ShareFailed,
+    decode_share,
+)
+from sslsniff.commands.text_output import open_text_output
+from sslsniff.errors import SslsniffError
+from sslsniff.model import Loss, LossCause, Summary
+
+_PIPE_BYTES = 1 << 20
+"""So that a share may be ahead of the others: the most without rights (man 7 pipe)."""
+
+_FORKING = multiprocessing.get_context("fork")
+
+
+def read_in_jobs(options: ReadOptions) -> int:
+    """Decode a capture file in ``options.jobs`` processes; return the exit code.
+
+    What is written is what one process writes, in the same order. Raises ``SslsniffError``.
+    """
+    options.parse_filter()
+    check_outputs(options, sys.stdout)
+    ReplaySource(options.file).close()  # its error comes before an output is made
+    control = CaptureControl(options.end_within)
+    with contextlib.ExitStack() as closing:
+        output = open_text_output(options.output, options.force, sys.stdout, closing, control.stop)
+        shares: list[_SharePipe] = []
+        for number in range(options.jobs):
+            shares.append(_SharePipe(options, Share(number, options.jobs), output, shares))
+            closing.callback(shares[-1].end)
+        control.listen()
+        with progress_bar(options, lambda: _least(shares)):
+            _write_merged(shares, output, control)
+        summary, not_shown = _sums(shares)
+        for sink in text_sinks(replace(options, quiet=True), output):
+            sink.summary(summary)
+            sink.flush()
+    control.done()
+    for sentence in not_shown.sentences(options.file):
+        note(sentence)
+    return 0
+
+
+def _write_merged(shares: "list[_SharePipe]", output: TextIO, control: CaptureControl) -> None:
+    """Write the lines of all shares in the order of their places; end when the user asks for it."""
+    is_asked = False
+    while running := [share for share in shares if share.ended is None]:
+        min(running, key=lambda share: share.reached).receive()
+        reached = min((share.reached for share in running if share.ended is None), default=None)
+        lines = [line for share in shares for line in share.take(reached)]
+        lines.sort(key=operator.itemgetter(0))  # as fast as a merge: each share's are sorted
+        output.buffer.write(b"".join([line for _, line in lines]))
+        output.flush()
+        if control.to_stop and not is_asked:
+            is_asked = True
+            for share in running:
+                share.ask_for_end()
+
+
+class _SharePipe:
+    """A process that decodes a share, and what it sends. ``others``: those that run already."""
+
+    def __init__(
+        self, options: ReadOptions, share: Share, output: TextIO, others: "list[_SharePipe]"
+    ) -> None:
+        self.reached: Place = ()
+        self.read_so_far: ReadSoFar | None = None
+        self.ended: ShareEnded | None = None
+        self._lines: list[PlacedLine] = []
+        self._pipe, sending = _FORKING.Pipe(duplex=False)
+        with contextlib.suppress(OSError):  # this user's pipes may have less
+            fcntl.fcntl(sending.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        inherited = [self._pipe, *(other._pipe for other in others)]
+
+        def decode() -> None:
+            for pipe in inherited:  # else it would wait for a reader that has ended
+                pipe.close()
+            decode_share(sending, options, share, output)
+
+        self._process = _FORKING.Process(target=decode, daemon=True)
+        self._process.start()
+        sending.close()
+
+    def receive(self) -> None:
+        """Receive the next lines, or the end. Raises ``SslsniffError``."""
+        try:
+            received = self._pipe.recv()
+        except EOFError:
+            raise SslsniffError(
+                "a process of --jobs was ended from outside", "use fewer, or none"
+            ) from None
+        match received:
+            case DecodedLines():
+                self._lines += received.lines
+                self.reached, self.read_so_far = received.reached, received.read_so_far
+            case ShareEnded():
+                self.ended = received
+            case ShareFailed():
+                raise SslsniffError(*received)
+
+    def take(self, reached: Place | None) -> list[PlacedLine]:
+        """Return, and forget, the lines up to a place; None: all."""
+        count = len(self._lines)
+        if reached is not None:
+            count = bisect_right(self._lines, reached, key=operator.itemgetter(0))
+        taken, self._lines = self._lines[:count], self._lines[count:]
+        return taken
+
+    def ask_for_end(self) -> None:
+        """Ask the process to read no further."""
+        self._process.terminate()
+
+    def end(self) -> None:
+        """End the process, if it runs."""
+        self._pipe.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _least(shares: "Iterable[_SharePipe]") -> ReadSoFar | None:
+    """Return how far the last one is; the exchanges are those of all."""
+    known = [share.read_so_far for share in shares if share.read_so_far is not None]
+    if not known:
+        return None
+    return min(known)._replace(exchanges=sum(each.exchanges for each in known))
+
+
+def _sums(shares: "Iterable[_SharePipe]") -> tuple[Summary, NotShown]:
+    not_shown = NotShown()
+    summaries = []
+    for share in shares:
+        assert share.ended is not None
+        not_shown.add(share.ended.not_shown)
+        if share.ended.summary is not None:
+            summaries.append(share.ended.summary)
+    return _sum_of(summaries), not_shown
+
+
+def _sum_of(parts: list[Summary]) -> Summary:
+    """Return the figures of a capture of which ``parts`` are the shares."""
+    began = [part.began_ns for part in parts if part.began_ns is not None]
+    ended = [part.began_ns + part.duration_ns for part in parts if part.began_ns is not None]
+    losses = [loss for part in parts for loss in part.losses]
+    return Summary(
+        began_ns=min(began, default=None),
+        exchanges=_sum_known(part.exchanges for part in parts),
+        connections=sum(part.connections for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        duration_ns=max(ended, default=0) - min(began, default=0),
+        losses=[
+            Loss(
+                cause,
+                sum(loss.events for loss in losses if loss.cause is cause),
+                sum(loss.bytes for loss in losses if loss.cause is cause),
+            )
+            for cause in LossCause
+            if any(loss.cause is cause for loss in losses)
+        ],
+        lossy_connections=sorted(
+            (connection for part in parts for connection in part.lossy_connections),
+            key=lambda connection: (connection.opened_ns, connection.id),
+        ),
+        shown=_sum_known(part.shown for part in parts),
+        joined=sum(part.joined for part in parts),
+        evictions=sum(part.evictions for part in parts),
+    )
+
+
+def _sum_known(figures: Iterable[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
