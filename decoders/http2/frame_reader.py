@@ -227,6 +227,7 @@ class FrameReader:
                 self._body_done(out)
         elif mode is Mode.PAYLOAD:
             self._undecoded.reason = BYTES_LOST
+            self._drop_header()
             self._undecoded.append(self._payload, 0, len(self._payload))
             self._payload.clear()
             self._mode = Mode.SKIP
@@ -245,6 +246,9 @@ class FrameReader:
         """Handle the end of the direction; an incomplete frame is undecoded."""
         if self._sync is None:
             self._undecoded.reason = reason
+        mode, is_begun = self._mode, self._remaining < self._length
+        if mode in (Mode.PAYLOAD, Mode.PAD_LENGTH) or (mode is Mode.BODY and not is_begun):
+            self._drop_header()
         self._drop_buffers()
         self._undecoded.report(out)
 
@@ -323,8 +327,7 @@ class FrameReader:
         """Skip the rest of an invalid frame, on the assumption that its length is right."""
         self._undecoded.report(out)
         self._undecoded.reason = fault
-        header = (self._length << 8 | self._kind).to_bytes(4, "big") + bytes((self._flags,))
-        self._undecoded.append(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
+        self._drop_header()
         self._mode = Mode.SKIP
         self._handler.frame_lost(
             self._side, self._kind, self._flags, self._stream, self._length, out
@@ -363,6 +366,10 @@ class FrameReader:
             self._undecoded.report(out)
         else:
             self._undecoded.discard()
+
+    def _drop_header(self) -> None:
+        header = (self._length << 8 | self._kind).to_bytes(4, "big") + bytes((self._flags,))
+        self._undecoded.append(header + self._stream.to_bytes(4, "big"), 0, HEADER_SIZE)
 
     def _drop_buffers(self) -> None:
         searched = self._sync.buffer if self._sync else bytearray()

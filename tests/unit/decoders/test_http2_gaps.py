@@ -53,7 +53,7 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
         [(C, ask(1)[:12]), (C, 2), (C, ask(1)[14:] + ask(3))],
         [
             MessageEnd(1, C),
-            Undecoded(C, ask(1)[9:12] + ask(1)[14:], len(ask(1)) - 11, "bytes lost"),
+            Undecoded(C, ask(1)[:12] + ask(1)[14:], len(ask(1)) - 2, "bytes lost"),
             *asked(3),
         ],
     ),
@@ -115,7 +115,7 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
         [
             Undecoded(C, block(ASK)[:2], 2, "bytes lost"),
             MessageEnd(1, C),
-            Undecoded(C, b"\0\0\0", 3, "bytes lost"),
+            Undecoded(C, frame(CONTINUATION, 4, 1, bytes(5))[:12], 12, "bytes lost"),
             *asked(3),
         ],
     ),
