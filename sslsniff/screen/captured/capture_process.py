@@ -25,12 +25,14 @@ PREFIX = "sslsniff: "
 
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
 _PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
+_READ_BYTES = 64 << 10
+"""At once: it stays in the caches, so the CPU for a line is a quarter less than with 1 MB."""
 _LONGEST_PAUSE_S, _SHORTEST_PAUSE_S = 0.15, 0.005
-"""Between two reads. Few long ones take less of the CPU than many short ones, as caches are warm:
-at 3,000 exchanges a second 6 %, not 9.
+"""After the pipe was emptied. Few long ones delay the programs that are watched less than many
+short ones: with ten times as many, the slowest 1 % of nginx's responses take 1.5 times as long.
 """
 _LITTLE_BYTES, _MUCH_BYTES, _LATE_BYTES = 128 << 10, 512 << 10, 768 << 10
-"""What is in the pipe at a read: the next pause is longer or shorter, or there is none."""
+"""What was in the pipe: the next pause is longer or shorter, or there is none."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
@@ -123,17 +125,26 @@ class CaptureProcess:
 
     def _read_lines(self, lines: BinaryIO) -> None:
         courtesy = Courtesy()
-        rest = b""
+        begun: list[bytes] = []  # the pieces of a line that has not ended
+        emptied = 0
         pause_s = _LONGEST_PAUSE_S
         with lines:
-            while data := lines.read(_PIPE_BYTES):
-                is_late = len(data) >= _LATE_BYTES
-                courtesy.update(now_s=time.monotonic(), is_late=is_late)
-                *whole, rest = (rest + data).split(b"\n")
-                for line in whole:
-                    self._feed(line)
+            while data := lines.read(_READ_BYTES):
+                first, *others = data.split(b"\n")
+                begun.append(first)
+                if others:
+                    self._feed(b"".join(begun))
+                    begun = [others.pop()]
+                    for line in others:
+                        self._feed(line)
+                emptied += len(data)
+                if len(data) == _READ_BYTES and emptied < _PIPE_BYTES:
+                    continue
                 self._is_ready.set()
-                pause_s = _next_pause(pause_s, len(data))
+                is_late = emptied >= _LATE_BYTES
+                courtesy.update(now_s=time.monotonic(), is_late=is_late)
+                pause_s = _next_pause(pause_s, emptied)
+                emptied = 0
                 if not is_late:
                     time.sleep(pause_s)
 
@@ -154,8 +165,8 @@ class CaptureProcess:
         self._is_ready.set()
 
 
-def _next_pause(pause_s: float, read_bytes: int) -> float:
-    """Return how long to pause after a read, in seconds, so that the pipe stays half empty."""
-    if read_bytes > _MUCH_BYTES:
+def _next_pause(pause_s: float, emptied: int) -> float:
+    """Return how long to pause, in seconds, so that the pipe stays half empty."""
+    if emptied > _MUCH_BYTES:
         return max(_SHORTEST_PAUSE_S, pause_s / 2)
-    return min(_LONGEST_PAUSE_S, pause_s * 2) if read_bytes < _LITTLE_BYTES else pause_s
+    return min(_LONGEST_PAUSE_S, pause_s * 2) if emptied < _LITTLE_BYTES else pause_s
