@@ -1,10 +1,14 @@
-"""CPU and memory that ``sslsniff read`` takes, beside tshark on the same capture file."""
+"""CPU and memory that ``sslsniff read`` takes, beside tshark on the same capture file.
+
+And how much sooner it has read a large one by two processes (``--jobs 2``).
+"""
 
 import os
 import random
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +17,7 @@ from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, SSLSNIFF
 
 _EXCHANGES = 30_000
+_MANY_EXCHANGES = 300_000
 _EXCHANGES_A_CONNECTION = 100
 _TINY_PACKETS = 82_000
 _BODY_BYTES = 100_000_000
@@ -22,6 +27,7 @@ _CLIENT, _SERVER = b"\x0a\0\0\1", b"\x0a\0\0\2"
 _SYN, _ACK, _FIN = 2, 16, 1
 _MOST_CPU = 0.8
 _MOST_MEMORY = 0.25
+_LEAST_SOONER = 1.6
 
 
 class _Spent(NamedTuple):
@@ -32,10 +38,10 @@ class _Spent(NamedTuple):
 
 
 def measure() -> Iterator[Row]:
-    """Read small exchanges, tiny packets of an unknown protocol, and a large body."""
+    """Read small exchanges, few and many, tiny packets of an unknown protocol, and a large body."""
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
         for what, packets in (
-            (f"{_EXCHANGES:,} small exchanges", _exchanges()),
+            (f"{_EXCHANGES:,} small exchanges", _exchanges(_EXCHANGES)),
             (f"{_TINY_PACKETS:,} tiny packets of an unknown protocol", _tiny_packets()),
             (f"a body of {_BODY_BYTES // 1_000_000} MB", _large_body()),
         ):
@@ -48,6 +54,13 @@ def measure() -> Iterator[Row]:
             yield Row(f"read, {what}: CPU", own.cpu_s / other.cpu_s, "times", _MOST_CPU, cpu)
             share = own.memory_mb / other.memory_mb
             yield Row(f"read, {what}: memory", share, "times", _MOST_MEMORY, memory)
+        _write(capture, _exchanges(_MANY_EXCHANGES))
+        for form, options in (("text", ()), ("JSON lines", ("--json",))):
+            one_s = _elapsed_s([SSLSNIFF, "read", *options, capture])
+            two_s = _elapsed_s([SSLSNIFF, "read", "--jobs", "2", *options, capture])
+            what = f"read --jobs 2, {_MANY_EXCHANGES:,} small exchanges, {form}: sooner"
+            note = f"{two_s:.1f} s, one process {one_s:.1f} s"
+            yield Row(what, one_s / two_s, "times", note=note, least=_LEAST_SOONER)
 
 
 def _spent(command: list[str | Path]) -> _Spent:
@@ -59,9 +72,15 @@ def _spent(command: list[str | Path]) -> _Spent:
     return _Spent(used.ru_utime, used.ru_maxrss * 1024 / 1e6)
 
 
-def _exchanges() -> Iterator[bytes]:
+def _elapsed_s(command: list[str | Path]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, check=True)
+    return time.perf_counter() - began
+
+
+def _exchanges(count: int) -> Iterator[bytes]:
     """Yield requests and responses, as a browser and a server send them, with their ACKs."""
-    for number in range(_EXCHANGES // _EXCHANGES_A_CONNECTION):
+    for number in range(count // _EXCHANGES_A_CONNECTION):
         flow = _Flow(20_000 + number, 80)
         yield from flow.opened()
         for n in range(_EXCHANGES_A_CONNECTION):
