@@ -6,6 +6,9 @@ import atheris
 
 with atheris.instrument_imports(include=["sslsniff.decoders"]):
     from sslsniff.decoders.content import charsets, codings
+    from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
+    from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
+    from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
     from sslsniff.decoders.detect import Detector
     from sslsniff.decoders.http2.hpack import HpackDecoder
     from sslsniff.decoders.inner.inner_protocols import InnerProtocols
@@ -20,16 +23,21 @@ _CODINGS = ("gzip", "deflate", "br", "zstd", "gzip, br")
 
 
 def _decodes(data: bytes, make: Callable[[], Decoder]) -> None:
-    """Decode whole and in pieces, with a gap perhaps; what is understood, and lost, is alike."""
-    first, wire = data[:1] or b"\0", data[1:]
-    size, half = (first[0] & 15) + 1, len(wire) // 2
-    steps: list[Step] = [(C, wire[:half]), (S, wire[half:]), (C, wire), (S, wire)]
-    if first[0] & 16:
-        steps.insert(2, (S, 1 + (first[0] >> 5) * 9))
-    steps += [(C, END), (S, END)]
+    """Decode whole and in pieces; what is understood, and lost, is alike."""
+    steps, size = _steps(data)
     whole, pieces = run(make(), steps), run(make(), steps, size)
     assert _heard(whole) == _heard(pieces)
     assert _lost(whole) == _lost(pieces)
+
+
+def _steps(data: bytes) -> tuple[list[Step], int]:
+    """Return what both sides send, with a gap perhaps, and the size of pieces."""
+    first, wire = data[:1] or b"\0", data[1:]
+    half = len(wire) // 2
+    steps: list[Step] = [(C, wire[:half]), (S, wire[half:]), (C, wire), (S, wire)]
+    if first[0] & 16:
+        steps.insert(2, (S, 1 + (first[0] >> 5) * 9))
+    return [*steps, (C, END), (S, END)], (first[0] & 15) + 1
 
 
 def _heard(messages: list[Message]) -> list[Message]:
@@ -61,6 +69,20 @@ def _carried(data: bytes) -> None:
     _decodes(data, lambda: InnerProtocols(Detector()))
 
 
+def _databases(data: bytes) -> None:
+    """Each byte is reported at most once, and each statement ends.
+
+    After a loss, a message is searched for in each piece alone.
+    """
+    steps, size = _steps(data)
+    for make in (PostgresqlDecoder, MysqlDecoder, RedisDecoder):
+        for size_of_pieces in (size, 1 << 30):
+            decoder = make()
+            lost = _lost(run(decoder, steps, size_of_pieces))
+            assert lost <= sum(len(sent) for _, sent in steps if isinstance(sent, bytes))
+            assert not decoder.open
+
+
 def _hpack(data: bytes) -> None:
     decoder = HpackDecoder()
     for _ in range(2):
@@ -79,6 +101,7 @@ TARGETS = {
     "http2": _http2,
     "detect": _detect,
     "carried": _carried,
+    "databases": _databases,
     "hpack": _hpack,
     "content": _content,
 }

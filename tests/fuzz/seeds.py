@@ -1,7 +1,9 @@
 """Where each target's search begins."""
 
 from tests.fuzz.debug_info_seeds import debug_info_seeds
-from tests.unit.decoders.wires import frame
+from tests.unit.decoders.databases import test_mysql, test_postgresql, test_redis
+from tests.unit.decoders.databases.database_wires import MY_LOGIN, PG_LOGIN
+from tests.unit.decoders.wires import C, Step, frame
 
 _REQUEST = (
     b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -47,6 +49,13 @@ _WEBSOCKET = (
     b"\x81\x02hi\xc1\x04\xcb\xc8\x04\0\x01\x01a\x80\x82mask\x05\x08\x88\x02\x03\xe8"
 )
 
+
+def _joined(steps: list[Step]) -> bytes:
+    """Return what both sides sent, the client's first."""
+    sent = [(side, data) for side, data in steps if isinstance(data, bytes)]
+    return b"".join(data for _, data in sorted(sent, key=lambda step: step[0] is not C))
+
+
 SEEDS: dict[str, list[bytes]] = {
     # The first octet says how a wire is cut and lost, see target.py.
     "http1": [b"\0" + _REQUEST + _RESPONSE, b"\3" + _UPGRADE + _SWITCHING],
@@ -58,6 +67,15 @@ SEEDS: dict[str, list[bytes]] = {
         b"\1" + _REQUEST + _CODED_EVENTS,
         b"\1" + _REQUEST + _GRPC_WEB,
         b"\7" + _UPGRADE.replace(b"h2c", b"websocket") + _WEBSOCKET,
+    ],
+    "databases": [
+        b"\0" + _joined([*login, *steps])
+        for login, cases in (
+            (PG_LOGIN, test_postgresql.CASES),
+            (MY_LOGIN, test_mysql.CASES),
+            ([], test_redis.CASES),
+        )
+        for steps, _ in cases.values()
     ],
     "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
     "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],

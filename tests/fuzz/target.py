@@ -7,7 +7,15 @@ import atheris
 
 # Each is imported only if one of its targets runs: to instrument what it imports takes a second.
 _MODULES = {
-    "tests.fuzz.decoder_targets": ("http1", "http2", "detect", "carried", "hpack", "content"),
+    "tests.fuzz.decoder_targets": (
+        "http1",
+        "http2",
+        "detect",
+        "carried",
+        "databases",
+        "hpack",
+        "content",
+    ),
     "tests.fuzz.debug_info_targets": ("scanner", "lines", "debug_info"),
     "tests.fuzz.trace_targets": ("locations", "operands", "conditions"),
 }

@@ -183,7 +183,12 @@ def test_mariadb(mysql: Database, tmp_path: Path) -> None:
 
 
 def test_redis(redis: Database, tmp_path: Path) -> None:
-    ran = run_under(tmp_path, *driver("redis", redis))
+    capture = tmp_path / "capture.pcapng"
+    ran = run_under(
+        tmp_path,
+        *driver("redis", redis),
+        options=("--pcap", str(capture), "--pcap-layout", "plain"),
+    )
     check(ran.captured, "redis")
     asked = Counter(each[0] for each in said(ran.captured))
     assert asked["INCRBY"] == 200
@@ -194,6 +199,19 @@ def test_redis(redis: Database, tmp_path: Path) -> None:
     assert [each[1] for each in lines if each[0] == "PUSH"] == ["message news hello"] * 2
     assert [each[3] for each in lines if each[0] == "LRANGE"] == [3, 3]
     assert [each[5] for each in lines if each[0] == "LPUSH"] == ["WRONGTYPE"] * 2
+    shown = tshark_fields(
+        capture,
+        "resp.bulk_string.value",
+        "resp.error",
+        only="resp",
+        decode=f"tcp.port=={redis.port},resp",
+    )
+    words = Counter(word for row in shown for word in row[0].split("|"))
+    del asked["PUSH"]  # nobody asks for them by this name
+    asked["AUTH"] += asked["HELLO"]  # it has AUTH as a word
+    assert {name: words[str(name).encode().hex()] for name in asked} == asked
+    errors = [error.split()[0] for row in shown for error in row[1].split("|") if error]
+    assert errors == [each[5] for each in lines if each[5]]
 
 
 def test_redis_cli(redis: Database, tmp_path: Path) -> None:
