@@ -5,6 +5,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
@@ -14,6 +15,7 @@ from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,
     check_output,
+    create_folder,
     no_standard_output,
     open_output,
     open_standard,
@@ -28,11 +30,14 @@ from sslsniff.sinks.text.terminal import TerminalSink
 if TYPE_CHECKING:
     from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
+    from sslsniff.sinks.tables.parquet_folder import ParquetSink
 
 
 def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     """Raise the error that ``open_sinks`` would raise, before anything is written."""
     _schema(options.proto_set)
+    if options.parquet:
+        _parquet_sinks()
     named: dict[str, str] = {}
     shows_text = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (
@@ -55,7 +60,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    files = (options.pcap, options.har, options.chrome_trace, options.report)
+    files = (options.pcap, options.har, options.chrome_trace, options.parquet, options.report)
     return not any(files) or any(
         (
             options.json,
@@ -106,6 +111,10 @@ def open_sinks(
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
+    if options.parquet:
+        create_folder(Path(options.parquet))
+        bodies, seconds = options.parquet_bodies, options.parquet_seconds
+        sinks.append(_parquet_sinks()(options.parquet, body_bytes=bodies, seconds=seconds))
     if options.report:
         from sslsniff.sinks.report.report import ReportSink
 
@@ -171,6 +180,16 @@ def _json_sinks(
         calls_of=calls_of,
     )
     return [*sinks, lines]
+
+
+def _parquet_sinks() -> "type[ParquetSink]":
+    try:
+        from sslsniff.sinks.tables.parquet_folder import ParquetSink  # with pyarrow, optional
+    except ImportError:
+        raise OutputError(
+            "--parquet needs the package pyarrow", "pip install 'sslsniff[parquet]'"
+        ) from None
+    return ParquetSink
 
 
 def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:

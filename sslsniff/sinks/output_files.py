@@ -70,6 +70,34 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
         raise _cannot_create(name, error.errno) from error
 
 
+def create_folder(path: Path) -> None:
+    """Create a folder, and those above it that are missing, for its owner's eyes only.
+
+    One that is a symbolic link or of another user is refused. Raises ``OutputError``,
+    ``PrivilegeError``.
+    """
+    owner = privileges.caller()
+    try:
+        for each in reversed((path, *path.parents)):
+            if not each.exists():
+                each.mkdir(0o700)
+                if owner is not None:
+                    with contextlib.suppress(OSError):  # some file systems have no owners to give
+                        os.chown(each, *owner)
+        found = path.lstat()
+    except OSError as error:
+        raise _cannot_create(str(path), error.errno) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise OutputError(f"{path} is not a folder", "name a new one")
+    if found.st_uid not in _trusted_users():
+        raise OutputError(f"{path} is a folder of another user", "name a new one")
+
+
+def _trusted_users() -> set[int]:
+    caller = privileges.caller()
+    return {0, os.geteuid(), *([caller[0]] if caller else [])}
+
+
 def _cannot_create(name: str, number: int | None) -> OutputError:
     return OutputError(
         f"cannot create {name}: {os.strerror(number or 0)}",
@@ -119,14 +147,10 @@ def _replace(name: str) -> int:
 
 def _open_pipe(name: str) -> int:
     """Open a named pipe that only the user, their sudo identity or root can have put there."""
-    caller = privileges.caller()
+    trusted = _trusted_users()
     fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     found = os.fstat(fd)
-    if stat.S_ISFIFO(found.st_mode) and found.st_uid in {
-        0,
-        os.geteuid(),
-        *([caller[0]] if caller else []),
-    }:
+    if stat.S_ISFIFO(found.st_mode) and found.st_uid in trusted:
         return fd
     os.close(fd)
     raise OutputError(f"{name} is a pipe of another user", "make your own with mkfifo")

@@ -76,6 +76,7 @@ def _check_jobs(parser: CommandParser, options: ReadOptions) -> None:
     asked = {
         "--pcap": options.pcap,
         "--har": options.har,
+        "--parquet": options.parquet,
         "--report": options.report,
         "--chrome-trace": options.chrome_trace,
         "--stats": options.wants_statistics,

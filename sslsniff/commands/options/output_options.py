@@ -34,6 +34,9 @@ class OutputOptions:
     pcap: str | None
     har: str | None
     chrome_trace: str | None
+    parquet: str | None
+    parquet_bodies: int
+    parquet_seconds: float
     report: str | None
     report_bodies: int
     report_size: int
@@ -141,6 +144,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the times of exchanges for ui.perfetto.dev, and show only the summary",
     )
+    add_parquet(output)
     add_report(output)
     output.add_argument(
         "--print", action="store_true", help="with one of these files, show exchanges as well"
@@ -170,6 +174,31 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_color(output)
     add_end_within(output)
+
+
+def add_parquet(output: "argparse._ArgumentGroup") -> None:
+    """Add the options of tables."""
+    output.add_argument(
+        "--parquet",
+        type=values.name,
+        metavar="FOLDER",
+        help="write tables of exchanges for DuckDB, Spark and others there, in folders by date and"
+        " hour, and show only the summary (docs/parquet.md)",
+    )
+    output.add_argument(
+        "--parquet-bodies",
+        type=values.size,
+        default=0,
+        metavar="SIZE",
+        help="most bytes of a body in a table (default: 0, no bodies)",
+    )
+    output.add_argument(
+        "--parquet-seconds",
+        type=values.seconds,
+        default=60,
+        metavar="SECONDS",
+        help="begin a new file after this time; an older one is whole (default: 60)",
+    )
 
 
 def add_report(output: "argparse._ArgumentGroup") -> None:
@@ -255,7 +284,7 @@ def check_screen(parser: CommandParser, options: argparse.Namespace) -> None:
     other = next((name for name, is_given in shown.items() if is_given), None)
     if options.tui and other is not None:
         parser.error(f"a screen shows everything: leave out {other}")
-    files = (options.pcap, options.har, options.chrome_trace, options.report)
+    files = (options.pcap, options.har, options.chrome_trace, options.report, options.parquet)
     if options.tui and any(path in STANDARD_OUTPUT for path in files):
         parser.error("a screen takes the terminal: name a file, not standard output")
 

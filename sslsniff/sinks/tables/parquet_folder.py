@@ -1,0 +1,144 @@
+"""Parquet files of exchanges in a folder: ``date=2026-11-25/hour=14/HOST-TIME-NUMBER.parquet``.
+
+Engines read the names of the folders as columns (Hive's partitions). A file gets its name when it
+is whole: one that a killed sslsniff has left begins with a dot, has no end, and no engine reads it.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sslsniff.errors import OutputError
+from sslsniff.model import Exchange
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.output_files import create_folder, open_output
+from sslsniff.sinks.tables.exchange_columns import TableColumn, exchange_columns
+
+_HOUR_NS = 3_600_000_000_000
+_GROUP_ROWS = 20_000
+_GROUP_BYTES = 32 << 20
+"""Of bodies: so much waits in memory at most, for each hour that is open, until it is written."""
+_FILE_BYTES = 128 << 20
+_MOST_OPEN = 4
+"""Hours: captures of several machines may be put together in one file."""
+
+
+class ParquetSink(Sink):
+    """Writes exchanges below ``folder``; a file is whole after ``seconds``, or at 128 MiB.
+
+    ``body_bytes``: how much of a body is stored. Raises ``OutputError`` once if a file cannot be
+    written; the rest is dropped, and what is whole stays.
+    """
+
+    def __init__(self, folder: str, *, body_bytes: int, seconds: float) -> None:
+        self.wants_bodies = bool(body_bytes)
+        self._folder = Path(folder)
+        self._body_bytes = body_bytes
+        self._columns = exchange_columns(body_bytes)
+        self._seconds = seconds
+        self._files: dict[int, _TableFile] = {}
+        self._is_broken = False
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        if self._is_broken:
+            return
+        hour = exchange.started_ns // _HOUR_NS
+        self._guarded(lambda: self._file(hour).add(exchange))
+
+    def flush(self) -> None:
+        """See ``Sink``: end the files that are old or large enough."""
+        ended = [hour for hour, file in self._files.items() if file.is_due(self._seconds)]
+        for hour in ended:
+            self._end(hour)
+
+    def close(self) -> None:
+        """See ``Sink``."""
+        for hour in [*self._files]:
+            self._end(hour)
+
+    def _file(self, hour: int) -> "_TableFile":
+        file = self._files.get(hour)
+        if file is None:
+            if len(self._files) >= _MOST_OPEN:
+                self._end(next(iter(self._files)))
+            file = self._files[hour] = _TableFile(
+                self._folder, hour, self._columns, self._body_bytes
+            )
+        return file
+
+    def _end(self, hour: int) -> None:
+        file = self._files.pop(hour)
+        if not self._is_broken:
+            self._guarded(file.end)
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except (OSError, pa.ArrowException) as error:
+            self._is_broken = True
+            raise OutputError(
+                f"cannot write {self._folder}: {getattr(error, 'strerror', None) or error}",
+                "make room or name a folder elsewhere",
+            ) from error
+
+
+class _TableFile:
+    """A file of the exchanges that began in ``hour``, counted from the epoch."""
+
+    def __init__(
+        self, folder: Path, hour: int, columns: list[TableColumn], most_body_bytes: int
+    ) -> None:
+        day = datetime.fromtimestamp(hour * 3600, UTC)
+        inside = folder / f"date={day:%Y-%m-%d}" / f"hour={day:%H}"
+        create_folder(inside)
+        name = f"{socket.gethostname()}-{time.time_ns()}-{os.getpid()}.parquet"
+        self._path = inside / name
+        self._unfinished = inside / f".{name}.unfinished"
+        self._columns = columns
+        self._most_body_bytes = most_body_bytes
+        self._schema = pa.schema([(column.name, column.type) for column in columns])
+        self._file = open_output(self._unfinished)
+        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        self._rows: list[tuple[Any, ...]] = []
+        self._body_bytes = 0
+        self._began_s = time.monotonic()
+
+    def add(self, exchange: Exchange) -> None:
+        """Add a row."""
+        self._rows.append(tuple([column.value(exchange) for column in self._columns]))
+        if self._most_body_bytes:
+            for message in (exchange.request, exchange.response):
+                if message is not None:
+                    self._body_bytes += min(len(message.body.data), self._most_body_bytes)
+        if len(self._rows) >= _GROUP_ROWS or self._body_bytes >= _GROUP_BYTES:
+            self._write_rows()
+
+    def is_due(self, seconds: float) -> bool:
+        """Return whether it is ``seconds`` old, or large."""
+        return time.monotonic() - self._began_s >= seconds or self._file.tell() >= _FILE_BYTES
+
+    def end(self) -> None:
+        """Write what waits, and give the file its name."""
+        if self._rows:
+            self._write_rows()
+        self._writer.close()
+        self._file.close()
+        self._unfinished.rename(self._path)
+
+    def _write_rows(self) -> None:
+        values = zip(*self._rows, strict=True)
+        arrays = [
+            pa.array(of_column, column.type)
+            for of_column, column in zip(values, self._columns, strict=True)
+        ]
+        self._rows = []
+        self._body_bytes = 0
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))

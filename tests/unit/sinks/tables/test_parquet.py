@@ -1,0 +1,287 @@
+"""``--parquet``: the rows are what JSON lines say, and each file with a name is whole."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.sinks.tables.exchange_columns import exchange_columns
+from sslsniff.sinks.tables.parquet_folder import ParquetSink
+from tests.corpus.test_pcaps import CAPTURES
+from tests.unit.capture_files.foreign import FAR, NEAR, Wire
+from tests.unit.captures import answer, get
+from tests.unit.exchanges import START_NS, exchange, request, response
+
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
+DOCS = Path(__file__).parents[4] / "docs/parquet.md"
+HOUR_NS = 3_600_000_000_000
+
+
+def read(capture: Path, *options: str | Path) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [SSLSNIFF, "read", capture, *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def answer_to(query: str) -> list[Any]:
+    return duckdb.execute(query).fetchall()
+
+
+def rows(folder: Path, columns: str = "*") -> list[dict[str, Any]]:
+    found = duckdb.execute(
+        f"SELECT {columns} FROM read_parquet('{folder}/*/*/*.parquet', hive_partitioning = true)"
+        " ORDER BY time, connection, stream"
+    )
+    names = [name for name, *_ in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def json_rows(path: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    shown = [line for line in lines if line["type"] == "exchange"]
+    return sorted(shown, key=lambda row: (row["time"], row["connection"], row["stream"] or 0))
+
+
+def as_map(headers: list[list[str | None]]) -> dict[str, list[str | None]]:
+    values: dict[str, list[str | None]] = {}
+    for name, value in headers:
+        values.setdefault((name or "?").lower(), []).append(value)
+    return values
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+def test_as_json(capture: Path, tmp_path: Path) -> None:
+    tables, lines = tmp_path / "tables", tmp_path / "lines"
+    done = read(capture, "--parquet", tables, "--json", "-o", lines, "--parquet-bodies", "1M")
+    assert done.returncode == 0, done.stderr
+    wanted = json_rows(lines)
+    assert wanted
+    found = rows(tables)
+    assert len(found) == len(wanted)
+    for row, line in zip(found, wanted, strict=True):
+        asked, answered = line["request"] or {}, line["response"] or {}
+        assert row["time"] == datetime.fromisoformat(line["time"])
+        for name in ("pid", "comm", "library", "connection", "role", "duration_ms", "error"):
+            assert row[name] == line[name]
+        for name in ("protocol", "stream", "first_byte_ms", "missing_bytes"):
+            assert row[name] == line[name]
+        assert (row["server_ip"], row["server_port"]) == tuple(line["server"].values())
+        assert (row["method"], row["url"]) == (asked.get("method"), asked.get("url"))
+        assert row["status"] == answered.get("status")
+        for name, message in (("request", asked), ("response", answered)):
+            if message:
+                assert row[f"{name}_headers"] == as_map(message["headers"])
+                assert row[f"{name}_bytes"] == message["body"]["size"]
+                assert len(row[f"{name}_body"]) == message["body"]["size"]
+
+
+def test_many(tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    for number in range(50_000):
+        shown = exchange(request(target=f"/{number}?q"), response(body=b"x"))
+        shown.started_ns += 1000 * number
+        sink.exchange(shown)
+    sink.close()
+    found = rows(tmp_path / "tables", "time, connection, stream, path, response_body")
+    assert [row["path"] for row in found] == [f"/{number}" for number in range(50_000)]
+    assert {row["response_body"] for row in found} == {None}
+
+
+def test_statements_and_model_calls(tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    asked, called = exchange(protocol="mysql"), exchange(request(), response())
+    asked.statement = Statement("mysql", operation="SELECT", text="SELECT 1", rows=1, user="app")
+    called.started_ns += 1_000_000
+    called.model_call = ModelCall("chat", None, model="m", usage=TokenUsage(input=3))
+    for each in (asked, called):
+        sink.exchange(each)
+    sink.close()
+    names = [column.name for column in exchange_columns(0)]
+    statement, call = rows(tmp_path / "tables")
+    assert {name: statement[name] for name in names if name.startswith("db_")} == {
+        "db_system": "mysql",
+        "db_operation": "SELECT",
+        "db_text": "SELECT 1",
+        "db_rows": 1,
+        "db_affected": None,
+        "db_code": None,
+        "db_database": None,
+        "db_user": "app",
+    }
+    assert (statement["url"], statement["llm_api"], call["db_system"]) == (None, None, None)
+    assert (call["llm_api"], call["llm_model"]) == ("chat", "m")
+    assert (call["llm_input_tokens"], call["llm_output_tokens"]) == (3, None)
+
+
+def test_hours_and_private(tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=3, seconds=60)
+    for hour in (0, 1, 0, 30):
+        shown = exchange(request(body=b"abcdef"), response(headers=[("A", "1"), ("a", "\udcff")]))
+        shown.started_ns += hour * HOUR_NS
+        sink.exchange(shown)
+    sink.flush()
+    assert not [*tmp_path.glob("tables/*/*/*.parquet")]
+    sink.close()
+    folders = sorted(path.parent.relative_to(tmp_path) for path in tmp_path.glob("*/*/*/*.parquet"))
+    assert [*map(str, folders)] == [
+        "tables/date=2023-11-14/hour=22",
+        "tables/date=2023-11-14/hour=23",
+        "tables/date=2023-11-16/hour=04",
+    ]
+    found = rows(tmp_path / "tables")
+    assert len(found) == 4
+    assert found[0]["request_body"] == b"abc"
+    assert found[0]["response_headers"] == {"a": ["1", "\\udcff"]}
+    modes = {path.stat().st_mode & 0o777 for path in tmp_path.glob("tables/**/*.parquet")}
+    assert modes == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("tables/*")} == {0o700}
+
+
+def test_rotation(tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=0)
+    for number in range(3):
+        sink.exchange(exchange(request(target=f"/{number}"), response()))
+        sink.flush()
+    assert len([*tmp_path.glob("tables/*/*/*.parquet")]) == 3
+    assert not [*tmp_path.glob("tables/*/*/.*")]
+    sink.close()
+    assert sorted(row["path"] for row in rows(tmp_path / "tables")) == ["/0", "/1", "/2"]
+
+
+def test_killed(tmp_path: Path) -> None:
+    """What was whole stays readable, and what was not is left out."""
+    wire = Wire()
+    wire.handshake()
+    wire.send(NEAR, get("/before"))
+    wire.send(FAR, answer(b"x"))
+    wire.write(tmp_path / "first.pcap")
+    first = (tmp_path / "first.pcap").read_bytes()
+    wire.send(NEAR, get("/after"))
+    wire.send(FAR, answer(b"x"))
+    wire.write(tmp_path / "second.pcap")
+    tables = tmp_path / "tables"
+    command: list[str | Path] = [
+        SSLSNIFF,
+        "read",
+        "-",
+        "--parquet",
+        tables,
+        "--parquet-seconds",
+        "1",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(first)
+        process.stdin.flush()
+        time.sleep(1.5)
+        process.stdin.write((tmp_path / "second.pcap").read_bytes()[len(first) :])
+        process.stdin.flush()
+        until = time.monotonic() + 10
+        while not [*tables.glob("*/*/*.parquet")] and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert [row["path"] for row in rows(tables, "time, connection, stream, path")][:1] == [
+        "/before"
+    ]
+
+
+def test_no_room(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [SSLSNIFF, "read", CAPTURES[0], "--parquet", tmp_path / "tables"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if "cannot write" in line]
+    assert lines == [
+        f"sslsniff: cannot write {tmp_path}/tables: File too large:"
+        " make room or name a folder elsewhere"
+    ]
+    assert "Traceback" not in done.stderr
+
+
+def bad(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    file = tmp_path / "file"
+    file.touch()
+    yield file, f"{file} is not a folder: name a new one"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    yield link, f"{link} is not a folder: name a new one"
+    if os.geteuid() == 0:
+        other = tmp_path / "other"
+        other.mkdir()
+        os.chown(other, 12345, 12345)
+        yield other, f"{other} is a folder of another user: name a new one"
+
+
+def test_bad_folders(tmp_path: Path) -> None:
+    for folder, line in bad(tmp_path):
+        done = read(CAPTURES[0], "--parquet", folder)
+        assert (done.returncode, done.stderr) == (1, f"sslsniff: {line}\n")
+
+
+def test_without_pyarrow(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; from sslsniff.cli import main; sys.exit(main())"
+    )
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        code,
+        "read",
+        CAPTURES[0],
+        "--parquet",
+        tmp_path / "tables",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    wanted = "sslsniff: --parquet needs the package pyarrow: pip install 'sslsniff[parquet]'\n"
+    assert done.stderr == wanted
+    assert not (tmp_path / "tables").exists()
+
+
+def test_queries_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = ParquetSink(str(tmp_path / "traffic"), body_bytes=0, seconds=60)
+    for number in range(100):
+        shown = exchange(
+            request(target=f"/{number % 3}", headers=[("Authorization", "x")]),
+            response(500 if number < 4 else 200),
+        )
+        shown.ended_ns = START_NS + number * 1_000_000
+        sink.exchange(shown)
+    sink.close()
+    monkeypatch.chdir(tmp_path)
+    times, credentials, failures = re.findall(r"```sql\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert answer_to(times) == [
+        ("/0", 34, pytest.approx(98.01)),
+        ("/1", 33, pytest.approx(96.04)),
+        ("/2", 33, pytest.approx(97.04)),
+    ]
+    assert answer_to(credentials) == [("curl", "example.org")]
+    [failed] = answer_to(failures)
+    assert failed[1:] == (22, "500", 4)
+
+
+def test_the_page_has_all_columns() -> None:
+    table = DOCS.read_text().partition("## Columns")[2]
+    names = [
+        name
+        for line in table.splitlines()
+        for name in re.findall(r"`([a-z_]+)`", line.split("|")[1] if line.startswith("|") else "")
+    ]
+    assert names == [column.name for column in exchange_columns(0)]
