@@ -29,6 +29,7 @@ from bench import (
     screen,
     services,
     startup,
+    tables,
 )
 from bench.rows import Row
 
@@ -45,6 +46,7 @@ _PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "screen": screen.measure,
     "rates": rates.measure,
     "reading": reading.measure,
+    "tables": tables.measure,
     "cpu": cpu.measure,
     "memory": functools.partial(memory.measure, 0.1),
     "services": services.measure,

@@ -41,12 +41,12 @@ def measure() -> Iterator[Row]:
     """Read small exchanges, few and many, tiny packets of an unknown protocol, and a large body."""
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
         for what, packets in (
-            (f"{_EXCHANGES:,} small exchanges", _exchanges(_EXCHANGES)),
+            (f"{_EXCHANGES:,} small exchanges", small_exchanges(_EXCHANGES)),
             (f"{_TINY_PACKETS:,} tiny packets of an unknown protocol", _tiny_packets()),
             (f"a body of {_BODY_BYTES // 1_000_000} MB", _large_body()),
         ):
             capture = Path(name, "capture.pcap")
-            _write(capture, packets)
+            write_capture(capture, packets)
             own = _spent([SSLSNIFF, "read", "--json", capture])
             other = _spent(["tshark", "-n", "-r", capture, "-T", "fields", "-e", "http.host"])
             cpu = f"{own.cpu_s:.2f} s, tshark {other.cpu_s:.2f} s"
@@ -54,7 +54,7 @@ def measure() -> Iterator[Row]:
             yield Row(f"read, {what}: CPU", own.cpu_s / other.cpu_s, "times", _MOST_CPU, cpu)
             share = own.memory_mb / other.memory_mb
             yield Row(f"read, {what}: memory", share, "times", _MOST_MEMORY, memory)
-        _write(capture, _exchanges(_MANY_EXCHANGES))
+        write_capture(capture, small_exchanges(_MANY_EXCHANGES))
         for form, options in (("text", ()), ("JSON lines", ("--json",))):
             one_s = _elapsed_s([SSLSNIFF, "read", *options, capture])
             two_s = _elapsed_s([SSLSNIFF, "read", "--jobs", "2", *options, capture])
@@ -78,7 +78,7 @@ def _elapsed_s(command: list[str | Path]) -> float:
     return time.perf_counter() - began
 
 
-def _exchanges(count: int) -> Iterator[bytes]:
+def small_exchanges(count: int) -> Iterator[bytes]:
     """Yield requests and responses, as a browser and a server send them, with their ACKs."""
     for number in range(count // _EXCHANGES_A_CONNECTION):
         flow = _Flow(20_000 + number, 80)
@@ -143,7 +143,7 @@ class _Flow:
         return bytes(12) + b"\x08\0" + ip + tcp + data
 
 
-def _write(path: Path, packets: Iterable[bytes]) -> None:
+def write_capture(path: Path, packets: Iterable[bytes]) -> None:
     """Write a classic pcap file, a packet each 10 us."""
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1))
