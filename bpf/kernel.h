@@ -71,6 +71,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_type;
 };
 
 struct signal_struct {

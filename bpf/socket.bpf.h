@@ -22,6 +22,8 @@ enum evidence {
 #define LEAST_OVERHEAD 21
 #define MOST_OVERHEAD 29
 
+#define STREAM_SOCKET 1 /* SOCK_STREAM, which is no macro in the kernel */
+
 /* Whether a socket has both addresses: after a connection broke, it has no local port. */
 static __always_inline int has_addresses(const struct sock *sock)
 {
@@ -29,6 +31,14 @@ static __always_inline int has_addresses(const struct sock *sock)
 	u16 port = 0;
 	bpf_probe_read_kernel(&port, sizeof(port), &sock->__sk_common.skc_num);
 	return (family == AF_INET || family == AF_INET6) && port;
+}
+
+/* Whether it carries a stream, as TLS needs: between TLS calls, a thread may also ask for names by UDP. */
+static __always_inline int is_stream(const struct sock *sock)
+{
+	u16 type = 0;
+	bpf_probe_read_kernel(&type, sizeof(type), &sock->sk_type);
+	return type == STREAM_SOCKET;
 }
 
 /* Remember whose records the socket carries, for its end. Returns whether they are left out. */
@@ -189,7 +199,7 @@ static __always_inline int socket_call(const struct sock *sock, u64 sent)
 	int calls = enclosing_calls(user_stack(), &call);
 	if (calls)
 		note_socket(call, calls, sock);
-	if ((calls && !thread->shut) || !has_addresses(sock))
+	if ((calls && !thread->shut) || !has_addresses(sock) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {
 		check_ends(thread, thread->shut);
