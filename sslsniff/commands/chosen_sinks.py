@@ -14,6 +14,7 @@ from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,
+    check_folder,
     check_output,
     create_folder,
     no_standard_output,
@@ -37,7 +38,8 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     """Raise the error that ``open_sinks`` would raise, before anything is written."""
     _schema(options.proto_set)
     if options.parquet:
-        _parquet_sinks()
+        _parquet_sink()
+        check_folder(Path(options.parquet))
     named: dict[str, str] = {}
     shows_text = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (
@@ -114,7 +116,7 @@ def open_sinks(
     if options.parquet:
         create_folder(Path(options.parquet))
         bodies, seconds = options.parquet_bodies, options.parquet_seconds
-        sinks.append(_parquet_sinks()(options.parquet, body_bytes=bodies, seconds=seconds))
+        sinks.append(_parquet_sink()(options.parquet, body_bytes=bodies, seconds=seconds))
     if options.report:
         from sslsniff.sinks.report.report import ReportSink
 
@@ -182,7 +184,7 @@ def _json_sinks(
     return [*sinks, lines]
 
 
-def _parquet_sinks() -> "type[ParquetSink]":
+def _parquet_sink() -> "type[ParquetSink]":
     try:
         from sslsniff.sinks.tables.parquet_folder import ParquetSink  # with pyarrow, optional
     except ImportError:

@@ -70,10 +70,24 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
         raise _cannot_create(name, error.errno) from error
 
 
+def check_folder(path: Path) -> None:
+    """Raise the ``OutputError`` that ``create_folder`` would, as far as it is known before."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _cannot_create(str(path), error.errno) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise OutputError(f"{path} is not a folder", "name a new one")
+    if found.st_uid not in _trusted_users():
+        raise OutputError(f"{path} is a folder of another user", "name a new one")
+
+
 def create_folder(path: Path) -> None:
     """Create a folder, and those above it that are missing, for its owner's eyes only.
 
-    One that is a symbolic link or of another user is refused. Raises ``OutputError``,
+    One that is a symbolic link or of another user is refused. Raises ``OutputError`` and
     ``PrivilegeError``.
     """
     owner = privileges.caller()
@@ -84,13 +98,9 @@ def create_folder(path: Path) -> None:
                 if owner is not None:
                     with contextlib.suppress(OSError):  # some file systems have no owners to give
                         os.chown(each, *owner)
-        found = path.lstat()
     except OSError as error:
         raise _cannot_create(str(path), error.errno) from error
-    if not stat.S_ISDIR(found.st_mode):
-        raise OutputError(f"{path} is not a folder", "name a new one")
-    if found.st_uid not in _trusted_users():
-        raise OutputError(f"{path} is a folder of another user", "name a new one")
+    check_folder(path)
 
 
 def _trusted_users() -> set[int]:

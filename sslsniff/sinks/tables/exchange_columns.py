@@ -13,6 +13,7 @@ from sslsniff.sinks.text import pieces
 _TEXT, _INTEGER, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
 _TEXTS = pa.list_(pa.string())
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class TableColumn(NamedTuple):
@@ -52,7 +53,7 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("host", _TEXT, _of_request(lambda request: _text(request.host))),
         TableColumn("path", _TEXT, _of_request(lambda request: _text(_path(request.target)))),
         TableColumn("url", _TEXT, _of_request(lambda request: _text(request.url))),
-        TableColumn("status", _INTEGER, _of_response(lambda response: response.status)),
+        TableColumn("status", _INTEGER, _of_response(lambda response: _integer(response.status))),
         TableColumn("request_bytes", _INTEGER, _of_request(lambda request: request.body.size)),
         TableColumn("response_bytes", _INTEGER, _of_response(lambda response: response.body.size)),
         TableColumn("missing_bytes", _INTEGER, lambda shown: shown.missing_bytes),
@@ -103,6 +104,11 @@ def _text(text: str | None) -> str | None:
     if text is None or text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _integer(number: int | None) -> int | None:
+    """Return a number from the wire; None if it is too large for a column, such as MySQL's -1."""
+    return number if number is not None and _LEAST <= number <= _MOST else None
 
 
 def _since_start(shown: Exchange, end_ns: int | None) -> float | None:
@@ -176,7 +182,7 @@ def _grpc_status(shown: Exchange) -> int | None:
 def _of_statement(name: str) -> Callable[[Exchange], Any]:
     def value(shown: Exchange) -> Any:
         found = getattr(shown.statement, name, None)
-        return _text(found) if isinstance(found, str) else found
+        return _text(found) if isinstance(found, str) else _integer(found)
 
     return value
 
@@ -186,4 +192,8 @@ def _of_model_call(name: str) -> Callable[[Exchange], Any]:
 
 
 def _tokens(name: str) -> Callable[[Exchange], Any]:
-    return lambda shown: getattr(shown.model_call.usage, name) if shown.model_call else None
+    def value(shown: Exchange) -> int | None:
+        call = shown.model_call
+        return _integer(getattr(call.usage, name)) if call else None
+
+    return value

@@ -80,14 +80,15 @@ class ParquetSink(Sink):
             self._guarded(file.end)
 
     def _guarded(self, write: Callable[[], None]) -> None:
+        self._is_broken = True
         try:
             write()
         except (OSError, pa.ArrowException) as error:
-            self._is_broken = True
             raise OutputError(
                 f"cannot write {self._folder}: {getattr(error, 'strerror', None) or error}",
                 "make room or name a folder elsewhere",
             ) from error
+        self._is_broken = False
 
 
 class _TableFile:

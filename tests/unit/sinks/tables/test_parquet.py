@@ -4,17 +4,17 @@ import json
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from pyarrow.dataset import dataset
 
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
@@ -28,6 +28,7 @@ from tests.unit.exchanges import START_NS, exchange, request, response
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 DOCS = Path(__file__).parents[4] / "docs/parquet.md"
 HOUR_NS = 3_600_000_000_000
+PATIENCE_S = 10
 
 
 def read(capture: Path, *options: str | Path) -> subprocess.CompletedProcess[str]:
@@ -160,41 +161,58 @@ def test_rotation(tmp_path: Path) -> None:
     assert sorted(row["path"] for row in rows(tmp_path / "tables")) == ["/0", "/1", "/2"]
 
 
+def test_numbers_that_are_too_large(tmp_path: Path) -> None:
+    """MySQL says 2^64 - 1 for what it does not know; a server of models may say anything."""
+    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    shown = exchange(request(), response(10**30))
+    shown.statement = Statement("mysql", affected=(1 << 64) - 1, rows=(1 << 63) - 1)
+    shown.model_call = ModelCall("chat", None, usage=TokenUsage(input=10**30, output=5))
+    sink.exchange(shown)
+    sink.close()
+    [row] = rows(tmp_path / "tables")
+    assert (row["status"], row["db_affected"], row["db_rows"]) == (None, None, (1 << 63) - 1)
+    assert (row["llm_input_tokens"], row["llm_output_tokens"]) == (None, 5)
+
+
+def until(is_there: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_there():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_killed(tmp_path: Path) -> None:
-    """What was whole stays readable, and what was not is left out."""
-    wire = Wire()
+    """What is whole stays readable, and what is not is left out."""
+    wire, tables, sent = Wire(), tmp_path / "tables", 0
     wire.handshake()
-    wire.send(NEAR, get("/before"))
-    wire.send(FAR, answer(b"x"))
-    wire.write(tmp_path / "first.pcap")
-    first = (tmp_path / "first.pcap").read_bytes()
-    wire.send(NEAR, get("/after"))
-    wire.send(FAR, answer(b"x"))
-    wire.write(tmp_path / "second.pcap")
-    tables = tmp_path / "tables"
-    command: list[str | Path] = [
-        SSLSNIFF,
-        "read",
-        "-",
-        "--parquet",
-        tables,
-        "--parquet-seconds",
-        "1",
-    ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdin is not None
-        process.stdin.write(first)
-        process.stdin.flush()
-        time.sleep(1.5)
-        process.stdin.write((tmp_path / "second.pcap").read_bytes()[len(first) :])
-        process.stdin.flush()
-        until = time.monotonic() + 10
-        while not [*tables.glob("*/*/*.parquet")] and time.monotonic() < until:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-    assert [row["path"] for row in rows(tables, "time, connection, stream, path")][:1] == [
-        "/before"
-    ]
+    command = [SSLSNIFF, "read", "-", "--parquet", tables, "--parquet-seconds", "1"]
+    with subprocess.Popen(
+        [*map(str, command)], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        pipe = process.stdin
+        assert pipe is not None
+
+        def pass_on(path: str) -> None:
+            nonlocal sent
+            wire.send(NEAR, get(path))
+            wire.send(FAR, answer(b"x"))
+            wire.write(tmp_path / "capture.pcap")
+            capture = (tmp_path / "capture.pcap").read_bytes()
+            pipe.write(capture[sent:])
+            pipe.flush()
+            sent = len(capture)
+
+        pass_on("/first")
+        until(lambda: [*tables.glob("*/*/.*.unfinished")])
+        time.sleep(1.2)  # a file of 1 s ends when the next packet comes
+        pass_on("/second")
+        until(lambda: [*tables.glob("*/*/*.parquet")])
+        until(lambda: [*tables.glob("*/*/.*.unfinished")])
+        process.kill()
+    assert len([*tables.glob("*/*/.*.unfinished")]) == 1
+    found = [row["path"] for row in rows(tables, "time, connection, stream, path")]
+    assert found == ["/first"]
+    assert len(dataset(tables, partitioning="hive").to_table()) == 1
 
 
 def test_no_room(tmp_path: Path) -> None:
