@@ -182,7 +182,7 @@ def add_parquet(output: "argparse._ArgumentGroup") -> None:
         "--parquet",
         type=values.name,
         metavar="FOLDER",
-        help="write tables of exchanges for DuckDB, Spark and others there, in folders by date and"
+        help="write tables of exchanges for DuckDB and other engines there, in folders by date and"
         " hour, and show only the summary (docs/parquet.md)",
     )
     output.add_argument(
