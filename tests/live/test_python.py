@@ -139,3 +139,21 @@ def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
     assert_passed(ran.captured, passed, role="server")
     assert_whole(ran.captured)
     assert connections(ran.captured) == 12
+
+
+def test_names_asked_by_udp(server: Server, certificate: Certificate, tmp_path: Path) -> None:
+    """What the thread sends by UDP, next to a TLS call, is not of its connection."""
+    client = (sys.executable, PROGRAMS / "python/asks_names.py")
+    ran = run_under(tmp_path, *client, str(server.port), certificate.certificate, "3")
+    assert_whole(ran.captured)
+    addresses = [(each["client"], each["server"]) for each in ran.captured.exchanges]
+    assert (
+        addresses
+        == [
+            (
+                {"ip": "127.0.0.1", "port": int(ran.stdout)},
+                {"ip": "127.0.0.1", "port": server.port},
+            )
+        ]
+        * 3
+    )
