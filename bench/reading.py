@@ -3,15 +3,17 @@
 And how much sooner it has read a large one by two processes (``--jobs 2``).
 """
 
+import functools
 import os
 import random
+import statistics
 import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, SSLSNIFF
@@ -28,6 +30,9 @@ _SYN, _ACK, _FIN = 2, 16, 1
 _MOST_CPU = 0.8
 _MOST_MEMORY = 0.25
 _LEAST_SOONER = 1.6
+_TIMES = 3
+
+_Figure = TypeVar("_Figure", float, "_Spent")
 
 
 class _Spent(NamedTuple):
@@ -40,15 +45,25 @@ class _Spent(NamedTuple):
 def measure() -> Iterator[Row]:
     """Read small exchanges, few and many, tiny packets of an unknown protocol, and a large body."""
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
-        for what, packets in (
-            (f"{_EXCHANGES:,} small exchanges", small_exchanges(_EXCHANGES)),
-            (f"{_TINY_PACKETS:,} tiny packets of an unknown protocol", _tiny_packets()),
-            (f"a body of {_BODY_BYTES // 1_000_000} MB", _large_body()),
+        capture = Path(name, "capture.pcap")
+        read: list[str | Path] = [SSLSNIFF, "read", "--json", capture]
+        tshark: list[str | Path] = [
+            "tshark",
+            "-n",
+            "-r",
+            capture,
+            "-T",
+            "fields",
+            "-e",
+            "http.host",
+        ]
+        for what, packets, times in (
+            (f"{_EXCHANGES:,} small exchanges", small_exchanges(_EXCHANGES), _TIMES),
+            (f"{_TINY_PACKETS:,} tiny packets of an unknown protocol", _tiny_packets(), _TIMES),
+            (f"a body of {_BODY_BYTES // 1_000_000} MB", _large_body(), 1),
         ):
-            capture = Path(name, "capture.pcap")
             write_capture(capture, packets)
-            own = _spent([SSLSNIFF, "read", "--json", capture])
-            other = _spent(["tshark", "-n", "-r", capture, "-T", "fields", "-e", "http.host"])
+            own, other = _medians(times, lambda: _spent(read), lambda: _spent(tshark))
             cpu = f"{own.cpu_s:.2f} s, tshark {other.cpu_s:.2f} s"
             memory = f"{own.memory_mb:.0f} MB, tshark {other.memory_mb:.0f} MB"
             yield Row(f"read, {what}: CPU", own.cpu_s / other.cpu_s, "times", _MOST_CPU, cpu)
@@ -56,11 +71,20 @@ def measure() -> Iterator[Row]:
             yield Row(f"read, {what}: memory", share, "times", _MOST_MEMORY, memory)
         write_capture(capture, small_exchanges(_MANY_EXCHANGES))
         for form, options in (("text", ()), ("JSON lines", ("--json",))):
-            one_s = _elapsed_s([SSLSNIFF, "read", *options, capture])
-            two_s = _elapsed_s([SSLSNIFF, "read", "--jobs", "2", *options, capture])
+            one: list[str | Path] = [SSLSNIFF, "read", *options, capture]
+            two = [*one, "--jobs", "2"]
+            one_s, two_s = _medians(
+                _TIMES, functools.partial(_elapsed_s, one), functools.partial(_elapsed_s, two)
+            )
             what = f"read --jobs 2, {_MANY_EXCHANGES:,} small exchanges, {form}: sooner"
             note = f"{two_s:.1f} s, one process {one_s:.1f} s"
             yield Row(what, one_s / two_s, "times", note=note, least=_LEAST_SOONER)
+
+
+def _medians(times: int, *measures: Callable[[], _Figure]) -> list[_Figure]:
+    """Measure in turns, an odd number of times, as the machine is slower at times."""
+    turns = [[measure() for measure in measures] for _ in range(times)]
+    return [statistics.median_low(figures) for figures in zip(*turns, strict=True)]
 
 
 def _spent(command: list[str | Path]) -> _Spent:

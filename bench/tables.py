@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
-
 from bench.reading import small_exchanges, write_capture
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, SSLSNIFF
@@ -28,6 +26,8 @@ _P99 = "SELECT path, quantile_cont(duration_ms, 0.99) FROM {} GROUP BY path ORDE
 
 def measure() -> Iterator[Row]:
     """Read a capture into both forms, and compare what DuckDB finds in them."""
+    import duckdb  # only here: the memory of other parts' programs counts from this process's on
+
     what = f"tables of {_EXCHANGES:,} exchanges"
     with tempfile.TemporaryDirectory(prefix="sslsniff-bench-") as name:
         capture, lines, folder = Path(name, "c.pcap"), Path(name, "c.jsonl"), Path(name, "tables")
