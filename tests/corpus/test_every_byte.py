@@ -51,7 +51,7 @@ def written(message: dict[str, Any], first_line: str) -> int:
 def accounts(lines: list[dict[str, Any]]) -> tuple[Account, Account]:
     """Return the bytes of each direction of each connection: captured, and accounted for."""
     captured, accounted, data, bodies = Account(), Account(), Account(), Account()
-    preface = b""
+    beginnings: dict[tuple[str, str], bytes] = {}
     for line in lines:
         if "connection" not in line:
             continue
@@ -60,8 +60,9 @@ def accounts(lines: list[dict[str, Any]]) -> tuple[Account, Account]:
         match line["type"]:
             case "chunk":
                 captured[connection, sent] += line["data"]["size"]
-                if sent == asks and len(preface) < len(PREFACE):
-                    preface += data_of(line["data"])
+                beginning = beginnings.get((connection, sent), b"")
+                if sent == asks and len(beginning) < len(PREFACE):
+                    beginnings[connection, sent] = beginning + data_of(line["data"])
             case "undecoded":
                 accounted[connection, sent] += line["data"]["size"]
             case "frame":
@@ -80,8 +81,8 @@ def accounts(lines: list[dict[str, Any]]) -> tuple[Account, Account]:
                     accounted[connection, OTHER[asks]] += written(response, first)
     for each, size in bodies.items():  # the rest is of a DATA frame that is not whole
         accounted[each] += size - data[each] + FRAME_HEADER if size > data[each] else 0
-    if preface.startswith(PREFACE):
-        accounted[connection, asks] += len(PREFACE)
+    for each, beginning in beginnings.items():
+        accounted[each] += len(PREFACE) if beginning.startswith(PREFACE) else 0
     return captured, accounted
 
 
