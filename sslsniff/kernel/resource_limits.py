@@ -5,6 +5,7 @@ import math
 import resource
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 GRACE_S = 2
@@ -57,19 +58,26 @@ def allow_open_files() -> None:
 
 @contextlib.contextmanager
 def limited(cpu_s: int, memory_bytes: int) -> Iterator[None]:
-    """Limit the CPU time and memory of a ``with`` block.
+    """Limit the CPU time and the address space that a ``with`` block takes more.
 
-    It raises ``OverTimeError`` or ``MemoryError`` when it takes more.
+    What the process used before does not count: libraries reserve gigabytes that they never use.
+    Raises ``OverTimeError`` or ``MemoryError`` beyond that.
     """
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS)}
     raise_when_over_time()
     allow_cpu(cpu_s)
-    lower(resource.RLIMIT_AS, memory_bytes, resource.RLIM_INFINITY)
+    lower(resource.RLIMIT_AS, _address_space() + memory_bytes, resource.RLIM_INFINITY)
     try:
         yield
     finally:
         for kind, each in before.items():
             resource.setrlimit(kind, each)
+
+
+def _address_space() -> int:
+    """Return the bytes of this process's address space: the first number of statm, proc(5)."""
+    pages = Path("/proc/self/statm").read_text().split()[0]
+    return int(pages) * resource.getpagesize()
 
 
 def _raise(_number: int, _frame: FrameType | None) -> None:

@@ -1,5 +1,6 @@
 """Limits that hold while one thing is done."""
 
+import mmap
 import resource
 import subprocess
 import sys
@@ -63,3 +64,8 @@ def test_memory_is_limited() -> None:
     with pytest.raises(MemoryError), limited(60, 4 * MEMORY_BYTES):
         bytearray(5 * MEMORY_BYTES)
     assert [resource.getrlimit(kind) for kind in KINDS] == before
+
+
+def test_memory_reserved_before_does_not_count() -> None:
+    with mmap.mmap(-1, 3 * MEMORY_BYTES, prot=0), limited(60, 2 * MEMORY_BYTES):
+        bytearray(MEMORY_BYTES)
