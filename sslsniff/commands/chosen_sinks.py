@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
-from sslsniff.commands.text_output import open_text_output, painter
+from sslsniff.commands.text_output import open_lines, painter
 from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
@@ -94,7 +94,7 @@ def open_sinks(
     """
     sinks: list[Sink] = []
     if _wants_text(options):
-        stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
+        stream = open_lines(options, standard, closing, reader_gone)
         sinks += text_sinks(options, stream, calls_of)
     else:
         sinks += _ending(options, open_standard(sys.stderr, closing))

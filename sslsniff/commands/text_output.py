@@ -4,8 +4,23 @@ import contextlib
 from collections.abc import Callable
 from typing import TextIO
 
+from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.sinks.output_files import LineFile, open_output, open_standard, open_text
 from sslsniff.sinks.text.lines import STYLES, Paint, plain
+
+
+def open_lines(
+    options: OutputOptions,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    reader_gone: Callable[[], None],
+) -> TextIO:
+    """Return a stream of text to where ``options`` want it; see ``open_text_output``."""
+    if options.line_queue is None:
+        return open_text_output(options.output, options.force, standard, closing, reader_gone)
+    from sslsniff.sinks.line_queue import QueuedLines
+
+    return open_text(QueuedLines(options.line_queue, reader_gone), "utf-8", closing)
 
 
 def open_text_output(

@@ -204,9 +204,7 @@ class LineFile(io.RawIOBase):
         try:
             size = os.write(self._fd, view)
         except BrokenPipeError:
-            self._failed = True
-            self._reader_gone()
-            return view.nbytes
+            return self.stop_writing(data)
         except OSError as error:
             self._failed = True
             with contextlib.suppress(OSError):
@@ -220,6 +218,13 @@ class LineFile(io.RawIOBase):
             self._whole_bytes = self._written_bytes + newline + 1
         self._written_bytes += size
         return size
+
+    def stop_writing(self, data: Any) -> int:
+        """Drop ``data`` and all that comes later, as nobody reads it any more; see ``write``."""
+        if not self._failed:
+            self._failed = True
+            self._reader_gone()
+        return memoryview(data).nbytes
 
 
 def no_standard_output() -> OutputError:

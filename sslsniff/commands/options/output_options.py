@@ -31,6 +31,7 @@ class OutputOptions:
     proto_set: str | None
     hexdump: bool
     output: str | None
+    line_queue: int | None
     pcap: str | None
     har: str | None
     chrome_trace: str | None
@@ -125,6 +126,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=values.name,
         metavar="FILE",
         help="write there (default: standard output; with COMMAND, standard error)",
+    )
+    output.add_argument(  # the screen gives it to the capture that it starts
+        "--line-queue", type=values.inherited_file, help=argparse.SUPPRESS
     )
     output.add_argument(
         "--pcap",

@@ -24,7 +24,7 @@ from sslsniff.commands.reading.share_decoder import (
     ShareFailed,
     decode_share,
 )
-from sslsniff.commands.text_output import open_text_output
+from sslsniff.commands.text_output import open_lines
 from sslsniff.errors import SslsniffError
 from sslsniff.model import Loss, LossCause, Summary
 
@@ -44,7 +44,7 @@ def read_in_jobs(options: ReadOptions) -> int:
     ReplaySource(options.file).close()  # its error comes before an output is made
     control = CaptureControl(options.end_within)
     with contextlib.ExitStack() as closing:
-        output = open_text_output(options.output, options.force, sys.stdout, closing, control.stop)
+        output = open_lines(options, sys.stdout, closing, control.stop)
         shares: list[_SharePipe] = []
         for number in range(options.jobs):
             shares.append(_SharePipe(options, Share(number, options.jobs), output, shares))

@@ -4,13 +4,8 @@ A thread reads the lines as they come, and never waits for the screen. So the ca
 that ``--json`` does not need, and loses nothing because of the screen.
 """
 
-import contextlib
-import fcntl
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,20 +14,16 @@ from typing import BinaryIO
 
 import sslsniff
 from sslsniff.screen.courtesy import Courtesy
+from sslsniff.sinks.line_queue import LineQueue
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
 
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
-_PIPE_BYTES = 1 << 20  # the most that a process without rights may ask for (man 7 pipe)
-_READ_BYTES = 64 << 10
-"""At once: it stays in the caches, so the CPU for a line is a quarter less than with 1 MB."""
-_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S = 0.15, 0.005
-"""After the pipe was emptied. Few long ones delay the programs that are watched less than many
-short ones: with ten times as many, the slowest 1 % of nginx's responses take 1.5 times as long.
-"""
-_LITTLE_BYTES, _MUCH_BYTES, _LATE_BYTES = 128 << 10, 512 << 10, 768 << 10
-"""What was in the pipe: the next pause is longer or shorter, or there is none."""
+_READ_EVERY_S = 0.1
+"""Seldom is better for the programs that are watched, often is better for who looks."""
+_LATE_BYTES = 8 << 20
+"""What waits in the queue: the thread then gets more of the CPU."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
@@ -66,30 +57,22 @@ class CaptureProcess:
     ) -> None:
         self.notes: list[str] = []
         self._feed, self._note = feed, note
-        self._is_ready = threading.Event()
-        self._folder = tempfile.mkdtemp(prefix="sslsniff-")  # mode 0700
-        # A pipe with a name: standard output belongs to the command.
-        folder = Path(self._folder)
-        pipe = folder / "lines"
-        os.mkfifo(pipe, 0o600)
-        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(reader, True)
-        with contextlib.suppress(OSError):  # this user's pipes may have less
-            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        # Until the capture has opened it, and has ended, the pipe must not seem to be at its end.
-        self._writer = os.open(pipe, os.O_WRONLY | os.O_CLOEXEC)
+        self._is_ready, self._has_ended = threading.Event(), threading.Event()
+        self._queue = LineQueue()  # standard output belongs to the command
+        queue = str(self._queue.fd)
         after = ["--", *command] if command else []
         self._process = subprocess.Popen(
-            own_command([*arguments, "-o", str(pipe), *after]),
+            own_command([*arguments, "--line-queue", queue, *after]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            pass_fds=(self._queue.fd,),
         )
         assert self._process.stdout is not None
         self._threads = [
             threading.Thread(target=work, args=arguments, daemon=True)
             for work, arguments in (
-                (self._read_lines, (os.fdopen(reader, "rb", buffering=0),)),
+                (self._read_lines, ()),
                 (self._read_notes, (self._process.stdout,)),
                 (self._wait, ()),
             )
@@ -120,33 +103,21 @@ class CaptureProcess:
                 self._process.kill()
         for thread in self._threads:
             thread.join(1.0)  # a command that goes on may keep its output open
-        shutil.rmtree(self._folder, ignore_errors=True)
         return self._process.wait()
 
-    def _read_lines(self, lines: BinaryIO) -> None:
+    def _read_lines(self) -> None:
         courtesy = Courtesy()
-        begun: list[bytes] = []  # the pieces of a line that has not ended
-        emptied = 0
-        pause_s = _LONGEST_PAUSE_S
-        with lines:
-            while data := lines.read(_READ_BYTES):
-                first, *others = data.split(b"\n")
-                begun.append(first)
-                if others:
-                    self._feed(b"".join(begun))
-                    begun = [others.pop()]
-                    for line in others:
-                        self._feed(line)
-                emptied += len(data)
-                if len(data) == _READ_BYTES and emptied < _PIPE_BYTES:
-                    continue
+        has_ended = is_late = False
+        while not has_ended:
+            has_ended = self._has_ended.wait(0 if is_late else _READ_EVERY_S)
+            waiting_bytes = self._queue.waiting_bytes
+            if waiting_bytes:
                 self._is_ready.set()
-                is_late = emptied >= _LATE_BYTES
-                courtesy.update(now_s=time.monotonic(), is_late=is_late)
-                pause_s = _next_pause(pause_s, emptied)
-                emptied = 0
-                if not is_late:
-                    time.sleep(pause_s)
+            is_late = waiting_bytes > _LATE_BYTES
+            courtesy.update(now_s=time.monotonic(), is_late=is_late)
+            for line in self._queue.lines():
+                self._feed(line)
+        self._queue.close()
 
     def _read_notes(self, written: BinaryIO) -> None:
         with written:
@@ -159,14 +130,7 @@ class CaptureProcess:
 
     def _wait(self) -> None:
         self._process.wait()
-        os.close(self._writer)
+        self._has_ended.set()
         if self._process.returncode:  # what it said tells why
             self._threads[1].join(1.0)
         self._is_ready.set()
-
-
-def _next_pause(pause_s: float, emptied: int) -> float:
-    """Return how long to pause, in seconds, so that the pipe stays half empty."""
-    if emptied > _MUCH_BYTES:
-        return max(_SHORTEST_PAUSE_S, pause_s / 2)
-    return min(_LONGEST_PAUSE_S, pause_s * 2) if emptied < _LITTLE_BYTES else pause_s

@@ -1,5 +1,6 @@
 """The manual page and completions have all that can be said on the command line."""
 
+import argparse
 import re
 import subprocess
 from pathlib import Path
@@ -14,9 +15,11 @@ BASH = "share/bash-completion/completions/sslsniff"
 
 
 def options() -> set[str]:
-    """Return the long options of all subcommands."""
+    """Return the long options of all subcommands that are for users."""
     parsers = [manual.parser(), *(make() for make in manual._SUBCOMMANDS.values())]
-    names = {name for each in parsers for name in each._option_string_actions}
+    actions = [action for each in parsers for action in each._actions]
+    shown = [action for action in actions if action.help != argparse.SUPPRESS]
+    names = {name for action in shown for name in action.option_strings}
     return {name for name in names if name.startswith("--")}
 
 
