@@ -1,5 +1,6 @@
 """Adds up exchanges by host, path, process, status, or whatever else an outcome has."""
 
+import operator
 from collections.abc import Callable, Sequence
 
 from sslsniff.sinks.statistics.durations import Durations
@@ -131,6 +132,7 @@ class Groups:
         if unknown:
             raise ValueError(f"{unknown[0]} is none of {', '.join(KEYS)}")
         self.by = tuple(by)
+        self._key_of = _getter(self.by)
         self.rest: Group | None = None
         """The exchanges that are in no group of their own; None if there are none."""
         self._most = most
@@ -148,7 +150,7 @@ class Groups:
         start_ns = outcome.time_ns
         spans = (outcome.duration_ns or 0, outcome.first_byte_ns or 0)
         self._widen(start_ns, start_ns + max(spans))
-        self._group(tuple(getattr(outcome, name) for name in self.by)).add(outcome)
+        self._group(self._key_of(outcome)).add(outcome)
 
     def merge(self, other: "Groups") -> None:
         """Add all exchanges of ``other``, which does not change and has all of ``by`` in its own.
@@ -211,3 +213,10 @@ class Groups:
         if self._first_ns is None or first_ns < self._first_ns:
             self._first_ns = first_ns
         self._last_ns = max(self._last_ns, last_ns)
+
+
+def _getter(fields: tuple[str, ...]) -> Callable[[Outcome], Key]:
+    """Return what gets the values of ``fields``: a tuple, also if they are none or one."""
+    if len(fields) > 1:
+        return operator.attrgetter(*fields)
+    return lambda outcome: tuple(getattr(outcome, name) for name in fields)
