@@ -4,11 +4,12 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
+from sslsniff.commands.printing import note
 from sslsniff.commands.text_output import open_lines, painter
 from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
@@ -31,12 +32,15 @@ from sslsniff.sinks.text.terminal import TerminalSink
 if TYPE_CHECKING:
     from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
+    from sslsniff.sinks.remote.otlp_sink import OtlpSink
     from sslsniff.sinks.tables.parquet_folder import ParquetSink
 
 
 def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     """Raise the error that ``open_sinks`` would raise, before anything is written."""
     _schema(options.proto_set)
+    if options.otlp:
+        _otlp_sink()
     if options.parquet:
         _parquet_sink()
         check_folder(Path(options.parquet))
@@ -62,8 +66,11 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    files = (options.pcap, options.har, options.chrome_trace, options.parquet, options.report)
-    return not any(files) or any(
+    others = (
+        *(options.pcap, options.har, options.chrome_trace, options.parquet, options.otlp),
+        options.report,
+    )
+    return not any(others) or any(
         (
             options.json,
             options.frames,
@@ -117,6 +124,16 @@ def open_sinks(
         create_folder(Path(options.parquet))
         bodies, seconds = options.parquet_bodies, options.parquet_seconds
         sinks.append(_parquet_sink()(options.parquet, body_bytes=bodies, seconds=seconds))
+    if options.otlp:
+        sinks.append(
+            _otlp_sink()(
+                options.otlp,
+                options.otlp_protocol,
+                note,
+                is_live=options.is_live,
+                end_within_s=options.end_within,
+            )
+        )
     if options.report:
         from sslsniff.sinks.report.report import ReportSink
 
@@ -185,13 +202,26 @@ def _json_sinks(
 
 
 def _parquet_sink() -> "type[ParquetSink]":
+    with _extra("--parquet", "parquet", "pyarrow"):
+        from sslsniff.sinks.tables.parquet_folder import ParquetSink
+    return ParquetSink
+
+
+def _otlp_sink() -> "type[OtlpSink]":
+    with _extra("--otlp", "otlp", "opentelemetry-exporter-otlp"):
+        from sslsniff.sinks.remote.otlp_sink import OtlpSink
+    return OtlpSink
+
+
+@contextlib.contextmanager
+def _extra(option: str, extra: str, package: str) -> Iterator[None]:
+    """Raise ``OutputError`` where an optional package is missing that is imported in the block."""
     try:
-        from sslsniff.sinks.tables.parquet_folder import ParquetSink  # with pyarrow, optional
+        yield
     except ImportError:
         raise OutputError(
-            "--parquet needs the package pyarrow", "pip install 'sslsniff[parquet]'"
+            f"{option} needs the package {package}", f"pip install 'sslsniff[{extra}]'"
         ) from None
-    return ParquetSink
 
 
 def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:

@@ -33,6 +33,11 @@ class ReadOptions(OutputOptions):
         """See ``OutputOptions``."""
         return "standard input" if self.file == "-" else Path(self.file).name
 
+    @property
+    def is_live(self) -> bool:
+        """See ``OutputOptions``."""
+        return False
+
 
 @dataclass(frozen=True)
 class ListOptions:

@@ -38,6 +38,9 @@ class OutputOptions:
     parquet: str | None
     parquet_bodies: int
     parquet_seconds: float
+    otlp: str | None
+    otlp_protocol: str | None
+    no_redact: bool
     report: str | None
     report_bodies: int
     report_size: int
@@ -58,6 +61,16 @@ class OutputOptions:
     def source(self) -> str:
         """What is shown, for people."""
         return "live capture"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what is shown happens now: then it cannot wait."""
+        return True
+
+    @property
+    def wants_redaction(self) -> bool:
+        """Whether credentials are blanked: always where something leaves this machine."""
+        return self.redact or (self.otlp is not None and not self.no_redact)
 
     @property
     def wants_statistics(self) -> bool:
@@ -149,6 +162,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="write the times of exchanges for ui.perfetto.dev, and show only the summary",
     )
     add_parquet(output)
+    add_otlp(output)
     add_report(output)
     output.add_argument(
         "--print", action="store_true", help="with one of these files, show exchanges as well"
@@ -202,6 +216,26 @@ def add_parquet(output: "argparse._ArgumentGroup") -> None:
         default=60,
         metavar="SECONDS",
         help="begin a new file after this time; an older one is whole (default: 60)",
+    )
+
+
+def add_otlp(output: "argparse._ArgumentGroup") -> None:
+    """Add the options of what is sent to OpenTelemetry."""
+    output.add_argument(
+        "--otlp",
+        type=values.http_url,
+        metavar="URL",
+        help="send spans and metrics to an OpenTelemetry Collector, with credentials blanked, and"
+        " show only the summary (docs/otlp.md)",
+    )
+    output.add_argument(
+        "--otlp-protocol",
+        choices=("grpc", "http/protobuf"),
+        metavar="PROTOCOL",
+        help="grpc or http/protobuf (default: grpc if the port is 4317, else http/protobuf)",
+    )
+    output.add_argument(
+        "--no-redact", action="store_true", help="send what --otlp sends as it was captured"
     )
 
 

@@ -1,0 +1,98 @@
+"""Makes the spans of OpenTelemetry from exchanges: children of what the application sent them as.
+
+A ``traceparent`` in the request (W3C Trace Context) names the parent, so that a span joins the
+application's own trace. The watched process is the resource.
+"""
+
+import functools
+import os
+import socket
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace.status import Status, StatusCode
+
+import sslsniff
+from sslsniff.decoders.messages import Side
+from sslsniff.model import Container, Exchange, InnerMessage, Process
+from sslsniff.sinks.remote.span_attributes import (
+    attributes_of,
+    error_type,
+    resource_attributes,
+    span_name,
+)
+
+_SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+_SCOPE = InstrumentationScope("sslsniff", sslsniff.__version__, _SCHEMA_URL)
+_KINDS = {Side.CLIENT: SpanKind.CLIENT, Side.SERVER: SpanKind.SERVER, None: SpanKind.INTERNAL}
+_SERVICE = "OTEL_SERVICE_NAME"
+_MOST_RESOURCES = 4096
+_ids = RandomIdGenerator()
+_propagator = TraceContextTextMapPropagator()
+
+
+def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
+    """Return the span of an exchange that ended; ``events``: see ``message_event``."""
+    parent = _parent(exchange)
+    process, error = exchange.connection.process, error_type(exchange)
+    return ReadableSpan(
+        span_name(exchange),
+        SpanContext(
+            parent.trace_id if parent is not None else _ids.generate_trace_id(),
+            _ids.generate_span_id(),
+            is_remote=False,
+            trace_flags=TraceFlags(TraceFlags.SAMPLED),
+            trace_state=parent.trace_state if parent is not None else None,
+        ),
+        parent,
+        _resource_of(process.pid, process.comm, process.container),
+        attributes_of(exchange),
+        events,
+        kind=_KINDS[exchange.connection.role],
+        instrumentation_scope=_SCOPE,
+        status=Status(StatusCode.ERROR, exchange.error) if error else Status(),
+        start_time=exchange.started_ns,
+        end_time=max(exchange.started_ns, exchange.ended_ns or 0),
+    )
+
+
+def message_event(inner: InnerMessage) -> Event:
+    """Return the event of a message inside an exchange; its content is not sent."""
+    message = inner.message
+    attributes: dict[str, str | int] = {
+        "network.protocol.name": message.protocol,
+        "rpc.message.uncompressed_size": message.size,
+        "sslsniff.sender": message.side.value,
+    }
+    return Event("message", attributes, inner.time_ns)
+
+
+@functools.cache
+def host_resource() -> Resource:
+    """Return the resource of sslsniff itself; ``OTEL_RESOURCE_ATTRIBUTES`` adds to it."""
+    own = {"host.name": socket.gethostname(), "service.version": sslsniff.__version__}
+    return Resource.create(own if _SERVICE in os.environ else own | {"service.name": "sslsniff"})
+
+
+@functools.lru_cache(maxsize=_MOST_RESOURCES)
+def _resource_of(pid: int, comm: str, container: Container | None) -> Resource:
+    found = resource_attributes(Process(pid, comm, container=container))
+    if _SERVICE in os.environ:
+        del found["service.name"]
+    return host_resource().merge(Resource(found))
+
+
+def _parent(exchange: Exchange) -> SpanContext | None:
+    """Return the span that the request names as its parent; None if it names none."""
+    headers = exchange.request.headers if exchange.request is not None else None
+    sent = headers.first("traceparent") if headers is not None else None
+    if headers is None or sent is None:
+        return None
+    carrier = {"traceparent": sent, "tracestate": headers.first("tracestate") or ""}
+    found = trace.get_current_span(_propagator.extract(carrier)).get_span_context()
+    return found if found.is_valid else None

@@ -1,0 +1,133 @@
+"""Sends exchanges to OpenTelemetry: spans, and histograms of their durations, by OTLP."""
+
+import logging
+import os
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
+from sslsniff.sinks.base import Sink
+from sslsniff.sinks.remote.delivery import Delivery
+from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics
+from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
+
+_MOST_WAITING = 100_000
+"""Spans of about 3 KB each."""
+_MOST_AT_ONCE = 512  # OTEL_BSP_MAX_EXPORT_BATCH_SIZE of the specification
+_GIVE_UP_S = 300
+_METRICS_EVERY_S = 10
+_MOST_EVENTS = 128  # OTEL_SPAN_EVENT_COUNT_LIMIT of the specification
+_GRPC_PORT = 4317  # of OTLP over gRPC; 4318 is that over HTTP
+_SIGNALS = ("traces", "metrics")
+
+
+class OtlpSink(Sink):
+    """Sends to the Collector or agent at ``url``; ``protocol``: ``grpc`` or ``http/protobuf``.
+
+    None: what ``OTEL_EXPORTER_OTLP_PROTOCOL`` says, else what the port says. ``report`` gets lines
+    on what could not be delivered. ``is_live``: a live capture never waits for the receiver, and
+    ends within ``end_within_s`` seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        protocol: str | None,
+        report: Callable[[str], None],
+        *,
+        is_live: bool,
+        end_within_s: float,
+    ) -> None:
+        self._end_within_s = end_within_s
+        self._failures = _FailureLog()
+        self._exporter, metric_exporter = _exporters(url, protocol)
+        self._delivery: Delivery[ReadableSpan] = Delivery(
+            f"spans to {url}",
+            self._send,
+            report,
+            can_wait=not is_live,
+            most_waiting=_MOST_WAITING,
+            most_at_once=_MOST_AT_ONCE,
+            give_up_s=_GIVE_UP_S,
+        )
+        every_ms = os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", _METRICS_EVERY_S * 1000)
+        reader = PeriodicExportingMetricReader(metric_exporter, float(every_ms))
+        self._provider = MeterProvider([reader], host_resource(), shutdown_on_exit=False)
+        self._metrics = ExchangeMetrics(self._provider.get_meter("sslsniff"), self._delivery)
+        self._events: dict[str, dict[int | None, list[Event]]] = {}
+        """Of exchanges that have not ended, by connection and stream."""
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._metrics.count_connection()
+
+    def chunk(self, chunk: Chunk) -> None:
+        """See ``Sink``: only losses come."""
+        self._metrics.count_loss(chunk)
+
+    def message(self, inner: InnerMessage) -> None:
+        """See ``Sink``."""
+        if inner.exchange is None or inner.exchange.ended_ns is not None:
+            return  # a WebSocket's exchange has ended: docs/otlp.md
+        of_streams = self._events.setdefault(inner.connection.id, {})
+        events = of_streams.setdefault(inner.exchange.stream, [])
+        if len(events) < _MOST_EVENTS:
+            events.append(message_event(inner))
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        events = self._events.get(exchange.connection.id, {}).pop(exchange.stream, [])
+        span = span_of(exchange, events)
+        self._delivery.add(span)
+        self._metrics.add(exchange, span.attributes or {})
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._events.pop(connection.id, None)
+
+    def close(self) -> None:
+        """See ``Sink``."""
+        self._delivery.close(self._end_within_s, self._exporter.shutdown)
+        self._provider.shutdown(self._end_within_s * 1000)
+
+    def _send(self, spans: list[ReadableSpan]) -> str | None:
+        if self._exporter.export(spans) is SpanExportResult.SUCCESS:
+            return None
+        return self._failures.last
+
+
+class _FailureLog(logging.Handler):
+    """Stores why the SDK's exporters failed: they say it only in their log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last = "no reason given"
+        logger = logging.getLogger("opentelemetry")
+        logger.addHandler(self)
+        logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See ``logging.Handler``."""
+        self.last = record.getMessage().splitlines()[0]
+
+
+def _exporters(url: str, protocol: str | None) -> tuple[SpanExporter, MetricExporter]:
+    """Return what sends spans and metrics; each reads the standard variables for the rest."""
+    protocol = protocol or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if protocol is None:
+        protocol = "grpc" if urlsplit(url).port == _GRPC_PORT else "http/protobuf"
+    if protocol == "grpc":
+        from opentelemetry.exporter.otlp.proto.grpc import metric_exporter, trace_exporter
+
+        return trace_exporter.OTLPSpanExporter(url), metric_exporter.OTLPMetricExporter(url)
+    from opentelemetry.exporter.otlp.proto.http import metric_exporter as http_metrics
+    from opentelemetry.exporter.otlp.proto.http import trace_exporter as http_traces
+
+    base = url.rstrip("/").removesuffix("/v1/traces")
+    traces, metrics = (f"{base}/v1/{signal}" for signal in _SIGNALS)
+    return http_traces.OTLPSpanExporter(traces), http_metrics.OTLPMetricExporter(metrics)

@@ -1,0 +1,123 @@
+"""An OTLP agent that others wrote, and behind it a receiver that stores what comes out of it."""
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import rotel
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+_AGENT = Path(rotel.__file__).with_name("rotel-agent")
+
+
+class Received(
+    trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2_grpc.MetricsServiceServicer
+):
+    """What came out of the agent."""
+
+    def __init__(self) -> None:
+        self.traces: list[ResourceSpans] = []
+        self.metrics: list[ResourceMetrics] = []
+
+    @property
+    def count(self) -> int:
+        """How many spans came."""
+        return sum(len(each.spans) for of in self.traces for each in of.scope_spans)
+
+    @property
+    def spans(self) -> list[tuple[dict[str, Any], Any]]:
+        """All spans, each with the attributes of its resource."""
+        return [
+            (values_of(of.resource.attributes), span)
+            for of in self.traces
+            for each in of.scope_spans
+            for span in each.spans
+        ]
+
+
+class _Traces(trace_service_pb2_grpc.TraceServiceServicer):
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def Export(self, request: Any, context: Any) -> Any:
+        self._received.traces += request.resource_spans
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def Export(self, request: Any, context: Any) -> Any:
+        self._received.metrics += request.resource_metrics
+        return metrics_service_pb2.ExportMetricsServiceResponse()
+
+
+def values_of(attributes: Any) -> dict[str, Any]:
+    """Return attributes as a dictionary."""
+    return {each.key: _value(each.value) for each in attributes}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_value(each) for each in value.array_value.values]
+    return getattr(value, kind)
+
+
+@contextlib.contextmanager
+def receiver() -> Iterator[tuple[Received, int]]:
+    """Run what stores spans and metrics; yield it and its port."""
+    received = Received()
+    server = grpc.server(ThreadPoolExecutor(4))
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Traces(received), server)
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Metrics(received), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield received, port
+    finally:
+        server.stop(1).wait()
+
+
+def free_port() -> int:
+    """Return a port of loopback that was free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def agent(behind: int, grpc_port: int, http_port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the agent, which passes all on to the port ``behind``."""
+    command = [
+        *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}"),
+        *("--otlp-http-endpoint", f"127.0.0.1:{http_port}", "--exporter", "otlp"),
+        *("--otlp-exporter-endpoint", f"http://127.0.0.1:{behind}"),
+        *("--otlp-exporter-protocol", "grpc"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_until_open(http_port)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_until_open(port: int) -> None:
+    until_s = time.monotonic() + 20
+    while time.monotonic() < until_s:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"nothing listens on port {port}")
