@@ -9,7 +9,7 @@ from sslsniff.model import Chunk
 
 BLANK = b"*"
 HELD_BYTES = 2 << 20
-"""How many bytes of a direction may wait, beside the current chunk."""
+"""How many bytes of a direction may wait for its own undecided ones, beside the current chunk."""
 _MOST_CHUNKS = 1 << 14
 """How many chunks of a direction may wait: each may have a single byte."""
 _CHUNK_BYTES = 300
@@ -51,7 +51,8 @@ class PendingBytes:
         return len(self._data) + _CHUNK_BYTES * len(self._waiting)
 
     @property
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
+        """Whether so much waits that bytes must be blanked: see ``blank_oldest``."""
         return len(self._data) > HELD_BYTES or len(self._waiting) > _MOST_CHUNKS
 
     def add(self, chunk: Chunk) -> int:
@@ -71,18 +72,22 @@ class PendingBytes:
         """Blank bytes; they stay masked, from ``phase`` of the mask on (RFC 6455 section 5.3)."""
         self.write(start, unmask(BLANK * (stop - start), mask, phase))
 
-    def release(self) -> None:
-        """Pass on all chunks whose bytes are decided."""
-        while self._is_full and self.undecided:
-            min(self.undecided, key=lambda reader: self.undecided[reader]).blank_undecided()
-        settled = min(self.undecided.values(), default=self.end)
-        while self._waiting and self._waiting[0][0] <= settled:
-            stop, chunk = self._waiting.popleft()
-            size = stop - self._base
-            if size:
-                chunk.data = bytes(self._data[:size])
-                if self.hides:
-                    chunk.hidden, chunk.data = chunk.data, BLANK * size
-                del self._data[:size]
-                self._base = stop
-            self._pass_on(chunk)
+    def blank_oldest(self) -> None:
+        """Let the reader that needs the first bytes blank what it has not decided."""
+        min(self.undecided, key=lambda reader: self.undecided[reader]).blank_undecided()
+
+    def pass_first(self) -> bool:
+        """Pass on the first chunk that waits, if its bytes are decided; return whether they are."""
+        stop, chunk = self._waiting[0]
+        if stop > min(self.undecided.values(), default=self.end):
+            return False
+        self._waiting.popleft()
+        size = stop - self._base
+        if size:
+            chunk.data = bytes(self._data[:size])
+            if self.hides:
+                chunk.hidden, chunk.data = chunk.data, BLANK * size
+            del self._data[:size]
+            self._base = stop
+        self._pass_on(chunk)
+        return True

@@ -1,6 +1,7 @@
 """The stage between ``flows`` and the tracer that blanks secrets."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
@@ -22,6 +23,11 @@ _COPIES = 4
 """Bytes that wait may be in memory here, in a ``TextRun``, in a decoder and in its search."""
 _PIECE_BYTES = 128
 """The memory that a piece of undecided bytes takes beside its data."""
+_MOST_BEHIND_BYTES = 16 << 20
+"""How much of a connection may wait for undecided bytes that came before.
+
+Downloads wait while flow control stops an upload in the middle of what may be a secret.
+"""
 _MOST_TUNNELS = 8
 
 HELD_BYTES = 128 << 20
@@ -144,6 +150,8 @@ class _Redaction:
             direction: PendingBytes(listener.chunk, is_joined=not connection.from_start)
             for direction in Direction
         }
+        self._order: deque[PendingBytes | Callable[[], None]] = deque()
+        """Where each chunk waits, and what is called in between, as they came."""
         self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Direction] = set()
         self._protocol_redactor: _ProtocolRedactor | None = None
@@ -153,7 +161,11 @@ class _Redaction:
     @property
     def held_bytes(self) -> int:
         """The memory that bytes take which wait."""
-        return _COPIES * sum(buffer.held_bytes for buffer in self._buffers.values())
+        return _COPIES * self._waiting_bytes
+
+    @property
+    def _waiting_bytes(self) -> int:
+        return sum(buffer.held_bytes for buffer in self._buffers.values())
 
     def blank_undecided(self) -> None:
         """Blank the bytes that wait, and continue as if the connection were joined here."""
@@ -166,8 +178,7 @@ class _Redaction:
             for side in Side:
                 redactor.end(side)
             self._begin(self._connection.alpn)
-        for buffer in self._buffers.values():
-            buffer.release()
+        self._pass_decided()
 
     def chunk(self, chunk: Chunk) -> None:
         """Redact plaintext, or note a loss; chunks wait while the role is not known."""
@@ -177,16 +188,17 @@ class _Redaction:
         self._redact_waiting()
         self._redact(chunk)
 
-    def end(self, direction: Direction) -> None:
-        """End a direction: decide on the bytes that wait, and pass them on."""
+    def end(self, direction: Direction, then: Callable[[], None] | None = None) -> None:
+        """End a direction: decide on the bytes that wait; ``then`` is called after its chunks."""
         self._redact_waiting()
         if direction not in self._ended:
             self._ended.add(direction)
             side = self._connection.sender(direction)
             if self._protocol_redactor is not None and side is not None:
                 self._protocol_redactor.end(side)
-            for buffer in self._buffers.values():
-                buffer.release()
+        if then is not None:
+            self._order.append(then)
+        self._pass_decided()
 
     def _redact_waiting(self) -> None:
         if self._waiting and self._connection.role is None:
@@ -200,13 +212,29 @@ class _Redaction:
         assert side is not None
         data = chunk.data
         at = self._buffers[chunk.direction].add(chunk)
+        self._order.append(self._buffers[chunk.direction])
         redactor = self._protocol_redactor or self._begin(self._connection.alpn)
         if chunk.missing:
             redactor.gap(side, chunk.missing)
         else:
             self._feed(side, data, at)
-        for buffer in self._buffers.values():
-            buffer.release()
+        self._pass_decided()
+
+    def _pass_decided(self) -> None:
+        """Pass on the chunks whose bytes are decided, as they came: requests before responses.
+
+        Where too much waits, the bytes that all wait for are blanked.
+        """
+        while self._order:
+            first = self._order[0]
+            if not isinstance(first, PendingBytes):
+                first()
+            elif not first.pass_first():
+                if not first.is_full and self._waiting_bytes <= _MOST_BEHIND_BYTES:
+                    return
+                first.blank_oldest()
+                continue
+            self._order.popleft()
 
     def _by_side(self) -> dict[Side, PendingBytes]:
         by_sender = {
@@ -300,9 +328,8 @@ class Redactor:
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``flows.Listener``."""
         redaction = self._open[connection.id]
-        redaction.end(direction)
+        redaction.end(direction, lambda: self._listener.ended(connection, direction, time_ns))
         self._count(connection.id, redaction)
-        self._listener.ended(connection, direction, time_ns)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""

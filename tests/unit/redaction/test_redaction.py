@@ -30,6 +30,7 @@ from tests.unit.redaction.traffic import (
     http1,
     http2,
     http2_frames,
+    overlapping,
     websocket,
 )
 
@@ -105,6 +106,7 @@ def redact(
         else:
             redactor.chunk(Chunk(one, direction, number, 7, 0, what))
     redactor.closed(one, 99)
+    assert [each.time_ns for each in told.chunks] == [*range(len(steps))]
     return told, rules
 
 
@@ -272,3 +274,9 @@ def test_a_secret_without_end_is_blanked_and_all_behind_it() -> None:
     assert b"s3cr3t" not in told.plaintext(WRITE)
     assert len(told.plaintext(WRITE)) > len(body)
     assert rules.blanked.unread_bytes > 0
+
+
+def test_a_response_does_not_overtake_its_request() -> None:
+    """A secret that goes on in another stream lets both wait; ``redact`` checks the order."""
+    told, _ = redact(overlapping(), alpn="h2")
+    assert BEARER not in told.plaintext(WRITE)

@@ -147,6 +147,25 @@ def http2(requests: int = 4) -> list[Step]:
     return steps
 
 
+def overlapping() -> list[Step]:
+    """A request with its response, while the body of another one pauses in a secret."""
+    client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+    server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    asked = [(":path", "/"), (":scheme", "https"), (":authority", "h")]
+    client.initiate_connection()
+    client.send_headers(1, [(":method", "POST"), *asked, ("content-type", "application/json")])
+    client.send_data(1, b'{"password":"' + BEARER[:5])
+    client.send_headers(3, [(":method", "GET"), *asked], end_stream=True)
+    sent = client.data_to_send()
+    server.initiate_connection()
+    server.receive_data(sent)
+    server.send_headers(3, [(":status", "200"), ("x-seen", SEEN.decode())], end_stream=True)
+    answered = server.data_to_send()
+    client.receive_data(answered)
+    client.send_data(1, BEARER[5:] + b'"}', end_stream=True)
+    return [(WRITE, sent), (READ, answered), (WRITE, client.data_to_send())]
+
+
 def http2_frames(*blocks: bytes) -> bytes:
     """Return what a client sends of requests with these header blocks, in many frames each."""
     sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
