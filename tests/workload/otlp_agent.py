@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import rotel
@@ -17,11 +17,10 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 _AGENT = Path(rotel.__file__).with_name("rotel-agent")
+_AGENT.chmod(0o755)  # its wheel lacks that
 
 
-class Received(
-    trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2_grpc.MetricsServiceServicer
-):
+class Received:
     """What came out of the agent."""
 
     def __init__(self) -> None:
@@ -30,8 +29,8 @@ class Received(
 
     @property
     def count(self) -> int:
-        """How many spans came."""
-        return sum(len(each.spans) for of in self.traces for each in of.scope_spans)
+        """How many spans came, each counted once: a batch without an answer is sent again."""
+        return len({span.span_id for of in self.traces for s in of.scope_spans for span in s.spans})
 
     @property
     def spans(self) -> list[tuple[dict[str, Any], Any]]:
@@ -42,6 +41,21 @@ class Received(
             for each in of.scope_spans
             for span in each.spans
         ]
+
+    def wait_for(self, count: int, patience_s: float) -> None:
+        """Wait until so many spans came."""
+        until_s = time.monotonic() + patience_s
+        while self.count < count:
+            assert time.monotonic() < until_s, f"{self.count} of {count} spans"
+            time.sleep(0.05)
+
+
+class Agent(NamedTuple):
+    """A running agent: its URL for each protocol, and what came out of it."""
+
+    process: "subprocess.Popen[bytes]"
+    urls: dict[str, str]
+    received: Received
 
 
 class _Traces(trace_service_pb2_grpc.TraceServiceServicer):
@@ -97,21 +111,25 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def agent(behind: int, grpc_port: int, http_port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the agent, which passes all on to the port ``behind``."""
-    command = [
-        *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}"),
-        *("--otlp-http-endpoint", f"127.0.0.1:{http_port}", "--exporter", "otlp"),
-        *("--otlp-exporter-endpoint", f"http://127.0.0.1:{behind}"),
-        *("--otlp-exporter-protocol", "grpc"),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_until_open(http_port)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
+def running_agent() -> Iterator[Agent]:
+    """Run the agent, which passes all on to a receiver."""
+    grpc_port, http_port = free_port(), free_port()
+    with receiver() as (received, behind):
+        command = [
+            *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}"),
+            *("--otlp-http-endpoint", f"127.0.0.1:{http_port}", "--exporter", "otlp"),
+            *("--otlp-exporter-endpoint", f"http://127.0.0.1:{behind}"),
+            *("--otlp-exporter-protocol", "grpc"),
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_until_open(http_port)
+            urls = {"grpc": grpc_port, "http/protobuf": http_port}
+            local = {protocol: f"http://127.0.0.1:{port}" for protocol, port in urls.items()}
+            yield Agent(process, local, received)
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 def _wait_until_open(port: int) -> None:

@@ -10,34 +10,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
-from tests.unit.sinks.remote.otlp_agent import Received, agent, free_port, receiver, values_of
+from tests.workload.otlp_agent import Agent, free_port, running_agent, values_of
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURES = Path("pcaps")
 PATIENCE_S = 20
 
 
-class Agent(NamedTuple):
-    process: "subprocess.Popen[bytes]"
-    urls: dict[str, str]
-    received: Received
-
-
 @pytest.fixture
 def running() -> Iterator[Agent]:
-    grpc_port, http_port = free_port(), free_port()
-    urls = {
-        "grpc": f"http://127.0.0.1:{grpc_port}",
-        "http/protobuf": f"http://127.0.0.1:{http_port}",
-    }
-    with receiver() as (received, behind), agent(behind, grpc_port, http_port) as process:
-        yield Agent(process, urls, received)
+    with running_agent() as agent:
+        yield agent
 
 
 def sent(
@@ -60,13 +49,6 @@ def json_lines(capture: Path) -> list[dict[str, Any]]:
     return [line for line in lines if line["type"] == "exchange"]
 
 
-def wait_for(received: Received, count: int) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while received.count < count:
-        assert time.monotonic() < until_s, f"{received.count} of {count}"
-        time.sleep(0.05)
-
-
 def many(path: Path, count: int) -> Path:
     """Return a capture of ``count`` exchanges."""
     wire = Wire()
@@ -86,7 +68,7 @@ def test_spans_are_what_json_lines_say(running: Agent, protocol: str, name: str)
     lines = json_lines(capture)
     assert done.returncode == 0
     assert f"{len(lines)} delivered, 0 dropped" in done.stderr
-    wait_for(running.received, len(lines))
+    running.received.wait_for(len(lines), PATIENCE_S)
     found = [
         (resource["service.name"], values_of(span.attributes), span)
         for resource, span in running.received.spans
@@ -151,7 +133,7 @@ def test_an_agent_that_stops_for_a_while(running: Agent, tmp_path: Path) -> None
     done = sent(capture, running.urls["grpc"], "--otlp-protocol", "grpc")
     resume.join()
     assert "3,000 delivered, 0 dropped" in done.stderr
-    wait_for(running.received, 3000)
+    running.received.wait_for(3000, PATIENCE_S)
     targets = {values_of(span.attributes)["url.path"] for _, span in running.received.spans}
     assert targets == {f"/{number}" for number in range(3000)}
 
@@ -165,10 +147,10 @@ def test_credentials_do_not_leave_unless_asked(running: Agent, tmp_path: Path) -
     wire.write(capture)
     url = running.urls["grpc"]
     sent(capture, url, "--otlp-protocol", "grpc")
-    wait_for(running.received, 1)
+    running.received.wait_for(1, PATIENCE_S)
     assert "abcdefghijklmnop" not in str(running.received.spans)
     sent(capture, url, "--otlp-protocol", "grpc", "--no-redact")
-    wait_for(running.received, 2)
+    running.received.wait_for(2, PATIENCE_S)
     assert "abcdefghijklmnop" in str(running.received.spans)
 
 
@@ -180,7 +162,7 @@ def test_the_standard_variables(running: Agent) -> None:
         OTEL_RESOURCE_ATTRIBUTES="deployment.environment.name=test",
         OTEL_SERVICE_NAME="shop",
     )
-    wait_for(running.received, len(json_lines(capture)))
+    running.received.wait_for(len(json_lines(capture)), PATIENCE_S)
     resource, _ = running.received.spans[0]
     assert (resource["service.name"], resource["deployment.environment.name"]) == ("shop", "test")
 

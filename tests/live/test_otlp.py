@@ -1,0 +1,69 @@
+"""A live capture sends a span for each exchange, and a dead agent does it no harm."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.checks import assert_passed, assert_whole, run_under
+from tests.live.running import requests
+from tests.live.test_stats import VERSIONS
+from tests.workload.curl import curl, results
+from tests.workload.otlp_agent import Agent, running_agent, values_of
+from tests.workload.processes import PATIENCE_S
+from tests.workload.servers import Certificate, Server
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with running_agent() as running:
+        yield running
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_exchange_is_a_span(
+    version: str,
+    protocol: str,
+    agent: Agent,
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+) -> None:
+    asked = requests(53)
+    command = curl(server.url, asked, certificate, tmp_path, *VERSIONS[version])
+    told = ("--otlp", agent.urls[protocol], "--otlp-protocol", protocol)
+    ran = run_under(tmp_path, *command, options=told)
+
+    assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
+    assert_whole(ran.captured)
+    agent.received.wait_for(len(asked), PATIENCE_S)
+    spans = [(res, values_of(span.attributes), span) for res, span in agent.received.spans]
+    assert {resource["service.name"] for resource, *_ in spans} == {"curl"}
+    assert sorted(
+        (found["url.full"], found["http.response.body.size"], found["tls.protocol.version"])
+        for _, found, _ in spans
+    ) == sorted(
+        (each["request"]["url"], each["response"]["body"]["size"], "1.3")
+        for each in ran.captured.exchanges
+    )
+
+
+def test_a_dead_agent_does_not_slow_the_capture(
+    agent: Agent, server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    asked = requests(53)
+    command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
+    os.kill(agent.process.pid, signal.SIGSTOP)
+    began_s = time.monotonic()
+    try:
+        told = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc")
+        ran = run_under(tmp_path, *command, options=told)
+    finally:
+        os.kill(agent.process.pid, signal.SIGCONT)
+    assert time.monotonic() - began_s < PATIENCE_S
+    assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
+    assert_whole(ran.captured)
