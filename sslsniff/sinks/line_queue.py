@@ -1,7 +1,8 @@
 """A queue of lines to another process, in memory that both share.
 
-A pipe has 1 MB at most without rights (man 7 pipe), and its reader and its writer wait for each
-other. Here the reader may come seldom: programs that are watched beside it are not delayed by it.
+A pipe has 1 MB at most without rights (man 7 pipe), and while one end moves bytes the other waits:
+a capture for a reader of low priority. Here the reader may come seldom, and nobody waits for it
+until it is far behind.
 """
 
 import mmap

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from tests.live.checks import assert_passed, assert_whole, run_under
 from tests.live.running import requests
+from tests.live.sniffer import LOADER, SSLSNIFF
+from tests.live.test_redact import ROOM
 from tests.live.test_stats import VERSIONS
 from tests.workload.curl import curl, results
-from tests.workload.otlp_agent import Agent, running_agent, values_of
+from tests.workload.otlp_agent import Agent, free_port, running_agent, values_of
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
@@ -35,7 +38,7 @@ def test_each_exchange_is_a_span(
 ) -> None:
     asked = requests(53)
     command = curl(server.url, asked, certificate, tmp_path, *VERSIONS[version])
-    told = ("--otlp", agent.urls[protocol], "--otlp-protocol", protocol)
+    told = ("--otlp", agent.urls[protocol], "--otlp-protocol", protocol, *ROOM)
     ran = run_under(tmp_path, *command, options=told)
 
     assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
@@ -60,10 +63,29 @@ def test_a_dead_agent_does_not_slow_the_capture(
     os.kill(agent.process.pid, signal.SIGSTOP)
     began_s = time.monotonic()
     try:
-        told = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc")
+        told = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc", *ROOM)
         ran = run_under(tmp_path, *command, options=told)
     finally:
         os.kill(agent.process.pid, signal.SIGCONT)
     assert time.monotonic() - began_s < PATIENCE_S
     assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
     assert_whole(ran.captured)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_nobody_listens(
+    protocol: str, server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    """The end comes in time, and what was not delivered is counted."""
+    asked = requests(20)
+    command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
+    told = ("--otlp", f"http://127.0.0.1:{free_port()}", "--otlp-protocol", protocol)
+    began_s = time.monotonic()
+    done = subprocess.run(
+        [SSLSNIFF, "--loader", LOADER, *told, "--", *command], capture_output=True, text=True
+    )
+    assert time.monotonic() - began_s < PATIENCE_S
+    assert done.returncode == 0
+    assert "0 bytes lost" in done.stderr
+    assert ": 0 delivered, 20 dropped" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ Item = TypeVar("Item")
 _EVERY_S = 1.0
 """How long an item waits for others to be sent with it."""
 _ROOM_CHECK_S = 0.01
+_ABORT_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
 """Between two attempts; each pause is twice as long as the one before."""
 
@@ -83,7 +84,7 @@ class Delivery(Generic[Item]):
             self._has_no_time.set()
         self._thread.join(None if self._can_wait else within_s)
         abort()
-        self._thread.join(within_s)
+        self._thread.join(_ABORT_S)
         dropped = self._added - self.delivered
         self._report(f"{self._what}: {self.delivered:,} delivered, {dropped:,} dropped")
 

@@ -1,7 +1,9 @@
 """Sends exchanges to OpenTelemetry: spans, and histograms of their durations, by OTLP."""
 
+import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -10,6 +12,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMe
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from sslsniff.errors import OutputError
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.remote.delivery import Delivery
@@ -20,9 +23,10 @@ _MOST_WAITING = 100_000
 """Spans of about 3 KB each."""
 _MOST_AT_ONCE = 512  # OTEL_BSP_MAX_EXPORT_BATCH_SIZE of the specification
 _GIVE_UP_S = 300
-_METRICS_EVERY_S = 10
+_METRICS_INTERVAL, _METRICS_EVERY_MS = "OTEL_METRIC_EXPORT_INTERVAL", 10_000
 _MOST_EVENTS = 128  # OTEL_SPAN_EVENT_COUNT_LIMIT of the specification
 _GRPC_PORT = 4317  # of OTLP over gRPC; 4318 is that over HTTP
+_PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 _SIGNALS = ("traces", "metrics")
 
 
@@ -55,8 +59,8 @@ class OtlpSink(Sink):
             most_at_once=_MOST_AT_ONCE,
             give_up_s=_GIVE_UP_S,
         )
-        every_ms = os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", _METRICS_EVERY_S * 1000)
-        reader = PeriodicExportingMetricReader(metric_exporter, float(every_ms))
+        every_ms = None if _METRICS_INTERVAL in os.environ else _METRICS_EVERY_MS
+        reader = PeriodicExportingMetricReader(metric_exporter, every_ms)
         self._provider = MeterProvider([reader], host_resource(), shutdown_on_exit=False)
         self._metrics = ExchangeMetrics(self._provider.get_meter("sslsniff"), self._delivery)
         self._events: dict[str, dict[int | None, list[Event]]] = {}
@@ -92,8 +96,10 @@ class OtlpSink(Sink):
 
     def close(self) -> None:
         """See ``Sink``."""
+        until_s = time.monotonic() + self._end_within_s
         self._delivery.close(self._end_within_s, self._exporter.shutdown)
-        self._provider.shutdown(self._end_within_s * 1000)
+        with contextlib.suppress(Exception):  # its class says that there was no time
+            self._provider.shutdown(max(0, until_s - time.monotonic()) * 1000)
 
     def _send(self, spans: list[ReadableSpan]) -> str | None:
         if self._exporter.export(spans) is SpanExportResult.SUCCESS:
@@ -117,10 +123,15 @@ class _FailureLog(logging.Handler):
 
 
 def _exporters(url: str, protocol: str | None) -> tuple[SpanExporter, MetricExporter]:
-    """Return what sends spans and metrics; each reads the standard variables for the rest."""
-    protocol = protocol or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    """Return what sends spans and metrics; each reads the standard variables for the rest.
+
+    Raises ``OutputError`` if the variable for the protocol names another one.
+    """
+    protocol = protocol or os.environ.get(_PROTOCOL)
     if protocol is None:
         protocol = "grpc" if urlsplit(url).port == _GRPC_PORT else "http/protobuf"
+    if protocol not in {"grpc", "http/protobuf"}:
+        raise OutputError(f"{_PROTOCOL} is {protocol!r}", "use grpc or http/protobuf")
     if protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc import metric_exporter, trace_exporter
 

@@ -215,3 +215,12 @@ def test_without_the_package() -> None:
         "sslsniff: --otlp needs the package opentelemetry-exporter-otlp:"
         " pip install 'sslsniff[otlp]'\n"
     )
+
+
+def test_a_protocol_that_is_none() -> None:
+    capture = CAPTURES / "http1-keep-alive.pcapng"
+    done = sent(capture, "http://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/json")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "sslsniff: OTEL_EXPORTER_OTLP_PROTOCOL is 'http/json': use grpc or http/protobuf\n"
+    )
