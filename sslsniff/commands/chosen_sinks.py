@@ -15,9 +15,7 @@ from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,
-    check_folder,
     check_output,
-    create_folder,
     no_standard_output,
     open_output,
     open_standard,
@@ -42,8 +40,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     if options.otlp:
         _otlp_sink()
     if options.parquet:
-        _parquet_sink()
-        check_folder(Path(options.parquet))
+        _check_tables(options.parquet)
     named: dict[str, str] = {}
     shows_text = _wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (
@@ -121,9 +118,7 @@ def open_sinks(
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
     if options.parquet:
-        create_folder(Path(options.parquet))
-        bodies, seconds = options.parquet_bodies, options.parquet_seconds
-        sinks.append(_parquet_sink()(options.parquet, body_bytes=bodies, seconds=seconds))
+        sinks.append(_parquet_sink(options, options.parquet))
     if options.otlp:
         sinks.append(
             _otlp_sink()(
@@ -201,10 +196,23 @@ def _json_sinks(
     return [*sinks, lines]
 
 
-def _parquet_sink() -> "type[ParquetSink]":
+def _check_tables(folder: str) -> None:
     with _extra("--parquet", "parquet", "pyarrow"):
-        from sslsniff.sinks.tables.parquet_folder import ParquetSink
-    return ParquetSink
+        from sslsniff.sinks.tables.folders import check_place
+    check_place(folder)
+
+
+def _parquet_sink(options: OutputOptions, folder: str) -> "ParquetSink":
+    from sslsniff.sinks.tables.folders import LocalFolder, ObjectStore, TableFolder, is_url
+    from sslsniff.sinks.tables.parquet_folder import ParquetSink
+
+    place: TableFolder = (
+        ObjectStore(folder, note, can_wait=not options.is_live, end_within_s=options.end_within)
+        if is_url(folder)
+        else LocalFolder(Path(folder))
+    )
+    bodies, seconds = options.parquet_bodies, options.parquet_seconds
+    return ParquetSink(place, body_bytes=bodies, seconds=seconds)
 
 
 def _otlp_sink() -> "type[OtlpSink]":

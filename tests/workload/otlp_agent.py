@@ -123,7 +123,7 @@ def running_agent() -> Iterator[Agent]:
         ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            _wait_until_open(http_port)
+            wait_until_open(http_port)
             urls = {"grpc": grpc_port, "http/protobuf": http_port}
             local = {protocol: f"http://127.0.0.1:{port}" for protocol, port in urls.items()}
             yield Agent(process, local, received)
@@ -132,7 +132,8 @@ def running_agent() -> Iterator[Agent]:
             process.wait(20)
 
 
-def _wait_until_open(port: int) -> None:
+def wait_until_open(port: int) -> None:
+    """Wait until something listens on a port of loopback; raises ``TimeoutError``."""
     until_s = time.monotonic() + 20
     while time.monotonic() < until_s:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):

@@ -201,7 +201,7 @@ def add_parquet(output: "argparse._ArgumentGroup") -> None:
         type=values.name,
         metavar="FOLDER",
         help="write tables of exchanges for DuckDB and other engines there, in folders by date and"
-        " hour, and show only the summary (docs/parquet.md)",
+        " hour, and show only the summary; s3://BUCKET/FOLDER, too (docs/parquet.md)",
     )
     output.add_argument(
         "--parquet-bodies",

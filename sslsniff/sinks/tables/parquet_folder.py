@@ -1,7 +1,6 @@
 """Parquet files of exchanges in a folder: ``date=2026-11-25/hour=14/HOST-TIME-NUMBER.parquet``.
 
-Engines read the names of the folders as columns (Hive's partitions). A file gets its name when it
-is whole: one that a killed sslsniff has left begins with a dot, has no end, and no engine reads it.
+Engines read the names of the folders as columns (Hive's partitions).
 """
 
 import os
@@ -9,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,28 +16,27 @@ import pyarrow.parquet as pq
 from sslsniff.errors import OutputError
 from sslsniff.model import Exchange
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.output_files import create_folder, open_output
 from sslsniff.sinks.tables.exchange_columns import TableColumn, exchange_columns
+from sslsniff.sinks.tables.folders import TableFolder
 
 _HOUR_NS = 3_600_000_000_000
 _GROUP_ROWS = 20_000
 _GROUP_BYTES = 32 << 20
 """Of bodies: so much waits in memory at most, for each hour that is open, until it is written."""
-_FILE_BYTES = 128 << 20
 _MOST_OPEN = 4
 """Hours: captures of several machines may be put together in one file."""
 
 
 class ParquetSink(Sink):
-    """Writes exchanges below ``folder``; a file is whole after ``seconds``, or at 128 MiB.
+    """Writes exchanges to ``folder``; a file is whole after ``seconds``, or at the folder's size.
 
     ``body_bytes``: how much of a body is stored. Raises ``OutputError`` once if a file cannot be
     written; the rest is dropped, and what is whole stays.
     """
 
-    def __init__(self, folder: str, *, body_bytes: int, seconds: float) -> None:
+    def __init__(self, folder: TableFolder, *, body_bytes: int, seconds: float) -> None:
         self.wants_bodies = bool(body_bytes)
-        self._folder = Path(folder)
+        self._folder = folder
         self._body_bytes = body_bytes
         self._columns = exchange_columns(body_bytes)
         self._seconds = seconds
@@ -63,6 +60,7 @@ class ParquetSink(Sink):
         """See ``Sink``."""
         for hour in [*self._files]:
             self._end(hour)
+        self._folder.close()
 
     def _file(self, hour: int) -> "_TableFile":
         file = self._files.get(hour)
@@ -85,7 +83,7 @@ class ParquetSink(Sink):
             write()
         except (OSError, pa.ArrowException) as error:
             raise OutputError(
-                f"cannot write {self._folder}: {getattr(error, 'strerror', None) or error}",
+                f"cannot write {self._folder.name}: {getattr(error, 'strerror', None) or error}",
                 "make room or name a folder elsewhere",
             ) from error
         self._is_broken = False
@@ -95,19 +93,16 @@ class _TableFile:
     """A file of the exchanges that began in ``hour``, counted from the epoch."""
 
     def __init__(
-        self, folder: Path, hour: int, columns: list[TableColumn], most_body_bytes: int
+        self, folder: TableFolder, hour: int, columns: list[TableColumn], most_body_bytes: int
     ) -> None:
         day = datetime.fromtimestamp(hour * 3600, UTC)
-        inside = folder / f"date={day:%Y-%m-%d}" / f"hour={day:%H}"
-        create_folder(inside)
         name = f"{socket.gethostname()}-{time.time_ns()}-{os.getpid()}.parquet"
-        self._path = inside / name
-        self._unfinished = inside / f".{name}.unfinished"
+        self._most_bytes = folder.file_bytes
+        self._file = folder.begin(f"date={day:%Y-%m-%d}/hour={day:%H}", name)
         self._columns = columns
         self._most_body_bytes = most_body_bytes
         self._schema = pa.schema([(column.name, column.type) for column in columns])
-        self._file = open_output(self._unfinished)
-        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._file.stream, self._schema, compression="zstd")
         self._rows: list[tuple[Any, ...]] = []
         self._body_bytes = 0
         self._began_s = time.monotonic()
@@ -124,15 +119,15 @@ class _TableFile:
 
     def is_due(self, seconds: float) -> bool:
         """Return whether it is ``seconds`` old, or large."""
-        return time.monotonic() - self._began_s >= seconds or self._file.tell() >= _FILE_BYTES
+        is_large = self._file.stream.tell() >= self._most_bytes
+        return is_large or time.monotonic() - self._began_s >= seconds
 
     def end(self) -> None:
         """Write what waits, and give the file its name."""
         if self._rows:
             self._write_rows()
         self._writer.close()
-        self._file.close()
-        self._unfinished.rename(self._path)
+        self._file.complete()
 
     def _write_rows(self) -> None:
         values = zip(*self._rows, strict=True)

@@ -19,6 +19,7 @@ from pyarrow.dataset import dataset
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.sinks.tables.exchange_columns import exchange_columns
+from sslsniff.sinks.tables.folders import LocalFolder
 from sslsniff.sinks.tables.parquet_folder import ParquetSink
 from tests.corpus.test_pcaps import CAPTURES
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
@@ -89,7 +90,7 @@ def test_as_json(capture: Path, tmp_path: Path) -> None:
 
 
 def test_many(tmp_path: Path) -> None:
-    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
     for number in range(50_000):
         shown = exchange(request(target=f"/{number}?q"), response(body=b"x"))
         shown.started_ns += 1000 * number
@@ -101,7 +102,7 @@ def test_many(tmp_path: Path) -> None:
 
 
 def test_statements_and_model_calls(tmp_path: Path) -> None:
-    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
     asked, called = exchange(protocol="mysql"), exchange(request(), response())
     asked.statement = Statement("mysql", operation="SELECT", text="SELECT 1", rows=1, user="app")
     called.started_ns += 1_000_000
@@ -127,7 +128,7 @@ def test_statements_and_model_calls(tmp_path: Path) -> None:
 
 
 def test_hours_and_private(tmp_path: Path) -> None:
-    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=3, seconds=60)
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=3, seconds=60)
     for hour in (0, 1, 0, 30):
         shown = exchange(request(body=b"abcdef"), response(headers=[("A", "1"), ("a", "\udcff")]))
         shown.started_ns += hour * HOUR_NS
@@ -151,7 +152,7 @@ def test_hours_and_private(tmp_path: Path) -> None:
 
 
 def test_rotation(tmp_path: Path) -> None:
-    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=0)
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=0)
     for number in range(3):
         sink.exchange(exchange(request(target=f"/{number}"), response()))
         sink.flush()
@@ -163,7 +164,7 @@ def test_rotation(tmp_path: Path) -> None:
 
 def test_numbers_that_are_too_large(tmp_path: Path) -> None:
     """MySQL says 2^64 - 1 for what it does not know; a server of models may say anything."""
-    sink = ParquetSink(str(tmp_path / "tables"), body_bytes=0, seconds=60)
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
     shown = exchange(request(), response(10**30))
     shown.statement = Statement("mysql", affected=(1 << 64) - 1, rows=(1 << 63) - 1)
     shown.model_call = ModelCall("chat", None, usage=TokenUsage(input=10**30, output=5))
@@ -274,7 +275,7 @@ def test_without_pyarrow(tmp_path: Path) -> None:
 
 
 def test_queries_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = ParquetSink(str(tmp_path / "traffic"), body_bytes=0, seconds=60)
+    sink = ParquetSink(LocalFolder(tmp_path / "traffic"), body_bytes=0, seconds=60)
     for number in range(100):
         shown = exchange(
             request(target=f"/{number % 3}", headers=[("Authorization", "x")]),

@@ -1,0 +1,151 @@
+"""``--parquet s3://...``: tables in an object store, and what happens without it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.fs import FileSelector, S3FileSystem
+
+from tests.workload.otlp_agent import free_port, wait_until_open
+
+SSLSNIFF = Path(sys.executable).with_name("sslsniff")
+CAPTURE = Path("pcaps/http2-multiplexed.pcapng")
+BUCKET = "traffic"
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+class Store:
+    """A running store; its port and its process."""
+
+    def __init__(self, port: int, process: "subprocess.Popen[bytes]") -> None:
+        self.port = port
+        self.process = process
+
+    def url(self, folder: str = f"{BUCKET}/tables") -> str:
+        """Return the URL of a folder."""
+        return f"s3://{folder}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+
+    @property
+    def files(self) -> S3FileSystem:
+        """The store as pyarrow sees it."""
+        return S3FileSystem(
+            access_key="test",
+            secret_key="test",
+            scheme="http",
+            endpoint_override=f"127.0.0.1:{self.port}",
+            allow_bucket_creation=True,
+        )
+
+    def rows(self) -> int:
+        """Return how many rows all files have, each of which is whole."""
+        files = self.files
+        with contextlib.suppress(FileNotFoundError):
+            found = files.get_file_info(FileSelector(f"{BUCKET}/tables", recursive=True))
+            paths = [each.path for each in found if each.is_file]
+            return sum(pq.read_metadata(path, filesystem=files).num_rows for path in paths)
+        return 0
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    port = free_port()
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("moto_server"),
+        "-H",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until_open(port)
+            found = Store(port, process)
+            found.files.create_dir(BUCKET)
+            yield found
+        finally:
+            process.kill()
+
+
+def read(url: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [SSLSNIFF, "read", CAPTURE, "--parquet", url, *options],
+        env=os.environ | KEYS,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_rows_are_there(store: Store) -> None:
+    done = read(store.url())
+    assert done.returncode == 0
+    assert store.rows() == 8
+    assert f"sslsniff: files to s3://{BUCKET}/tables: 1 delivered, 0 dropped\n" in done.stderr
+    [file] = [
+        each.path
+        for each in store.files.get_file_info(FileSelector(BUCKET, recursive=True))
+        if each.is_file
+    ]
+    assert file.startswith(f"{BUCKET}/tables/date=")
+
+
+def test_a_store_that_pauses(store: Store) -> None:
+    """It is asked before the capture begins; the upload waits."""
+    with subprocess.Popen(
+        [SSLSNIFF, "read", "-", "--parquet", store.url()],
+        env=os.environ | KEYS,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        data = CAPTURE.read_bytes()
+        process.stdin.write(data[: len(data) // 2])
+        process.stdin.flush()
+        time.sleep(3)
+        os.kill(store.process.pid, signal.SIGSTOP)
+        process.stdin.write(data[len(data) // 2 :])
+        process.stdin.close()
+        time.sleep(2)
+        assert process.poll() is None
+        os.kill(store.process.pid, signal.SIGCONT)
+        assert process.wait(40) == 0
+    assert store.rows() == 8
+
+
+def test_no_such_bucket(store: Store) -> None:
+    done = read(store.url("nowhere/tables"))
+    assert done.returncode == 1
+    assert done.stderr.startswith("sslsniff: s3://nowhere/tables?endpoint_override=")
+    assert done.stderr.endswith("there is no bucket nowhere: make it first\n")
+
+
+def test_nobody_answers() -> None:
+    url = f"s3://{BUCKET}/tables?endpoint_override=127.0.0.1:{free_port()}&scheme=http"
+    done = read(url)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"sslsniff: {url}: ")
+    assert done.stderr.endswith(": check address, keys and region\n")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://h/x", "file:///tmp/x", "s3://", "s3:///x", "s3://b/x?no_such=1"]
+)
+def test_what_is_no_store(url: str) -> None:
+    done = read(url)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"sslsniff: {url}: ")
+    assert done.stderr.endswith(": use a URL such as s3://bucket/folder\n")
+    assert len(done.stderr.splitlines()) == 1
