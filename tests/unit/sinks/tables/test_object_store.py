@@ -16,6 +16,7 @@ from pyarrow.fs import FileSelector, S3FileSystem
 from tests.workload.otlp_agent import free_port, wait_until_open
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
+MOTO = Path(sys.executable).with_name("moto_server")
 CAPTURE = Path("pcaps/http2-multiplexed.pcapng")
 BUCKET = "traffic"
 KEYS = {
