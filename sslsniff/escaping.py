@@ -35,6 +35,11 @@ def escape_lines(text: str) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    r"""Return ``text`` with lone surrogates, which UTF-8 cannot encode, as ``\udcff``, ..."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def escape_json(line: str) -> str:
     r"""Return JSON ``line`` with the characters that ``escape`` escapes as ``\u202e``, ...
 

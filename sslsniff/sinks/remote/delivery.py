@@ -19,8 +19,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
 class Delivery(Generic[Item]):
     """Sends items in batches, in their order, and counts those that were dropped.
 
-    ``send`` sends one batch; it returns None, or why the batch was not taken. It is then called
-    again, with pauses, for ``give_up_s`` seconds; after that the batch is dropped. While
+    ``send`` sends one batch. It returns None, or why the batch was not taken, or raises: it is then
+    called again, with pauses, for ``give_up_s`` seconds; after that the batch is dropped. While
     ``most_waiting`` items wait, new ones are dropped or, if the source ``can_wait``, ``add`` waits.
     ``report`` gets a line when sending begins to fail, when it works again, and at the end;
     ``what`` names the items and the receiver in it.
@@ -99,7 +99,7 @@ class Delivery(Generic[Item]):
     def _deliver(self, batch: list[Item]) -> None:
         until_s = time.monotonic() + self._give_up_s
         pause_s = _FIRST_PAUSE_S
-        while (problem := self._send(batch)) is not None:
+        while (problem := self._problem(batch)) is not None:
             if not self._is_failing:
                 self._is_failing = True
                 self._report(f"{self._what}: cannot deliver: {problem}; trying again")
@@ -111,3 +111,10 @@ class Delivery(Generic[Item]):
         if self._is_failing:
             self._is_failing = False
             self._report(f"{self._what}: delivered again; {self.dropped:,} dropped so far")
+
+    def _problem(self, batch: list[Item]) -> str | None:
+        """Send a batch; return why it was not taken. No exception ends the thread."""
+        try:
+            return self._send(batch)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".partition("\n")[0]

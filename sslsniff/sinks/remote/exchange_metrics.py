@@ -45,6 +45,7 @@ MODEL = Duration(
     ),
 )
 DURATIONS = (HTTP_CLIENT, HTTP_SERVER, RPC_CLIENT, RPC_SERVER, DATABASE, MODEL)
+_OF_TOKENS = tuple(name for name in MODEL.attributes if name != "error.type")
 TOKENS = "gen_ai.client.token.usage"
 
 
@@ -92,13 +93,11 @@ class ExchangeMetrics:
             attributes = {name: of_span[name] for name in duration.attributes if name in of_span}
             seconds = (exchange.ended_ns - exchange.started_ns) / 1e9
             self._histograms[duration].record(seconds, attributes)
-        call = exchange.model_call
-        if call is not None:
-            kept = [name for name in MODEL.attributes if name in of_span and name != "error.type"]
-            for kind, count in (("input", call.usage.input), ("output", call.usage.output)):
-                if count is not None:
-                    attributes = {name: of_span[name] for name in kept}
-                    self._tokens.record(count, attributes | {"gen_ai.token.type": kind})
+        kept = {name: of_span[name] for name in _OF_TOKENS if name in of_span}
+        for kind in ("input", "output"):
+            count = of_span.get(f"gen_ai.usage.{kind}_tokens")
+            if count is not None:
+                self._tokens.record(count, kept | {"gen_ai.token.type": kind})
 
 
 def _duration_of(exchange: Exchange) -> Duration:

@@ -24,6 +24,7 @@ from sslsniff.sinks.remote.span_attributes import (
     attributes_of,
     error_type,
     resource_attributes,
+    sendable_text,
     span_name,
 )
 
@@ -39,7 +40,7 @@ _propagator = TraceContextTextMapPropagator()
 def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
     """Return the span of an exchange that ended; ``events``: see ``message_event``."""
     parent = _parent(exchange)
-    process, error = exchange.connection.process, error_type(exchange)
+    process = exchange.connection.process
     return ReadableSpan(
         span_name(exchange),
         SpanContext(
@@ -55,10 +56,14 @@ def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
         events,
         kind=_KINDS[exchange.connection.role],
         instrumentation_scope=_SCOPE,
-        status=Status(StatusCode.ERROR, exchange.error) if error else Status(),
+        status=_failure(exchange) if error_type(exchange) else Status(),
         start_time=exchange.started_ns,
         end_time=max(exchange.started_ns, exchange.ended_ns or 0),
     )
+
+
+def _failure(exchange: Exchange) -> Status:
+    return Status(StatusCode.ERROR, exchange.error and sendable_text(exchange.error))
 
 
 def message_event(inner: InnerMessage) -> Event:

@@ -119,7 +119,7 @@ class _FailureLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler``."""
-        self.last = record.getMessage().splitlines()[0]
+        self.last = record.getMessage().partition("\n")[0]
 
 
 def _exporters(url: str, protocol: str | None) -> tuple[SpanExporter, MetricExporter]:

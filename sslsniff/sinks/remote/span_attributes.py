@@ -4,10 +4,11 @@ Names of others are from the packages of the conventions (docs/otlp.md); ours be
 ``sslsniff.``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Side
+from sslsniff.escaping import encodable
 from sslsniff.model import Address, Exchange, Process, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.statements import without_literals
@@ -22,6 +23,8 @@ _METHODS = frozenset(
 )
 _VERSIONS = {"http/1.0": "1.0", "http/1.1": "1.1", "http/2": "2"}
 _PORTS = {"https": 443, "http": 80}
+_INTEGERS = range(-(1 << 63), 1 << 63)
+"""What a number may be: others from the wire, such as MySQL's 2^64 - 1, are left out."""
 _MOST_CHARACTERS = 4096
 _MOST_STATEMENT_CHARACTERS = 2000
 
@@ -38,8 +41,7 @@ def attributes_of(exchange: Exchange) -> dict[str, Value]:
     rows = _COMMON + (_STATEMENT if exchange.statement is not None else _HTTP)
     if exchange.model_call is not None:
         rows += _MODEL_CALL
-    found = ((row.name, row.value(exchange)) for row in rows)
-    return {name: _cut(value) for name, value in found if value is not None}
+    return _sendable((row.name, row.value(exchange)) for row in rows)
 
 
 def resource_attributes(process: Process) -> dict[str, Value]:
@@ -57,11 +59,23 @@ def resource_attributes(process: Process) -> dict[str, Value]:
         "k8s.pod.uid": container.pod_uid if container else None,
         "sslsniff.unit": container.unit if container else None,
     }
-    return {name: _cut(value) for name, value in found.items() if value is not None}
+    return _sendable(found.items())
 
 
 def span_name(exchange: Exchange) -> str:
     """Return a name of few different ones, as the conventions ask for."""
+    return sendable_text(_name(exchange))
+
+
+def sendable_text(text: str) -> str:
+    """Return ``text`` as Protobuf can have it, cut if it is long.
+
+    One text that cannot be encoded would keep the whole batch of its span from being sent.
+    """
+    return encodable(text)[:_MOST_CHARACTERS]
+
+
+def _name(exchange: Exchange) -> str:
     statement, model_call = exchange.statement, exchange.model_call
     if statement is not None:
         return " ".join(filter(None, (statement.operation, statement.database))) or statement.system
@@ -223,11 +237,17 @@ def _tokens(name: str) -> _Of:
     return value
 
 
-def _cut(value: Value) -> Value:
-    """Return a value that UTF-8 can encode: lone surrogates of the wire become escapes."""
-    if isinstance(value, str) and not value.isascii():
-        value = value.encode("utf-8", "backslashreplace").decode()
-    return value[:_MOST_CHARACTERS] if isinstance(value, str) else value
+def _sendable(values: Iterable[tuple[str, Value | None]]) -> dict[str, Value]:
+    """Return the values that are known and can be sent: see ``sendable_text``."""
+    found: dict[str, Value] = {}
+    for name, value in values:
+        if isinstance(value, str):
+            found[name] = sendable_text(value)
+        elif isinstance(value, list):
+            found[name] = [sendable_text(each) for each in value]
+        elif value is not None and value in _INTEGERS:
+            found[name] = value
+    return found
 
 
 _COMMON = (

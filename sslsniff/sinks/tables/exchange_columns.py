@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from sslsniff.decoders.messages import Header, Headers, cached_in_headers
+from sslsniff.escaping import encodable
 from sslsniff.model import Address, Exchange, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
@@ -100,10 +101,7 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
 
 
 def _text(text: str | None) -> str | None:
-    """Return a text that UTF-8 can encode: lone surrogates become escapes."""
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode()
+    return None if text is None else encodable(text)
 
 
 def _integer(number: int | None) -> int | None:

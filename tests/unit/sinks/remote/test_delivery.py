@@ -154,3 +154,22 @@ def test_a_source_that_can_wait_loses_nothing() -> None:
     items.close(0.1, receiver.abort)
     assert receiver.items == [*range(500)]
     assert said[-1] == "items to r: 500 delivered, 0 dropped"
+
+
+def test_an_exception_does_not_end_the_delivery() -> None:
+    said: list[str] = []
+    attempts: list[list[int]] = []
+
+    def send(batch: list[int]) -> None:
+        attempts.append(batch)
+        if len(attempts) == 1:
+            raise ValueError("no such thing\nin detail")
+
+    items: Delivery[int] = Delivery(
+        "items to r", send, said.append, can_wait=True, most_waiting=5, most_at_once=5, give_up_s=9
+    )
+    items.add(1)
+    items.close(PATIENCE_S, lambda: None)
+    assert attempts == [[1], [1]]
+    assert said[0] == "items to r: cannot deliver: ValueError: no such thing; trying again"
+    assert said[-1] == "items to r: 1 delivered, 0 dropped"

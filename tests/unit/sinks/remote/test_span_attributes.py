@@ -2,11 +2,16 @@
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from opentelemetry.semconv import _incubating, metrics
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.semconv import attributes as stable
+from opentelemetry.semconv import metrics as stable_metrics
 from opentelemetry.semconv._incubating import attributes as incubating
 from opentelemetry.semconv._incubating import metrics as incubating_metrics
 from opentelemetry.trace import SpanKind, StatusCode
@@ -16,7 +21,8 @@ from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Header, Side
 from sslsniff.model import Container, Exchange
 from sslsniff.sinks.remote import span_attributes
-from sslsniff.sinks.remote.exchange_metrics import DURATIONS, TOKENS
+from sslsniff.sinks.remote.delivery import Delivery
+from sslsniff.sinks.remote.exchange_metrics import DURATIONS, TOKENS, ExchangeMetrics
 from sslsniff.sinks.remote.exchange_spans import span_of
 from sslsniff.sinks.remote.span_attributes import attributes_of, error_type, span_name
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
@@ -36,14 +42,13 @@ def names_in(*packages: Any) -> set[str]:
 
 
 def test_all_names_are_of_the_conventions() -> None:
-    assert _incubating is not None
     known = names_in(stable, incubating)
     ours = span_attributes.NAMES
     assert [name for name in ours if not name.startswith("sslsniff.") and name not in known] == []
     assert len(set(ours)) == len(ours)
     of_resources = span_attributes.resource_attributes(exchange(request()).connection.process)
     assert [name for name in of_resources if name not in known] == []
-    known_metrics = names_in(metrics, incubating_metrics)
+    known_metrics = names_in(stable_metrics, incubating_metrics)
     assert [each.name for each in DURATIONS if each.name not in known_metrics] == []
     assert TOKENS in known_metrics
     used = {name for each in DURATIONS for name in each.attributes}
@@ -198,7 +203,59 @@ def test_a_container_is_part_of_the_resource() -> None:
     assert found["k8s.namespace.name"] == "prod"
 
 
-def test_no_text_from_the_wire_breaks_utf_8() -> None:
-    shown = exchange(request("GET", "/\udcff", [("user-agent", "\udcfe" * 10_000)]), response())
-    for value in attributes_of(shown).values():
-        assert len(str(value).encode()) <= 4096
+BAD = "\udcff"
+
+
+def failed() -> Exchange:
+    return exchange(request(), error=f"bad {BAD}")
+
+
+def grpc_call() -> Exchange:
+    kind = ("content-type", "application/grpc")
+    return exchange(request("POST", f"/a{BAD}.B/C", [kind]), response(200, [kind]))
+
+
+def model_call() -> Exchange:
+    shown = exchange(request(), response())
+    shown.model_call = ModelCall("x", BAD, model=BAD, usage=TokenUsage(10**400, 5), finish=BAD)
+    return shown
+
+
+def statement() -> Exchange:
+    shown = exchange(protocol="mysql")
+    shown.statement = Statement("mysql", BAD, BAD, rows=(1 << 64) - 1, database=BAD, code=BAD)
+    shown.statement.error = BAD
+    return shown
+
+
+def odd_request() -> Exchange:
+    headers: list[Header] = [
+        ("user-agent", BAD * 10_000),
+        TRACEPARENT,
+        ("tracestate", f"a={BAD},b=\0"),
+    ]
+    shown = exchange(request(BAD, f"/{BAD}", headers, authority=BAD), response(10**30))
+    shown.warnings = [BAD]
+    return shown
+
+
+@pytest.mark.parametrize("make", [failed, grpc_call, model_call, statement, odd_request])
+def test_nothing_from_the_wire_keeps_a_batch_from_being_sent(
+    make: Callable[[], Exchange], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The SDK logs what it cannot encode of attributes, and fails for other texts."""
+    shown = make()
+    span = span_of(shown, [])
+    assert encode_spans([span]).SerializeToString()
+    reader = InMemoryMetricReader()
+    sent: Delivery[Any] = Delivery(
+        "", lambda batch: None, print, can_wait=True, most_waiting=1, most_at_once=1, give_up_s=1
+    )
+    metrics = ExchangeMetrics(MeterProvider([reader]).get_meter("m"), sent)
+    metrics.add(shown, span.attributes or {})
+    found = reader.get_metrics_data()
+    sent.close(1, lambda: None)
+    assert found is not None
+    assert encode_metrics(found).SerializeToString()
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
+    assert all(len(str(value)) <= 4096 for value in attributes_of(shown).values())
