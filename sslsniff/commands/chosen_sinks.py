@@ -63,11 +63,8 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
 
 
 def _wants_text(options: OutputOptions) -> bool:
-    others = (
-        *(options.pcap, options.har, options.chrome_trace, options.parquet, options.otlp),
-        options.report,
-    )
-    return not any(others) or any(
+    files = (options.pcap, options.har, options.chrome_trace, options.parquet, options.report)
+    return not (any(files) or options.otlp) or any(
         (
             options.json,
             options.frames,

@@ -130,11 +130,11 @@ def _flush_before_exit(sinks: list[Sink]) -> None:
 
 def _rules(options: OutputOptions) -> "Rules | None":
     """Return the rules of redaction; None if nothing is blanked."""
-    if not (options.wants_redaction or options.redact_pattern):
+    if not (options.redact or options.redact_pattern):
         return None
     from sslsniff.redaction.rules import Rules
 
-    return Rules(defaults=options.wants_redaction, patterns=options.redact_pattern)
+    return Rules(defaults=options.redact, patterns=options.redact_pattern)
 
 
 def _move(

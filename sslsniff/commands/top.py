@@ -47,7 +47,7 @@ def show_screen(
             " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
             lambda: capture.exit_code,
             reads or options.pcap,
-            is_redacted=options.wants_redaction or bool(options.redact_pattern),
+            is_redacted=options.redact or bool(options.redact_pattern),
             courtesy=Courtesy(),
         )
         app.run()

@@ -215,7 +215,7 @@ def _import_other_modules(options: WatchOptions) -> None:
         import sslsniff.sinks.har.archive
     if options.report:
         import sslsniff.sinks.report.report
-    if options.wants_redaction or options.redact_pattern:
+    if options.redact or options.redact_pattern:
         import sslsniff.redaction.redactor
     if options.wants_statistics:
         import sslsniff.sinks.statistics.statistics_sink  # noqa: F401

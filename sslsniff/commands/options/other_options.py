@@ -17,6 +17,7 @@ from sslsniff.commands.options.output_options import (
     add_redaction,
     add_report_limits,
     check_screen,
+    settle_redaction,
 )
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
@@ -70,6 +71,7 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     parser = read_parser()
     given = parser.parse(arguments)
     check_screen(parser, given)
+    settle_redaction(parser, given)
     options = options_of(ReadOptions, given)
     if options.jobs > 1:
         _check_jobs(parser, options)
@@ -82,6 +84,7 @@ def _check_jobs(parser: CommandParser, options: ReadOptions) -> None:
         "--pcap": options.pcap,
         "--har": options.har,
         "--parquet": options.parquet,
+        "--otlp": options.otlp,
         "--report": options.report,
         "--chrome-trace": options.chrome_trace,
         "--stats": options.wants_statistics,

@@ -40,7 +40,6 @@ class OutputOptions:
     parquet_seconds: float
     otlp: str | None
     otlp_protocol: str | None
-    no_redact: bool
     report: str | None
     report_bodies: int
     report_size: int
@@ -66,11 +65,6 @@ class OutputOptions:
     def is_live(self) -> bool:
         """Whether what is shown happens now: then it cannot wait."""
         return True
-
-    @property
-    def wants_redaction(self) -> bool:
-        """Whether credentials are blanked: always where something leaves this machine."""
-        return self.redact or (self.otlp is not None and not self.no_redact)
 
     @property
     def wants_statistics(self) -> bool:
@@ -182,6 +176,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="null-tls: HTTP on every port for Wireshark (default); plain: plain TCP",
     )
     add_redaction(output)
+    output.add_argument(
+        "--no-redact",
+        action="store_true",
+        help="send what --otlp and --parquet s3://... send as it was captured",
+    )
     output.add_argument("--force", action="store_true", help="overwrite output files")
     output.add_argument(
         "--max-body",
@@ -233,9 +232,6 @@ def add_otlp(output: "argparse._ArgumentGroup") -> None:
         choices=("grpc", "http/protobuf"),
         metavar="PROTOCOL",
         help="grpc or http/protobuf (default: grpc if the port is 4317, else http/protobuf)",
-    )
-    output.add_argument(
-        "--no-redact", action="store_true", help="send what --otlp sends as it was captured"
     )
 
 
@@ -304,6 +300,19 @@ def add_report_limits(output: "argparse._ActionsContainer") -> None:
         help="most bytes of headers and bodies in a report: older bodies are left out first"
         " (default: 16M)",
     )
+
+
+def settle_redaction(parser: CommandParser, options: argparse.Namespace) -> None:
+    """Set ``redact`` where something leaves this machine, unless ``--no-redact`` is given.
+
+    Exits with a usage error if the options contradict each other.
+    """
+    leaves = options.otlp is not None or "://" in (options.parquet or "")
+    if options.no_redact and options.redact:
+        parser.error("--redact and --no-redact contradict each other: leave one out")
+    if options.no_redact and not leaves:
+        parser.error("--no-redact needs --otlp or an object store: no other output is redacted")
+    options.redact |= leaves and not options.no_redact
 
 
 def check_screen(parser: CommandParser, options: argparse.Namespace) -> None:

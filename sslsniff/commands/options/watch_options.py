@@ -11,6 +11,7 @@ from sslsniff.commands.options.output_options import (
     add_filter,
     add_output,
     check_screen,
+    settle_redaction,
 )
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
@@ -280,6 +281,7 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             " -- COMMAND, or --all for every process of this host"
         )
     check_screen(parser, options)
+    settle_redaction(parser, options)
     if options.calls:
         _check_calls(parser, options)
     if not (options.pid or options.command) and (options.hold or not options.follows_children):

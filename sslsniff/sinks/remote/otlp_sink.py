@@ -20,7 +20,7 @@ from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
 
 _MOST_WAITING = 100_000
-"""Spans of about 3 KB each."""
+"""Spans of about 2 KB each."""
 _MOST_AT_ONCE = 512  # OTEL_BSP_MAX_EXPORT_BATCH_SIZE of the specification
 _GIVE_UP_S = 300
 _METRICS_INTERVAL, _METRICS_EVERY_MS = "OTEL_METRIC_EXPORT_INTERVAL", 10_000

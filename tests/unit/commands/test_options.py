@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.commands.options.other_options import parse_report, read_parser
+from sslsniff.commands.options.other_options import parse_read, parse_report, read_parser
 from sslsniff.commands.options.watch_options import parse_watch, watch_parser
 
 OF_WATCHING = {
@@ -29,6 +29,10 @@ def test_read_has_the_options_of_watching() -> None:
             "--calls shows arguments, which --redact does not blank: leave one out",
         ),
         (
+            ("--pid", "1", "--otlp", "http://h"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
             ("--pid", "1", "--redact-pattern", "x"),
             "--calls shows arguments, which --redact does not blank: leave one out",
         ),
@@ -47,6 +51,41 @@ def test_calls_beside_other_options(
 ) -> None:
     with pytest.raises(SystemExit):
         parse_watch(["--calls", "handle", *beside])
+    assert message in capsys.readouterr().err
+
+
+URL = "http://127.0.0.1:4317"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_redacted"),
+    [
+        ((), False),
+        (("--redact",), True),
+        (("--otlp", URL), True),
+        (("--parquet", "s3://bucket/folder"), True),
+        (("--parquet", "folder"), False),
+        (("--otlp", URL, "--no-redact"), False),
+    ],
+)
+def test_what_leaves_the_machine_is_redacted(given: tuple[str, ...], is_redacted: bool) -> None:
+    assert parse_watch(["--pid", "1", *given]).redact is is_redacted
+    assert parse_read(["capture", *given]).redact is is_redacted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--no-redact",), "--no-redact needs --otlp or an object store"),
+        (("--otlp", URL, "--redact", "--no-redact"), "--redact and --no-redact contradict"),
+        (("--otlp", URL, "--jobs", "2"), "--jobs is for lines of text and JSON: leave out --otlp"),
+    ],
+)
+def test_redaction_and_sending_beside_other_options(
+    given: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_read(["capture", *given])
     assert message in capsys.readouterr().err
 
 
