@@ -1,5 +1,6 @@
 """Delivers items in a thread of its own: a receiver that is slow or dead never stops a capture."""
 
+import re
 import threading
 import time
 from collections import deque
@@ -8,12 +9,19 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
+_USER = re.compile(r"(?<=://)[^/?#]*@")
+
 _EVERY_S = 1.0
 """How long an item waits for others to be sent with it."""
 _ROOM_CHECK_S = 0.01
 _ABORT_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
 """Between two attempts; each pause is twice as long as the one before."""
+
+
+def without_user(url: str) -> str:
+    """Return a URL without the user and password in it (RFC 3986 section 3.2.1): for people."""
+    return _USER.sub("", url)
 
 
 class Delivery(Generic[Item]):

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from sslsniff.errors import OutputError
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.remote.delivery import Delivery
+from sslsniff.sinks.remote.delivery import Delivery, without_user
 from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
 
@@ -51,7 +51,7 @@ class OtlpSink(Sink):
         self._failures = _FailureLog()
         self._exporter, metric_exporter = _exporters(url, protocol)
         self._delivery: Delivery[ReadableSpan] = Delivery(
-            f"spans to {url}",
+            f"spans to {without_user(url)}",
             self._send,
             report,
             can_wait=not is_live,
@@ -119,7 +119,7 @@ class _FailureLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler``."""
-        self.last = record.getMessage().partition("\n")[0]
+        self.last = without_user(record.getMessage().partition("\n")[0])
 
 
 def _exporters(url: str, protocol: str | None) -> tuple[SpanExporter, MetricExporter]:

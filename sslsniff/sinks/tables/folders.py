@@ -13,7 +13,7 @@ from pyarrow.fs import FileSystem, FileType
 
 from sslsniff.errors import OutputError
 from sslsniff.sinks.output_files import check_folder, create_folder, open_output
-from sslsniff.sinks.remote.delivery import Delivery
+from sslsniff.sinks.remote.delivery import Delivery, without_user
 
 _MOST_WAITING = 4
 """Files, in memory."""
@@ -86,11 +86,11 @@ class ObjectStore:
     def __init__(
         self, url: str, report: Callable[[str], None], *, can_wait: bool, end_within_s: float
     ) -> None:
-        self.name = url
+        self.name = without_user(url)
         self._files, self._folder = open_url(url)
         self._end_within_s = end_within_s
         self._delivery: Delivery[tuple[str, bytes]] = Delivery(
-            f"files to {url.partition('?')[0]}",
+            f"files to {self.name.partition('?')[0]}",
             self._upload,
             report,
             can_wait=can_wait,
@@ -114,7 +114,7 @@ class ObjectStore:
                 with self._files.open_output_stream(path) as stream:
                     stream.write(data)
         except OSError as error:
-            return str(error).splitlines()[0]
+            return _first_line(error)
         return None
 
 
@@ -136,29 +136,35 @@ def is_url(folder: str) -> bool:
 def check_place(folder: str) -> None:
     """Raise the ``OutputError`` that opening the folder would, as far as it is known before.
 
-    Of an object store it is asked whether it answers, and has the bucket.
+    An object store must answer, and have the bucket.
     """
     if not is_url(folder):
         check_folder(Path(folder))
         return
+    name = without_user(folder)
     files, path = open_url(folder)
     bucket = path.partition("/")[0]
     try:
         found = files.get_file_info(bucket).type
     except OSError as error:
         raise OutputError(
-            f"{folder}: {str(error).splitlines()[0]}", "check address, keys and region"
+            f"{name}: {_first_line(error)}", "check address, keys and region"
         ) from error
     if found is FileType.NotFound:
-        raise OutputError(f"{folder}: there is no bucket {bucket}", "make it first")
+        raise OutputError(f"{name}: there is no bucket {bucket}", "make it first")
 
 
 def open_url(url: str) -> tuple[FileSystem, str]:
     """Return the file system of a URL, and the path in it; raises ``OutputError``."""
+    name = without_user(url)
     try:
         files, path = FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:
-        raise OutputError(f"{url}: {str(error).splitlines()[0]}", _REMEDY) from error
+        raise OutputError(f"{name}: {_first_line(error)}", _REMEDY) from error
     if not path or path.startswith("/"):
-        raise OutputError(f"{url}: there is no bucket in it", _REMEDY)
+        raise OutputError(f"{name}: there is no bucket in it", _REMEDY)
     return files, path.rstrip("/")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -224,3 +224,11 @@ def test_a_protocol_that_is_none() -> None:
     assert done.stderr == (
         "sslsniff: OTEL_EXPORTER_OTLP_PROTOCOL is 'http/json': use grpc or http/protobuf\n"
     )
+
+
+def test_a_password_in_a_url_is_not_shown(running: Agent) -> None:
+    url = running.urls["http/protobuf"].replace("http://", "http://user:very-secret@")
+    done = sent(CAPTURES / "http1-keep-alive.pcapng", url)
+    assert done.returncode == 0
+    assert f"spans to {running.urls['http/protobuf']}: " in done.stderr
+    assert "very-secret" not in done.stderr

@@ -150,3 +150,14 @@ def test_what_is_no_store(url: str) -> None:
     assert done.stderr.startswith(f"sslsniff: {url}: ")
     assert done.stderr.endswith(": use a URL such as s3://bucket/folder\n")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_keys_in_a_url_are_not_shown(store: Store) -> None:
+    url = store.url().replace("s3://", "s3://test:very-secret@")
+    done = read(url)
+    assert (done.returncode, store.rows()) == (0, 8)
+    wrong = read(url.replace(BUCKET, "nowhere"))
+    assert wrong.returncode == 1
+    unknown = read("s3://test:very-secret@bucket/x?no_such=1")
+    assert unknown.returncode == 1
+    assert "very-secret" not in done.stderr + wrong.stderr + unknown.stderr
