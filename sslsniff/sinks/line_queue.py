@@ -1,8 +1,8 @@
 """A queue of lines to another process, in memory that both share.
 
 A pipe has 1 MB at most without rights (man 7 pipe), and while one end moves bytes the other waits:
-a capture for a reader of low priority. Here the reader may come seldom, and nobody waits for it
-until it is far behind.
+a capture for a reader of low priority. Here the reader may come seldom, and the writer waits only
+while ``MOST_WAITING_BYTES`` are not read.
 """
 
 import mmap
@@ -14,7 +14,7 @@ from typing import Any
 from sslsniff.sinks.output_files import LineFile
 
 MOST_WAITING_BYTES = 64 << 20
-"""The writer waits while the reader is so far behind, then as with a full pipe."""
+"""So much may be written and not yet read; then the writer waits, as for a full pipe."""
 _ROOM_CHECK_S = 0.01
 _READ_BYTES = 64 << 10  # at once: it stays in the caches, so a line takes a quarter less CPU
 _FREE_BYTES = 1 << 20

@@ -15,7 +15,8 @@ from tests.live.sniffer import LOADER, SSLSNIFF
 from tests.live.test_redact import ROOM
 from tests.live.test_stats import VERSIONS
 from tests.workload.curl import curl, results
-from tests.workload.otlp_agent import Agent, free_port, running_agent, values_of
+from tests.workload.otlp_agent import Agent, running_agent, values_of
+from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
@@ -38,8 +39,8 @@ def test_each_exchange_is_a_span(
 ) -> None:
     asked = requests(53)
     command = curl(server.url, asked, certificate, tmp_path, *VERSIONS[version])
-    told = ("--otlp", agent.urls[protocol], "--otlp-protocol", protocol, *ROOM)
-    ran = run_under(tmp_path, *command, options=told)
+    options = ("--otlp", agent.urls[protocol], "--otlp-protocol", protocol, *ROOM)
+    ran = run_under(tmp_path, *command, options=options)
 
     assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
     assert_whole(ran.captured)
@@ -63,8 +64,8 @@ def test_a_dead_agent_does_not_slow_the_capture(
     os.kill(agent.process.pid, signal.SIGSTOP)
     began_s = time.monotonic()
     try:
-        told = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc", *ROOM)
-        ran = run_under(tmp_path, *command, options=told)
+        options = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc", *ROOM)
+        ran = run_under(tmp_path, *command, options=options)
     finally:
         os.kill(agent.process.pid, signal.SIGCONT)
     assert time.monotonic() - began_s < PATIENCE_S
@@ -79,10 +80,10 @@ def test_nobody_listens(
     """The end comes in time, and what was not delivered is counted."""
     asked = requests(20)
     command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
-    told = ("--otlp", f"http://127.0.0.1:{free_port()}", "--otlp-protocol", protocol)
+    options = ("--otlp", f"http://127.0.0.1:{free_port()}", "--otlp-protocol", protocol)
     began_s = time.monotonic()
     done = subprocess.run(
-        [SSLSNIFF, "--loader", LOADER, *told, "--", *command], capture_output=True, text=True
+        [SSLSNIFF, "--loader", LOADER, *options, "--", *command], capture_output=True, text=True
     )
     assert time.monotonic() - began_s < PATIENCE_S
     assert done.returncode == 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
@@ -66,8 +66,7 @@ class Nginx(Server):
 @contextlib.contextmanager
 def running_nginx(certificate: Certificate, folder: Path) -> Iterator[Nginx]:
     """Run nginx on a free port; it serves ``folder``/files, and logs into ``folder``."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     configuration = folder / "nginx.conf"
     configuration.write_text(
         _CONFIGURATION.format(folder=folder, port=port, certificate=certificate)

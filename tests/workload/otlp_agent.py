@@ -1,7 +1,6 @@
-"""An OTLP agent that others wrote, and behind it a receiver that stores what comes out of it."""
+"""An OTLP agent that others wrote, and a receiver that stores what it passes on."""
 
 import contextlib
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metric
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from tests.workload.ports import free_port, wait_until_open
 
 _AGENT = Path(rotel.__file__).with_name("rotel-agent")
 _AGENT.chmod(0o755)  # its wheel lacks that
@@ -103,13 +104,6 @@ def receiver() -> Iterator[tuple[Received, int]]:
         server.stop(1).wait()
 
 
-def free_port() -> int:
-    """Return a port of loopback that was free."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def running_agent() -> Iterator[Agent]:
     """Run the agent, which passes all on to a receiver."""
@@ -130,13 +124,3 @@ def running_agent() -> Iterator[Agent]:
         finally:
             process.terminate()
             process.wait(20)
-
-
-def wait_until_open(port: int) -> None:
-    """Wait until something listens on a port of loopback; raises ``TimeoutError``."""
-    until_s = time.monotonic() + 20
-    while time.monotonic() < until_s:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.02)
-    raise TimeoutError(f"nothing listens on port {port}")

@@ -8,8 +8,9 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pyarrow.fs import FileSystem, FileType
+from pyarrow.fs import AwsStandardS3RetryStrategy, FileSystem, FileType, S3FileSystem
 
 from sslsniff.errors import OutputError
 from sslsniff.sinks.output_files import check_folder, create_folder, open_output
@@ -18,6 +19,7 @@ from sslsniff.sinks.remote.delivery import Delivery, without_user
 _MOST_WAITING = 4
 """Files, in memory."""
 _GIVE_UP_S = 300
+_PARAMETERS = ("endpoint_override", "region", "scheme")
 _REMEDY = "use a URL such as s3://bucket/folder"
 
 
@@ -163,7 +165,30 @@ def open_url(url: str) -> tuple[FileSystem, str]:
         raise OutputError(f"{name}: {_first_line(error)}", _REMEDY) from error
     if not path or path.startswith("/"):
         raise OutputError(f"{name}: there is no bucket in it", _REMEDY)
+    if isinstance(files, S3FileSystem):
+        files = _asking_once(files, url)
     return files, path.rstrip("/")
+
+
+def _asking_once(files: S3FileSystem, url: str) -> S3FileSystem:
+    """Return the store at ``url``, whose requests are not repeated: ``Delivery`` repeats them.
+
+    A process cannot end while pyarrow repeats one, and for a store that does not answer that takes
+    100 s. ``files``: the same store, which repeats.
+    """
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    unknown = query.keys() - _PARAMETERS
+    if unknown:
+        raise OutputError(
+            f"{without_user(url)}: {min(unknown)} is not known", f"use {', '.join(_PARAMETERS)}"
+        )
+    return S3FileSystem(
+        access_key=parts.username and unquote(parts.username),
+        secret_key=parts.password and unquote(parts.password),
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1),
+        **{"region": files.region or None, **query},
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,8 @@ import pytest
 
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
-from tests.workload.otlp_agent import Agent, free_port, running_agent, values_of
+from tests.workload.otlp_agent import Agent, running_agent, values_of
+from tests.workload.ports import free_port
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURES = Path("pcaps")

@@ -1,6 +1,5 @@
 """``--parquet s3://...``: tables in an object store, and what happens without it."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -9,73 +8,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-from pyarrow.fs import FileSelector, S3FileSystem
+from pyarrow.fs import FileSelector
 
-from tests.workload.otlp_agent import free_port, wait_until_open
+from tests.workload.object_store import BUCKET, KEYS, Store, running_store
+from tests.workload.ports import free_port
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
-MOTO = Path(sys.executable).with_name("moto_server")
 CAPTURE = Path("pcaps/http2-multiplexed.pcapng")
-BUCKET = "traffic"
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-
-
-class Store:
-    """A running store; its port and its process."""
-
-    def __init__(self, port: int, process: "subprocess.Popen[bytes]") -> None:
-        self.port = port
-        self.process = process
-
-    def url(self, folder: str = f"{BUCKET}/tables") -> str:
-        """Return the URL of a folder."""
-        return f"s3://{folder}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
-
-    @property
-    def files(self) -> S3FileSystem:
-        """The store as pyarrow sees it."""
-        return S3FileSystem(
-            access_key="test",
-            secret_key="test",
-            scheme="http",
-            endpoint_override=f"127.0.0.1:{self.port}",
-            allow_bucket_creation=True,
-        )
-
-    def rows(self) -> int:
-        """Return how many rows all files have, each of which is whole."""
-        files = self.files
-        with contextlib.suppress(FileNotFoundError):
-            found = files.get_file_info(FileSelector(f"{BUCKET}/tables", recursive=True))
-            paths = [each.path for each in found if each.is_file]
-            return sum(pq.read_metadata(path, filesystem=files).num_rows for path in paths)
-        return 0
 
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    port = free_port()
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("moto_server"),
-        "-H",
-        "127.0.0.1",
-        "-p",
-        str(port),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_open(port)
-            found = Store(port, process)
-            found.files.create_dir(BUCKET)
-            yield found
-        finally:
-            process.kill()
+    with running_store() as running:
+        yield running
 
 
 def read(url: str, *options: str) -> "subprocess.CompletedProcess[str]":
