@@ -45,7 +45,8 @@ def measure() -> Iterator[Row]:
                 while agent.received.count < delivered and time.monotonic() < until_s:
                     time.sleep(0.1)
                 missing = _EXCHANGES - agent.received.count - dropped
-            yield Row(f"{what}: neither there nor counted", missing, "", 0, said)
+            note = f"{delivered:,} delivered, {dropped:,} dropped"
+            yield Row(f"{what}: neither there nor counted", missing, "", 0, note)
             if not stopped_s:
                 cost_us = (spent_s - alone_s) / _EXCHANGES * 1e6
                 yield Row(f"{what}: CPU more than for JSON", cost_us, "us", None, "a span")

@@ -90,6 +90,22 @@ def test_a_command_is_started_and_watched(
         assert screen.is_restored()
 
 
+def test_a_command_cannot_read_what_was_captured(tmp_path: Path) -> None:
+    """The queue of lines is open in the capture, not in the command that it starts."""
+    found = tmp_path / "files"
+    command = (
+        "sh",
+        "-c",
+        f"for each in /proc/self/fd/*; do readlink $each; done > {found}; exit 0",
+    )
+    with on_terminal(100, 30, SSLSNIFF, "top", "--loader", LOADER, "--", *command) as screen:
+        screen.until("capture ended")
+        screen.press("q")
+        assert screen.ended() == 0
+    assert str(found) in found.read_text()
+    assert "memfd" not in found.read_text()
+
+
 def test_a_capture_that_is_killed_is_told(
     server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:

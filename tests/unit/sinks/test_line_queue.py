@@ -71,7 +71,7 @@ def test_a_line_waits_until_it_is_whole(queue: LineQueue) -> None:
     assert [*queue.lines()] == [b"two", b""]
 
 
-def test_the_writer_waits_for_a_reader_that_is_far_behind(queue: LineQueue) -> None:
+def test_the_writer_waits_while_much_is_not_read(queue: LineQueue) -> None:
     count = 2 * MOST_WAITING_BYTES // LINE_BYTES
     with writing(queue, count) as process:
         while queue.waiting_bytes < MOST_WAITING_BYTES - (1 << 20):
