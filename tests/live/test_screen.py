@@ -93,11 +93,8 @@ def test_a_command_is_started_and_watched(
 def test_a_command_cannot_read_what_was_captured(tmp_path: Path) -> None:
     """The queue of lines is open in the capture, not in the command that it starts."""
     found = tmp_path / "files"
-    command = (
-        "sh",
-        "-c",
-        f"for each in /proc/self/fd/*; do readlink $each; done > {found}; exit 0",
-    )
+    script = f"for each in /proc/self/fd/*; do readlink $each; done > {found}; exit 0"
+    command = ("sh", "-c", script)
     with on_terminal(100, 30, SSLSNIFF, "top", "--loader", LOADER, "--", *command) as screen:
         screen.until("capture ended")
         screen.press("q")
