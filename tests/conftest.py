@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -18,3 +19,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in item.iter_markers("reliability"):
             item.user_properties += zip(("kind", "what"), mark.args, strict=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape what a test logs and cannot be encoded: processes of pytest-xdist send reports."""
+    report = yield
+    report.sections = [
+        (name, shown.encode(errors="backslashreplace").decode()) for name, shown in report.sections
+    ]
+    return report

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
         ({"cgroups": ["/system.slice"], "containers": ["web", "db"]}, {WEB, f"{WEB}/inner"}),
         ({"units": ["nginx"], "containers": ["web"]}, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_what_is_chosen(root: Path, options: dict[str, list[str]], chosen: set[str]) -> None:
     made = CgroupFilter(**options, root=root)

@@ -227,7 +227,7 @@ def test_large_headers_are_cut_and_it_is_said() -> None:
         (b"x" * 200, [], {"kept": 100, "whole": False, "text": "x" * 100}),
         ("é".encode() * 80, [], {"kept": 100, "whole": False, "text": "é" * 50}),
         (
-            gzip.compress(b"z" * 300),
+            gzip.compress(b"z" * 300, mtime=0),
             [("Content-Encoding", "gzip")],
             {"kept": 100, "whole": False, "text": "z" * 100},
         ),
