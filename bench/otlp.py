@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.reading import small_exchanges, write_capture
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, SSLSNIFF
+from tests.workload.packets import small_exchanges, write_capture
 
 _EXCHANGES = 100_000
 _STOPPED_S = 30.0

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.reading import small_exchanges, write_capture
 from bench.rows import Row
 from bench.sniffer import ENVIRONMENT, SSLSNIFF
+from tests.workload.packets import small_exchanges, write_capture
 
 _EXCHANGES = 1_000_000
 _MOST_QUERY_S = 1.0

@@ -89,6 +89,12 @@ def _read(arguments: Sequence[str]) -> int:
     return read(arguments)
 
 
+def _decode(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.reading.decode import decode
+
+    return decode(arguments)
+
+
 def _report(arguments: Sequence[str]) -> int:
     from sslsniff.commands.reading.read import report
 
@@ -158,6 +164,7 @@ def _doctor(arguments: Sequence[str]) -> int:
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
     "top": _top,
+    "decode": _decode,
     "report": _report,
     "stats": _stats,
     "list": _list,

@@ -45,6 +45,10 @@ class CaptureFileError(SslsniffError):
     """A file is no capture file, or of a kind that cannot be read."""
 
 
+class KafkaError(SslsniffError):
+    """Kafka cannot be reached, or its settings are wrong."""
+
+
 class SchemaError(SslsniffError):
     """A schema of protobuf messages cannot be read."""
 

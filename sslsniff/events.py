@@ -31,10 +31,11 @@ class Opened(NamedTuple):
     probes were placed.
     ``library``: an index into ``Source.libraries``.
     ``object_address``: the address of the TLS library's object in the process.
-    ``name``: the connection's id in the capture file that recorded it.
+    ``name``: the connection's id where it was recorded; no two have the same at one time.
     ``half``: the direction, if this is only one direction of a connection; else None. The other
     direction has an event of its own, and ``live.rustls_connections`` joins them.
-    ``cgroup``: the id of the process's cgroup v2. ``container_pid``: see ``model.Process``.
+    ``cgroup``: the id of the process's cgroup v2. ``container_pid``, ``machine``: see
+    ``model.Process``.
     """
 
     time_ns: int
@@ -57,6 +58,7 @@ class Opened(NamedTuple):
     cgroup: int = 0
     container_pid: int | None = None
     container: Container | None = None
+    machine: str | None = None
 
 
 class Data(NamedTuple):

@@ -8,6 +8,7 @@ import re
 import socket
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import NamedTuple, Self
 
 from sslsniff.decoders.databases.statement import Statement
@@ -45,6 +46,8 @@ class LossCause(Enum):
     """The capture had to end before the bytes were decoded: see ``--end-within``."""
     FILTER = "filter"
     """The bytes came before the exchange that matched the filter, and its buffer was full."""
+    NOT_DELIVERED = "not delivered"
+    """Kafka did not take the message with the bytes, or it was too old when they were read."""
     NOT_CAPTURED = "not captured"
     """A capture file lacks the bytes and does not say why."""
 
@@ -89,6 +92,7 @@ class Process:
 
     ``pid`` is 0, which no process has, where a capture file does not name the process.
     ``container_pid``: in the innermost PID namespace, None if that is sslsniff's own.
+    ``machine``: the name of the machine that it runs on, None if that is this one.
     """
 
     pid: int
@@ -96,18 +100,31 @@ class Process:
     uid: int | None = None
     container: Container | None = None
     container_pid: int | None = None
+    machine: str | None = None
 
     def __str__(self) -> str:
         if not self.is_known:
             return "process not known"
         label = self.container.label if self.container else None
         inner = f", {self.container_pid}" if self.container_pid else ""
-        return f"{self.comm}[{self.pid}{inner}{f' in {label}' if label else ''}]"
+        where = f" on {self.machine}" if self.machine is not None else ""
+        return f"{self.comm}[{self.pid}{inner}{f' in {label}' if label else ''}]{where}"
 
     @property
     def is_known(self) -> bool:
         """Whether a capture file names it."""
         return self.pid != 0
+
+    @property
+    def machine_name(self) -> str:
+        """The name of the machine, also where it is this one."""
+        return self.machine or this_machine()
+
+
+@cache
+def this_machine() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()
 
 
 class NotProbed(NamedTuple):
@@ -310,6 +327,7 @@ class Exchange:
     ``warnings``: framing that another reader may read differently (request smuggling).
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
     ``statement``: to a database, without request and response.
+    ``place``: that of its end in Kafka, ``TOPIC/PARTITION/OFFSET/NUMBER``; no other has the same.
     """
 
     connection: Connection
@@ -328,6 +346,7 @@ class Exchange:
     omitted: Omitted | None = None
     model_call: ModelCall | None = None
     statement: Statement | None = None
+    place: str | None = None
 
     @property
     def is_websocket(self) -> bool:

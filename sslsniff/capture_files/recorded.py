@@ -29,13 +29,14 @@ class Tag(NamedTuple):
 class RecordedConnection:
     """Makes the events of a connection: has its number, and the offset that each direction reached.
 
-    The number is that of its first packet.
+    The number is that of its first packet. ``name``: the connection's id.
 
     It outlives a ``TcpConnection`` if several of these are parts of one connection.
     """
 
-    def __init__(self, number: int, library: int, opened_ns: int) -> None:
+    def __init__(self, number: int, library: int, opened_ns: int, name: str) -> None:
         self.number = number
+        self._name = name
         self._library = library
         self._opened_ns = opened_ns
         self._is_open = False
@@ -68,7 +69,7 @@ class RecordedConnection:
             alpn=described.alpn if described else hello.alpn,
             sni=described.sni if described else hello.sni,
             cipher=described.cipher if described else None,
-            name=described.connection if described else f"0-{self.number}",
+            name=self._name,
             tls=described.tls if described else tls,
             container=described.container if described else None,
             container_pid=described.container_pid if described else None,

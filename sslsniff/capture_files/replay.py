@@ -4,8 +4,8 @@ Our own captures are read back with process, role and loss, from their comments 
 In other captures the process is not known. Its side is the one that opened the TCP connection or,
 if that is not in the file, the one that was seen sending first.
 
-Memory: one packet, ``reassembly``'s bounds, and some hundred bytes for each of at most
-``MOST_CONNECTIONS`` open connections.
+Memory: one packet, ``reassembly``'s bounds, some hundred bytes for each of at most
+``MOST_CONNECTIONS`` open connections, and each id that the file names.
 """
 
 import os
@@ -129,6 +129,7 @@ class ReplaySource:
         self._ending: dict[tuple[AddressPort, AddressPort], tuple[int, int]] = {}
         """Those that may have ended, with the time and the number of their last packet."""
         self._parts: dict[str, RecordedConnection] = {}
+        self._names: set[str] = set()
         self._segments = SegmentReader()
         self._packets = 0
         self._ticked_ns = 0
@@ -319,11 +320,23 @@ class ReplaySource:
             library = described.library if described else "unknown"
             if library not in self.libraries:
                 self.libraries.append(library)
-            recorded = RecordedConnection(self._packets, self.libraries.index(library), time_ns)
+            recorded = RecordedConnection(
+                self._packets, self.libraries.index(library), time_ns, self._new_name(described)
+            )
         self._closed.pop(key, None)
         connection = TcpConnection(segment, self._packets, recorded, described, self._early)
         self._connections[key] = connection
         return connection
+
+    def _new_name(self, described: Described | None) -> str:
+        """Return an id that no other connection has: the recorded one, if that is free."""
+        if described is None:
+            return f"0-{self._packets}"
+        name = described.connection
+        if name in self._names:  # several captures in one file
+            name = f"{name}-{self._packets}"
+        self._names.add(name)
+        return name
 
     def _close(
         self,

@@ -28,6 +28,7 @@ from sslsniff.sinks.text.summary import SummarySink
 from sslsniff.sinks.text.terminal import TerminalSink
 
 if TYPE_CHECKING:
+    from sslsniff.kafka.topic_writer import TopicWriter
     from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
     from sslsniff.sinks.remote.otlp_sink import OtlpSink
@@ -39,10 +40,12 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
     _schema(options.proto_set)
     if options.otlp:
         _otlp_sink()
+    if options.kafka:
+        _topic_writer()
     if options.parquet:
         _check_tables(options.parquet)
     named: dict[str, str] = {}
-    shows_text = _wants_text(options) and not options.output and standard is sys.stdout
+    shows_text = wants_text(options) and not options.output and standard is sys.stdout
     for option, path in (
         ("-o", options.output),
         ("--pcap", options.pcap),
@@ -58,13 +61,17 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
             raise OutputError(f"{other} and {option} both name {path}", "name two files")
         if path in STANDARD_OUTPUT and shows_text and option != "-o":
             raise OutputError(f"{option} and text both go to standard output", "name a file")
-    if standard is None and _wants_text(options) and not options.output:
+    if standard is None and wants_text(options) and not options.output:
         raise no_standard_output()
 
 
-def _wants_text(options: OutputOptions) -> bool:
-    files = (options.pcap, options.har, options.chrome_trace, options.parquet, options.report)
-    return not (any(files) or options.otlp) or any(
+def wants_text(options: OutputOptions) -> bool:
+    """Return whether lines are asked for: they are what is shown if nothing else is."""
+    others = (
+        *(options.pcap, options.har, options.chrome_trace, options.parquet, options.report),
+        *(options.otlp, options.kafka),
+    )
+    return not any(others) or any(
         (
             options.json,
             options.frames,
@@ -94,7 +101,7 @@ def open_sinks(
     Raises ``OutputError`` and ``SchemaError``.
     """
     sinks: list[Sink] = []
-    if _wants_text(options):
+    if wants_text(options):
         stream = open_lines(options, standard, closing, reader_gone)
         sinks += text_sinks(options, stream, calls_of)
     else:
@@ -114,18 +121,7 @@ def open_sinks(
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
-    if options.parquet:
-        sinks.append(_parquet_sink(options, options.parquet))
-    if options.otlp:
-        sinks.append(
-            _otlp_sink()(
-                options.otlp,
-                options.otlp_protocol,
-                note,
-                is_live=options.is_live,
-                end_within_s=options.end_within,
-            )
-        )
+    sinks += sending_sinks(options)
     if options.report:
         from sslsniff.sinks.report.report import ReportSink
 
@@ -146,6 +142,29 @@ def open_sinks(
     from sslsniff.sinks.filtered import FilteredSink
 
     return [FilteredSink(expression, sinks)]
+
+
+def sending_sinks(options: OutputOptions) -> list[Sink]:
+    """Return the sinks for engines that put together what several machines have.
+
+    Raises ``OutputError`` and ``KafkaError``.
+    """
+    sinks: list[Sink] = []
+    if options.parquet:
+        sinks.append(_parquet_sink(options, options.parquet))
+    if options.otlp:
+        sinks.append(
+            _otlp_sink()(
+                options.otlp,
+                options.otlp_protocol,
+                note,
+                is_live=options.is_live,
+                end_within_s=options.end_within,
+            )
+        )
+    if options.kafka:
+        sinks.append(_kafka_sink(options, options.kafka))
+    return sinks
 
 
 def text_sinks(
@@ -194,7 +213,7 @@ def _json_sinks(
 
 
 def _check_tables(folder: str) -> None:
-    with _extra("--parquet", "parquet", "pyarrow"):
+    with needed_extra("--parquet", "parquet", "pyarrow"):
         from sslsniff.sinks.tables.folders import check_place
     check_place(folder)
 
@@ -213,13 +232,43 @@ def _parquet_sink(options: OutputOptions, folder: str) -> "ParquetSink":
 
 
 def _otlp_sink() -> "type[OtlpSink]":
-    with _extra("--otlp", "otlp", "opentelemetry-exporter-otlp"):
+    with needed_extra("--otlp", "otlp", "opentelemetry-exporter-otlp"):
         from sslsniff.sinks.remote.otlp_sink import OtlpSink
     return OtlpSink
 
 
+def _topic_writer() -> "type[TopicWriter]":
+    with needed_extra("--kafka", "kafka", "confluent-kafka"):
+        from sslsniff.kafka.topic_writer import TopicWriter
+    return TopicWriter
+
+
+def _kafka_sink(options: OutputOptions, brokers: str) -> Sink:
+    writer = _topic_writer()(
+        brokers,
+        options.topic or "",
+        options.kafka_properties,
+        note,
+        can_wait=not options.is_live,
+    )
+    if options.raw:
+        from sslsniff.sinks.remote.kafka_plaintext import KafkaPlaintext
+
+        return KafkaPlaintext(writer, options.end_within)
+    from sslsniff.sinks.remote import kafka_exchanges
+
+    encoder: kafka_exchanges.ExchangeEncoder = (
+        kafka_exchanges.JsonExchange()
+        if options.kafka_format == "json"
+        else kafka_exchanges.ProtobufExchange(options.max_body)
+    )
+    return kafka_exchanges.KafkaExchanges(
+        writer, encoder, options.end_within, wants_bodies=options.max_body > 0
+    )
+
+
 @contextlib.contextmanager
-def _extra(option: str, extra: str, package: str) -> Iterator[None]:
+def needed_extra(option: str, extra: str, package: str) -> Iterator[None]:
     """Raise ``OutputError`` where an optional package is missing that is imported in the block."""
     try:
         yield

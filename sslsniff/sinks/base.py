@@ -96,5 +96,12 @@ class Sink:
     def flush(self) -> None:
         """Write what is buffered; called when the source pauses."""
 
+    def persist(self) -> None:
+        """Store or deliver what was handled, so that it outlives this process.
+
+        Raises ``OutputError`` if it was dropped.
+        """
+        self.flush()
+
     def close(self) -> None:
         """Finish; the sink is not used again."""

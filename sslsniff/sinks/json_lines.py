@@ -55,7 +55,8 @@ class JsonSink(JsonSummary):
     """Writes one object a line to ``stream``; with ``chunks``, raw plaintext as well.
 
     ``stalls``: write flow-control stalls, which another sink may want without frames.
-    ``calls_of``: returns the calls that served an exchange.
+    ``calls_of``: returns the calls that served an exchange. ``names_machine``: lines have the name
+    of the machine also where it is this one.
     Memory: about a kilobyte for each open connection.
     """
 
@@ -70,8 +71,10 @@ class JsonSink(JsonSummary):
         stalls: bool = True,
         schema: Schema = no_schema,
         calls_of: "CallsOf | None" = None,
+        names_machine: bool = False,
     ) -> None:
         super().__init__(stream)
+        self._names_machine = names_machine
         self._chunks = chunks
         self._stalls = stalls
         self._schema = schema
@@ -119,6 +122,8 @@ class JsonSink(JsonSummary):
             "missing_bytes": exchange.missing_bytes,
             "error": exchange.error,
         }
+        if exchange.place is not None:
+            fields["place"] = exchange.place
         if exchange.warnings:
             fields["warnings"] = exchange.warnings
         if exchange.omitted is not None:
@@ -227,7 +232,7 @@ class JsonSink(JsonSummary):
         known = connection.role, connection.local, connection.remote  # the rest never changes
         before, process, rest = self._origins.get(connection.id, _NO_ORIGIN)
         if before != known:
-            process, rest = _origin(connection)
+            process, rest = _origin(connection, names_machine=self._names_machine)
             self._origins[connection.id] = known, process, rest
         named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
         start = (
@@ -237,9 +242,11 @@ class JsonSink(JsonSummary):
         self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
 
 
-def _origin(connection: Connection) -> tuple[str, str]:
+def _origin(connection: Connection, *, names_machine: bool) -> tuple[str, str]:
     """Return a connection's fields, encoded: those before the thread's id, and those after it."""
     origin = pieces.origin(connection, None)
+    if names_machine:
+        origin["machine"] = connection.process.machine_name
     process = {"pid": origin.pop("pid")}
     del origin["tid"]
     rest = {

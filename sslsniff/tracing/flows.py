@@ -3,7 +3,7 @@
 The kernel counts positions whether an event gets through or not. So the size of a loss is the
 difference between the position that should come next and the one that comes.
 
-Memory: a few hundred bytes for each open connection, and each id that a capture file names.
+Memory: a few hundred bytes for each open connection.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,6 @@ class Flows:
         self._connections: dict[int, Connection] = {}
         self._processes: dict[int, Process] = {}
         self._connections_seen = 0
-        self._names: set[str] = set()
         self._roles = Roles()
         self._fast_path = fast_path
         self._handlers = {
@@ -102,7 +101,14 @@ class Flows:
     def _opened(self, event: events.Opened) -> None:
         if event.connection in self._connections:
             return  # two threads, one that reads and one that writes, announced it at once
-        process = Process(event.pid, event.comm, event.uid, event.container, event.container_pid)
+        process = Process(
+            event.pid,
+            event.comm,
+            event.uid,
+            event.container,
+            event.container_pid,
+            event.machine,
+        )
         if self._processes.get(event.pid) == process:  # exec and setuid change it
             process = self._processes[event.pid]
         self._processes[event.pid] = process
@@ -123,14 +129,11 @@ class Flows:
         self._listener.opened(connection, event.time_ns)
 
     def _id(self, event: events.Opened) -> str:
-        """Return an id that no other connection has: the recorded one, if that is free."""
-        if event.name is None:
-            self._connections_seen += 1
-            return f"{event.pid}-{self._connections_seen}"
-        is_free = event.name not in self._names  # captures may be merged into one file
-        name = event.name if is_free else f"{event.name}-{event.connection}"
-        self._names.add(name)
-        return name
+        """Return an id that no other connection has: the recorded one, if there is one."""
+        if event.name is not None:
+            return event.name
+        self._connections_seen += 1
+        return f"{event.pid}-{self._connections_seen}"
 
     def _data(self, event: events.Data) -> None:
         direction = event.direction

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sslsniff.commands.options import values
+from sslsniff.commands.options.kafka_options import check_kafka
 from sslsniff.commands.options.output_options import (
     OutputOptions,
     add_color,
@@ -71,6 +72,7 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     parser = read_parser()
     given = parser.parse(arguments)
     check_screen(parser, given)
+    check_kafka(parser, given)
     settle_redaction(parser, given)
     options = options_of(ReadOptions, given)
     if options.jobs > 1:
@@ -85,6 +87,7 @@ def _check_jobs(parser: CommandParser, options: ReadOptions) -> None:
         "--har": options.har,
         "--parquet": options.parquet,
         "--otlp": options.otlp,
+        "--kafka": options.kafka,
         "--report": options.report,
         "--chrome-trace": options.chrome_trace,
         "--stats": options.wants_statistics,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.options import values
+from sslsniff.commands.options.kafka_options import add_kafka
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser
 from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
@@ -40,6 +41,11 @@ class OutputOptions:
     parquet_seconds: float
     otlp: str | None
     otlp_protocol: str | None
+    kafka: str | None
+    topic: str | None
+    raw: bool
+    kafka_format: str
+    kafka_properties: str | None
     report: str | None
     report_bodies: int
     report_size: int
@@ -157,6 +163,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_parquet(output)
     add_otlp(output)
+    add_kafka(output)
     add_report(output)
     output.add_argument(
         "--print", action="store_true", help="with one of these files, show exchanges as well"
@@ -179,7 +186,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--no-redact",
         action="store_true",
-        help="send what --otlp and --parquet s3://... send as it was captured",
+        help="send what --otlp, --kafka and --parquet s3://... send as it was captured",
     )
     output.add_argument("--force", action="store_true", help="overwrite output files")
     output.add_argument(
@@ -307,11 +314,13 @@ def settle_redaction(parser: CommandParser, options: argparse.Namespace) -> None
 
     Exits with a usage error if the options contradict each other.
     """
-    leaves = options.otlp is not None or "://" in (options.parquet or "")
+    leaves = bool(options.otlp or options.kafka) or "://" in (options.parquet or "")
     if options.no_redact and options.redact:
         parser.error("--redact and --no-redact contradict each other: leave one out")
     if options.no_redact and not leaves:
-        parser.error("--no-redact needs --otlp or an object store: no other output is redacted")
+        parser.error(
+            "--no-redact needs --otlp, --kafka or an object store: no other output is redacted"
+        )
     options.redact |= leaves and not options.no_redact
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import regex
 
-COMMANDS = ("top", "trace", "read", "report", "stats", "list", "symbols", "doctor")
+COMMANDS = ("top", "trace", "read", "decode", "report", "stats", "list", "symbols", "doctor")
 
 SMALLEST_RING_BYTES = 4 << 20
 """A ring of this size has room for several of the largest records."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sslsniff import __version__
 from sslsniff.commands.options import values
+from sslsniff.commands.options.kafka_options import check_kafka
 from sslsniff.commands.options.output_options import (
     OutputOptions,
     add_filter,
@@ -281,6 +282,7 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             " -- COMMAND, or --all for every process of this host"
         )
     check_screen(parser, options)
+    check_kafka(parser, options)
     settle_redaction(parser, options)
     if options.calls:
         _check_calls(parser, options)

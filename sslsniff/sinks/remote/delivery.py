@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from sslsniff.errors import OutputError
+
 Item = TypeVar("Item")
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
@@ -80,6 +82,14 @@ class Delivery(Generic[Item]):
         self._waiting.append(item)
         if len(self._waiting) == self._most_at_once:
             self._wake.set()
+
+    def deliver_all(self) -> None:
+        """Wait until all items are delivered. Raises ``OutputError`` if one was dropped."""
+        while self.delivered + self.dropped < self._added:
+            self._wake.set()
+            time.sleep(_ROOM_CHECK_S)
+        if self.dropped:
+            raise OutputError(f"{self._what}: {self.dropped:,} dropped", "see that they are taken")
 
     def close(self, within_s: float, abort: Callable[[], None]) -> None:
         """Send what waits; unless the source ``can_wait``, that takes ``within_s`` at most.

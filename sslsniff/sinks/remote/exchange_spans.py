@@ -5,8 +5,8 @@ application's own trace. The watched process is the resource.
 """
 
 import functools
+import hashlib
 import os
-import socket
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
@@ -19,7 +19,7 @@ from opentelemetry.trace.status import Status, StatusCode
 
 import sslsniff
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Container, Exchange, InnerMessage, Process
+from sslsniff.model import Container, Exchange, InnerMessage, Process, this_machine
 from sslsniff.sinks.remote.span_attributes import (
     attributes_of,
     error_type,
@@ -45,13 +45,13 @@ def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
         span_name(exchange),
         SpanContext(
             parent.trace_id if parent is not None else _ids.generate_trace_id(),
-            _ids.generate_span_id(),
+            _span_id(exchange),
             is_remote=False,
             trace_flags=TraceFlags(TraceFlags.SAMPLED),
             trace_state=parent.trace_state if parent is not None else None,
         ),
         parent,
-        _resource_of(process.pid, process.comm, process.container),
+        _resource_of(process.pid, process.comm, process.container, process.machine),
         attributes_of(exchange),
         events,
         kind=_KINDS[exchange.connection.role],
@@ -60,6 +60,13 @@ def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
         start_time=exchange.started_ns,
         end_time=max(exchange.started_ns, exchange.ended_ns or 0),
     )
+
+
+def _span_id(exchange: Exchange) -> int:
+    """Return a new id; an exchange that is decoded again has the same."""
+    if exchange.place is None:
+        return _ids.generate_span_id()
+    return int.from_bytes(hashlib.blake2b(exchange.place.encode(), digest_size=8).digest()) or 1
 
 
 def _failure(exchange: Exchange) -> Status:
@@ -80,13 +87,15 @@ def message_event(inner: InnerMessage) -> Event:
 @functools.cache
 def host_resource() -> Resource:
     """Return the resource of sslsniff itself; ``OTEL_RESOURCE_ATTRIBUTES`` adds to it."""
-    own = {"host.name": socket.gethostname(), "service.version": sslsniff.__version__}
+    own = {"host.name": this_machine(), "service.version": sslsniff.__version__}
     return Resource.create(own if _SERVICE in os.environ else own | {"service.name": "sslsniff"})
 
 
 @functools.lru_cache(maxsize=_MOST_RESOURCES)
-def _resource_of(pid: int, comm: str, container: Container | None) -> Resource:
+def _resource_of(pid: int, comm: str, container: Container | None, machine: str | None) -> Resource:
     found = resource_attributes(Process(pid, comm, container=container))
+    if machine is not None:
+        found["host.name"] = machine
     if _SERVICE in os.environ:
         del found["service.name"]
     return host_resource().merge(Resource(found))

@@ -94,6 +94,10 @@ class OtlpSink(Sink):
         """See ``Sink``."""
         self._events.pop(connection.id, None)
 
+    def persist(self) -> None:
+        """See ``Sink``."""
+        self._delivery.deliver_all()
+
     def close(self) -> None:
         """See ``Sink``."""
         until_s = time.monotonic() + self._end_within_s

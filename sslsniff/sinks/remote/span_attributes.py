@@ -273,6 +273,7 @@ _COMMON = (
     Attribute("sslsniff.library", lambda shown: shown.connection.library),
     Attribute("sslsniff.connection", lambda shown: shown.connection.id),
     Attribute("sslsniff.stream", lambda shown: shown.stream),
+    Attribute("sslsniff.place", lambda shown: shown.place),
     Attribute("sslsniff.missing_bytes", lambda shown: shown.missing_bytes or None),
     Attribute("sslsniff.warnings", lambda shown: shown.warnings or None),
 )

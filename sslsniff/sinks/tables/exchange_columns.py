@@ -1,9 +1,8 @@
 """The columns of a table of exchanges: a stable form (docs/parquet.md), flat where it can be."""
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from sslsniff.decoders.messages import Header, Headers, cached_in_headers
 from sslsniff.escaping import encodable
@@ -11,24 +10,38 @@ from sslsniff.model import Address, Exchange, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
 
-_TEXT, _INTEGER, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-_HEADERS = pa.map_(pa.string(), pa.list_(pa.string()))
-_TEXTS = pa.list_(pa.string())
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
+class ColumnKind(Enum):
+    """What the values of a column are. TIME: microseconds since the epoch, UTC."""
+
+    TIME = "time"
+    TEXT = "text"
+    INTEGER = "integer of 64 bits"
+    NUMBER = "number of 64 bits"
+    FLAG = "true or false"
+    TEXTS = "texts"
+    HEADERS = "the values of each name"
+    BYTES = "bytes"
+
+
+_TEXT, _INTEGER, _NUMBER = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.NUMBER
+_HEADERS = ColumnKind.HEADERS
+
+
 class TableColumn(NamedTuple):
-    """A column: its name, its type, and what it has of an exchange; None if that is not known."""
+    """A column: its name, its kind, and what it has of an exchange; None if that is not known."""
 
     name: str
-    type: pa.DataType
+    kind: ColumnKind
     value: Callable[[Exchange], Any]
 
 
 def exchange_columns(body_bytes: int) -> list[TableColumn]:
     """Return all columns, in order; of a body ``body_bytes`` are stored at most, 0: null."""
     return [
-        TableColumn("time", pa.timestamp("us", tz="UTC"), lambda shown: shown.started_ns // 1000),
+        TableColumn("time", ColumnKind.TIME, lambda shown: shown.started_ns // 1000),
         TableColumn("duration_ms", _NUMBER, lambda shown: _since_start(shown, shown.ended_ns)),
         TableColumn(
             "first_byte_ms", _NUMBER, lambda shown: _since_start(shown, shown.first_byte_ns)
@@ -59,8 +72,8 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("response_bytes", _INTEGER, _of_response(lambda response: response.body.size)),
         TableColumn("missing_bytes", _INTEGER, lambda shown: shown.missing_bytes),
         TableColumn("error", _TEXT, lambda shown: _text(shown.error)),
-        TableColumn("warnings", _TEXTS, lambda shown: [*map(_text, shown.warnings)]),
-        TableColumn("truncated", _FLAG, lambda shown: shown.omitted is not None),
+        TableColumn("warnings", ColumnKind.TEXTS, lambda shown: [*map(_text, shown.warnings)]),
+        TableColumn("truncated", ColumnKind.FLAG, lambda shown: shown.omitted is not None),
         TableColumn(
             "request_headers", _HEADERS, _of_request(lambda request: _headers(request.headers))
         ),
@@ -68,8 +81,8 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
             "response_headers", _HEADERS, _of_response(lambda response: _headers(response.headers))
         ),
         TableColumn("response_trailers", _HEADERS, _of_response(lambda each: _map(each.trailers))),
-        TableColumn("request_body", pa.binary(), _body(_of_request, body_bytes)),
-        TableColumn("response_body", pa.binary(), _body(_of_response, body_bytes)),
+        TableColumn("request_body", ColumnKind.BYTES, _body(_of_request, body_bytes)),
+        TableColumn("response_body", ColumnKind.BYTES, _body(_of_response, body_bytes)),
         TableColumn("grpc_service", _TEXT, lambda shown: _of_call(shown, "service")),
         TableColumn("grpc_method", _TEXT, lambda shown: _of_call(shown, "method")),
         TableColumn("grpc_status", _INTEGER, _grpc_status),
@@ -97,6 +110,8 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         ),
         TableColumn("llm_input_tokens", _INTEGER, _tokens("input")),
         TableColumn("llm_output_tokens", _INTEGER, _tokens("output")),
+        TableColumn("machine", _TEXT, lambda shown: shown.connection.process.machine_name),
+        TableColumn("place", _TEXT, lambda shown: shown.place),
     ]
 
 

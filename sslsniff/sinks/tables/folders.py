@@ -41,6 +41,9 @@ class TableFolder(Protocol):
     def begin(self, inside: str, name: str) -> NewFile:
         """Begin a file in the folder ``inside`` of this one; raises ``OutputError``."""
 
+    def persist(self) -> None:
+        """Store the files that are complete. Raises ``OutputError`` if one was dropped."""
+
     def close(self) -> None:
         """Finish: no more files come."""
 
@@ -59,6 +62,9 @@ class LocalFolder:
         """See ``TableFolder``."""
         create_folder(self._path / inside)
         return _LocalFile(self._path / inside, name)
+
+    def persist(self) -> None:
+        """See ``TableFolder``: they are."""
 
     def close(self) -> None:
         """See ``TableFolder``."""
@@ -105,6 +111,10 @@ class ObjectStore:
         """See ``TableFolder``."""
         path = f"{self._folder}/{inside}/{name}"
         return _WaitingFile(lambda data: self._delivery.add((path, data)))
+
+    def persist(self) -> None:
+        """See ``TableFolder``."""
+        self._delivery.deliver_all()
 
     def close(self) -> None:
         """See ``TableFolder``."""

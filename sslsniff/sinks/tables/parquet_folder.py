@@ -4,7 +4,6 @@ Engines read the names of the folders as columns (Hive's partitions).
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,11 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sslsniff.errors import OutputError
-from sslsniff.model import Exchange
+from sslsniff.model import Exchange, this_machine
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.tables.exchange_columns import TableColumn, exchange_columns
+from sslsniff.sinks.tables.exchange_columns import ColumnKind, TableColumn, exchange_columns
 from sslsniff.sinks.tables.folders import TableFolder
 
+_TYPES = {
+    ColumnKind.TIME: pa.timestamp("us", tz="UTC"),
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.INTEGER: pa.int64(),
+    ColumnKind.NUMBER: pa.float64(),
+    ColumnKind.FLAG: pa.bool_(),
+    ColumnKind.TEXTS: pa.list_(pa.string()),
+    ColumnKind.HEADERS: pa.map_(pa.string(), pa.list_(pa.string())),
+    ColumnKind.BYTES: pa.binary(),
+}
 _HOUR_NS = 3_600_000_000_000
 _GROUP_ROWS = 20_000
 _GROUP_BYTES = 32 << 20
@@ -55,6 +64,12 @@ class ParquetSink(Sink):
         ended = [hour for hour, file in self._files.items() if file.is_due(self._seconds)]
         for hour in ended:
             self._end(hour)
+
+    def persist(self) -> None:
+        """See ``Sink``: end all files."""
+        for hour in [*self._files]:
+            self._end(hour)
+        self._folder.persist()
 
     def close(self) -> None:
         """See ``Sink``."""
@@ -96,12 +111,12 @@ class _TableFile:
         self, folder: TableFolder, hour: int, columns: list[TableColumn], most_body_bytes: int
     ) -> None:
         day = datetime.fromtimestamp(hour * 3600, UTC)
-        name = f"{socket.gethostname()}-{time.time_ns()}-{os.getpid()}.parquet"
+        name = f"{this_machine()}-{time.time_ns()}-{os.getpid()}.parquet"
         self._most_bytes = folder.file_bytes
         self._file = folder.begin(f"date={day:%Y-%m-%d}/hour={day:%H}", name)
         self._columns = columns
         self._most_body_bytes = most_body_bytes
-        self._schema = pa.schema([(column.name, column.type) for column in columns])
+        self._schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])
         self._writer = pq.ParquetWriter(self._file.stream, self._schema, compression="zstd")
         self._rows: list[tuple[Any, ...]] = []
         self._body_bytes = 0
@@ -132,7 +147,7 @@ class _TableFile:
     def _write_rows(self) -> None:
         values = zip(*self._rows, strict=True)
         arrays = [
-            pa.array(of_column, column.type)
+            pa.array(of_column, _TYPES[column.kind])
             for of_column, column in zip(values, self._columns, strict=True)
         ]
         self._rows = []

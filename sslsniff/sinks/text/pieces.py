@@ -74,9 +74,13 @@ def near_end(connection: Connection) -> str:
 
 
 def origin(connection: Connection, tid: int | None) -> dict[str, object]:
-    """Return the JSON fields of process, container, thread, library, role; null if not known."""
+    """Return the JSON fields of process, container, thread, library, role; null if not known.
+
+    The name of the machine is there if it is not this one.
+    """
     process = connection.process
     is_known = process.is_known
+    machine = {"machine": process.machine} if process.machine is not None else {}
     return {
         "pid": process.pid if is_known else None,
         "tid": tid or None,
@@ -85,6 +89,7 @@ def origin(connection: Connection, tid: int | None) -> dict[str, object]:
         "container": process.container and process.container._asdict(),
         "library": connection.library,
         "role": _ROLES[connection.role],
+        **machine,
     }
 
 

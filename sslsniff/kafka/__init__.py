@@ -1,0 +1,1 @@
+"""What passes through Kafka: messages with plaintext or exchanges, and reading them back."""

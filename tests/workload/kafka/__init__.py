@@ -1,0 +1,1 @@
+"""A broker of Kafka for tests and benchmarks."""

@@ -1,0 +1,79 @@
+"""A broker of Kafka, alone, in KRaft mode."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.workload.ports import free_port, wait_until_open
+
+_LIBRARIES = Path(__file__).resolve().parents[3] / ".cache" / "kafka"
+_SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+class Broker(NamedTuple):
+    """A running broker, and where it is: ``HOST:PORT``."""
+
+    process: "subprocess.Popen[bytes]"
+    address: str
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic."""
+        admin = AdminClient({"bootstrap.servers": self.address})
+        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            made.result(30)
+        while name not in admin.list_topics(timeout=30).topics:
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def running_broker() -> Iterator[Broker]:
+    """Run a broker without topics."""
+    with contextlib.ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="sslsniff-kafka-")))
+        port, controller = free_port(), free_port()
+        settings = folder / "server.properties"
+        settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
+        java = [shutil.which("java") or "java", "-cp", f"{_LIBRARIES}/*"]
+        identity = subprocess.check_output([*java, "kafka.tools.StorageTool", "random-uuid"])
+        storage = ["kafka.tools.StorageTool", "format", "-t", identity.decode().split()[-1]]
+        subprocess.run([*java, *storage, "-c", settings], check=True, stdout=subprocess.DEVNULL)
+        log = closing.enter_context((folder / "log").open("wb"))
+        options = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC"]
+        process = subprocess.Popen(
+            [java[0], *options, *java[1:], "kafka.Kafka", settings],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "LOG_DIR": str(folder)},
+        )
+        try:
+            wait_until_open(port)
+            yield Broker(process, f"127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            process.wait(30)
