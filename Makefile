@@ -13,8 +13,8 @@ RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
 TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
 	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core maven nginx-light \
-	openjdk-17-jre-headless postgresql procps \
-	python3-pycurl redis-tools sudo systemtap-sdt-dev tshark wget
+	openjdk-17-jre-headless postgresql procps prometheus \
+	python3-pycurl redis-tools sudo systemd systemtap-sdt-dev tshark wget
 BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
 KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 80
@@ -60,12 +60,13 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: build/wheel help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng and demo.html"
 	@echo "make deb     build a Debian package, in dist/"
+	@echo "make build/wheel  build a Python wheel, in that folder"
 	@echo "make test    lint, type-check, and run every test, live ones included"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
@@ -100,6 +101,10 @@ deb: .cache/build-tools
 	printf '%s\n' "$$AFTER_REMOVAL" > $(DEB)/DEBIAN/postrm
 	chmod -R u=rwX,go=rX $(DEB) && chmod 755 $(DEB)/usr/bin/sslsniff $(DEB)/DEBIAN/postrm
 	dpkg-deb --root-owner-group --build $(DEB) dist
+
+build/wheel: .cache/build-tools
+	rm -rf $@
+	$(BIN)/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir $@ .
 
 test: lint unit fuzz live oldest-kernel
 

@@ -28,8 +28,13 @@ class Served(NamedTuple):
 
 def paced(url: str, protocol: str, rate: int, seconds: int) -> Served:
     """Ask ``rate`` times a second over ``CONNECTIONS`` connections."""
+    return _h2load(url, protocol, rate * seconds, "--rps", str(rate / CONNECTIONS))
+
+
+def paced_command(url: str, protocol: str, rate: int, seconds: int, log: Path) -> list[str]:
+    """Return the command that asks as ``paced`` does."""
     each = str(rate / CONNECTIONS)
-    return _h2load(url, protocol, rate * seconds, "--rps", each)
+    return _h2load_command(url, protocol, rate * seconds, log, "--rps", each)
 
 
 @contextlib.contextmanager

@@ -95,6 +95,12 @@ def _decode(arguments: Sequence[str]) -> int:
     return decode(arguments)
 
 
+def _agent(arguments: Sequence[str]) -> int:
+    from sslsniff.commands.agent.agent import agent
+
+    return agent(arguments)
+
+
 def _report(arguments: Sequence[str]) -> int:
     from sslsniff.commands.reading.read import report
 
@@ -165,6 +171,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "read": _read,
     "top": _top,
     "decode": _decode,
+    "agent": _agent,
     "report": _report,
     "stats": _stats,
     "list": _list,

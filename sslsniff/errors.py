@@ -45,6 +45,10 @@ class CaptureFileError(SslsniffError):
     """A file is no capture file, or of a kind that cannot be read."""
 
 
+class ConfigurationError(SslsniffError):
+    """The file of ``sslsniff agent`` is wrong."""
+
+
 class KafkaError(SslsniffError):
     """Kafka cannot be reached, or its settings are wrong."""
 

@@ -392,28 +392,3 @@ class Loss:
     cause: LossCause
     events: int
     bytes: int
-
-
-@dataclass(slots=True)
-class Summary:
-    """The figures of a whole capture.
-
-    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
-    ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
-    whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
-    ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
-    """
-
-    exchanges: int | None = None
-    connections: int = 0
-    bytes: int = 0
-    duration_ns: int = 0
-    losses: list[Loss] = field(default_factory=list)
-    lossy_connections: list[Connection] = field(default_factory=list)
-    unplaced_bytes: int = 0
-    shown: int | None = None
-    joined: int = 0
-    left_out: int | None = None
-    not_probed: list[NotProbed] | None = None
-    evictions: int = 0
-    began_ns: int | None = None

@@ -1,1 +1,1 @@
-"""How is plaintext written to capture files, and read from them? pcap and pcapng."""
+"""How is plaintext recorded, and read again? In capture files, pcap and pcapng, and in Kafka."""

@@ -28,7 +28,7 @@ from sslsniff.sinks.text.summary import SummarySink
 from sslsniff.sinks.text.terminal import TerminalSink
 
 if TYPE_CHECKING:
-    from sslsniff.kafka.topic_writer import TopicWriter
+    from sslsniff.capture_files.kafka.topic_writer import TopicWriter
     from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
     from sslsniff.sinks.remote.otlp_sink import OtlpSink
@@ -239,7 +239,7 @@ def _otlp_sink() -> "type[OtlpSink]":
 
 def _topic_writer() -> "type[TopicWriter]":
     with needed_extra("--kafka", "kafka", "confluent-kafka"):
-        from sslsniff.kafka.topic_writer import TopicWriter
+        from sslsniff.capture_files.kafka.topic_writer import TopicWriter
     return TopicWriter
 
 

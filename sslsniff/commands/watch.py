@@ -88,6 +88,7 @@ def watch(arguments: Sequence[str]) -> int:
             spill_bytes=options.spill,
             call_limit_bytes=options.max_call_bytes,
             sample=options.sample,
+            most_cpu=options.most_cpu,
             note=note,
             holder=holder,
             served=served,
@@ -99,6 +100,11 @@ def watch(arguments: Sequence[str]) -> int:
             # Only now: an earlier error must not leave or overwrite a file.
             calls_of = calls.calls_of if calls is not None else None
             sinks = open_sinks(options, standard, closing, control.stop, expression, calls_of)
+            if options.status_to is not None:
+                from sslsniff.sinks.remote.status_lines import StatusLines
+
+                figures = capture.figures
+                sinks.append(StatusLines(options.status_to, figures, capture.left_out, sinks[:]))
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")

@@ -17,13 +17,15 @@ from sslsniff.kernel.ring_buffer import PollPacing, Ring
 from sslsniff.kernel.ring_records import Records
 from sslsniff.kernel.waiting_records import open_records
 from sslsniff.live import wire
+from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
-from sslsniff.live.self_sampling import SelfSampling
+from sslsniff.live.sampling.cpu_limit import CpuLimit
+from sslsniff.live.sampling.self_sampling import SelfSampling
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, NotProbed
 
@@ -48,7 +50,7 @@ class LiveCapture:
     ``note``: called with each line for the user that is no error.
     ``spill_bytes``: the size of a temporary file for records that the ring has no room for.
     ``sample``: the share of all connections that is captured, each as a whole; None: as many as
-    can be decoded.
+    can be decoded, and as ``most_cpu`` of one processor allow.
     ``holder``: traces the processes whose threads wait for the probes of a file that they map.
     ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
 
@@ -75,6 +77,7 @@ class LiveCapture:
         call_limit_bytes: int,
         spill_bytes: int = 0,
         sample: float | None = 1,
+        most_cpu: float | None = None,
         note: Callable[[str], None],
         holder: "Holder | None" = None,
         served: "ServedProbes | None" = None,
@@ -88,6 +91,7 @@ class LiveCapture:
         self._spill_bytes = spill_bytes
         self._call_limit_bytes = call_limit_bytes
         self._sample = sample
+        self._most_cpu = most_cpu
         self._note = note
         self._holder = holder
         self._served = served
@@ -114,7 +118,8 @@ class LiveCapture:
             self._tables.configure(self._scope, self._call_limit_bytes, self._sample or 1, task)
             if self._sample is None:
                 room_bytes = self._ring_bytes + self._spill_bytes
-                self._sampling = SelfSampling(room_bytes, self._tables.sample, self._note)
+                cpu = CpuLimit(self._most_cpu) if self._most_cpu is not None else None
+                self._sampling = SelfSampling(room_bytes, self._tables.sample, self._note, cpu)
             self._records, self._epoll = open_records(
                 loader, self._ring_bytes, self._spill_bytes, self._closing
             )
@@ -173,6 +178,16 @@ class LiveCapture:
         """Return a line that says what is watched now."""
         files = self._probes.files
         return f"watching {files} file{'s' * (files != 1)} with {self._probes.count} probes"
+
+    def figures(self) -> CaptureFigures:
+        """Return how it goes now."""
+        return CaptureFigures(
+            files=self._probes.files,
+            probes=self._probes.count,
+            waiting_bytes=self._records.waiting_bytes,
+            room_bytes=self._ring_bytes + self._spill_bytes,
+            kept_share=self._sampling.kept_share if self._sampling is not None else 1,
+        )
 
     def __exit__(
         self,

@@ -1,5 +1,6 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
@@ -10,11 +11,37 @@ from sslsniff.model import (
     Direction,
     Exchange,
     InnerMessage,
-    Summary,
+    Loss,
+    NotProbed,
 )
 
 CAPTURE_ENDED = "capture ended"
 """The error of an exchange that was still open when the capture ended."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """The figures of a whole capture.
+
+    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
+    ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
+    whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
+    ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
+    """
+
+    exchanges: int | None = None
+    connections: int = 0
+    bytes: int = 0
+    duration_ns: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    lossy_connections: list[Connection] = field(default_factory=list)
+    unplaced_bytes: int = 0
+    shown: int | None = None
+    joined: int = 0
+    left_out: int | None = None
+    not_probed: list[NotProbed] | None = None
+    evictions: int = 0
+    began_ns: int | None = None
 
 
 class FlowControlStall(NamedTuple):
@@ -27,6 +54,14 @@ class FlowControlStall(NamedTuple):
     side: Side
     since_ns: int
     is_over: bool
+
+
+class DeliveryCount(NamedTuple):
+    """How many items, such as spans, a ``receiver`` took, and how many were dropped."""
+
+    receiver: str
+    delivered: int
+    dropped: int
 
 
 class Sink:
@@ -95,6 +130,10 @@ class Sink:
 
     def flush(self) -> None:
         """Write what is buffered; called when the source pauses."""
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """Return what was sent to other programs so far."""
+        return []
 
     def persist(self) -> None:
         """Store or deliver what was handled, so that it outlives this process.

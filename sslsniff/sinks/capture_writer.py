@@ -15,16 +15,8 @@ from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.capture_files.tcp_writer import SyntheticConnection
 from sslsniff.decoders.messages import Side
 from sslsniff.fast_path import Consumer
-from sslsniff.model import (
-    Address,
-    Chunk,
-    Connection,
-    Direction,
-    Process,
-    Summary,
-    assumed_role,
-)
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Address, Chunk, Connection, Direction, Process, assumed_role
+from sslsniff.sinks.base import Sink, Summary
 
 HELD_BYTES = 256 << 10
 """How many bytes of one connection may wait."""

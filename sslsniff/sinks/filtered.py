@@ -12,17 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    InnerMessage,
-    Loss,
-    LossCause,
-    Summary,
-)
-from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Loss, LossCause
+from sslsniff.sinks.base import DeliveryCount, FlowControlStall, Sink, Summary
 from sslsniff.sinks.filters import Filter
 
 WAITING_BYTES = 64 << 20
@@ -140,6 +131,10 @@ class FilteredSink(Sink):
         losses = [*summary.losses, self._lost] if self._lost.events else summary.losses
         filtered = replace(summary, shown=self._shown, losses=losses)
         self._call(lambda sink: sink.summary(filtered))
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """See ``Sink``."""
+        return [each for sink in self._sinks for each in sink.deliveries()]
 
     def flush(self) -> None:
         """See ``Sink``."""

@@ -2,8 +2,8 @@
 
 from typing import Any, BinaryIO
 
-from sslsniff.model import NotProbed, Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.model import NotProbed
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.encoded_json import encoded_json
 
 Object = dict[str, Any]

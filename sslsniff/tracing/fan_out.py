@@ -4,15 +4,8 @@ from collections.abc import Collection, Sequence
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
 from sslsniff.fast_path import Consumer
-from sslsniff.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    InnerMessage,
-    Summary,
-)
-from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage
+from sslsniff.sinks.base import FlowControlStall, Sink, Summary
 
 
 class FanOut(Sink):

@@ -9,17 +9,8 @@ from collections.abc import Collection, Sequence
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.fast_path import Consumer
-from sslsniff.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    Loss,
-    LossCause,
-    NotProbed,
-    Summary,
-)
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Chunk, Connection, Direction, Exchange, Loss, LossCause, NotProbed
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.tracing.conversation import Conversation
 from sslsniff.tracing.fan_out import FanOut
 from sslsniff.tracing.flow_control_stalls import FlowControlStalls

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Captured, assert_passed
+from tests.live.checks import assert_passed
 from tests.live.running import requests
-from tests.live.sniffer import LOADER, SSLSNIFF
+from tests.live.sniffer import LOADER, SSLSNIFF, Captured
 from tests.live.test_stats import VERSIONS
 from tests.workload.curl import curl, results
 from tests.workload.kafka.broker import Broker, running_broker

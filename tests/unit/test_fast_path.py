@@ -16,8 +16,8 @@ from sslsniff.fast_path import FastPath, direction_key
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.rustls_connections import RustlsConnections
-from sslsniff.model import Connection, Direction, Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Connection, Direction
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.tracing.flows import Flows

@@ -105,6 +105,23 @@ def receiver() -> Iterator[tuple[Received, int]]:
 
 
 @contextlib.contextmanager
+def running_sink() -> Iterator[str]:
+    """Run the agent, which takes all and passes nothing on; yield its URL for HTTP."""
+    port = free_port()
+    command = [
+        *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}"),
+        *("--otlp-http-endpoint", f"127.0.0.1:{port}", "--exporter", "blackhole"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until_open(port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@contextlib.contextmanager
 def running_agent() -> Iterator[Agent]:
     """Run the agent, which passes all on to a receiver."""
     grpc_port, http_port = free_port(), free_port()

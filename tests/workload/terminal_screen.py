@@ -25,7 +25,7 @@ KEYS = {
     "ctrl+c": b"\x03",
 }
 _ESCAPE_S = 0.3
-_PATIENCE_S = 15.0
+_PATIENCE_S = 60.0
 
 
 class TerminalScreen:

@@ -3,13 +3,20 @@
 import argparse
 
 from sslsniff import __version__
-from sslsniff.commands.options import decode_options, other_options, trace_options, watch_options
+from sslsniff.commands.options import (
+    agent_options,
+    decode_options,
+    other_options,
+    trace_options,
+    watch_options,
+)
 
 _SUBCOMMANDS = {
     "top": watch_options.top_parser,
     "trace": trace_options.trace_parser,
     "read": other_options.read_parser,
     "decode": decode_options.decode_parser,
+    "agent": agent_options.agent_parser,
     "report": other_options.report_parser,
     "stats": other_options.stats_parser,
     "list": other_options.list_parser,

@@ -33,6 +33,7 @@ class OutputOptions:
     hexdump: bool
     output: str | None
     line_queue: int | None
+    status_to: int | None
     pcap: str | None
     har: str | None
     chrome_trace: str | None
@@ -142,6 +143,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument(  # the screen gives it to the capture that it starts
         "--line-queue", type=values.inherited_file, help=argparse.SUPPRESS
+    )
+    output.add_argument(  # and the agent this one
+        "--status-to", type=values.inherited_file, help=argparse.SUPPRESS
     )
     output.add_argument(
         "--pcap",

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import regex
 
-COMMANDS = ("top", "trace", "read", "decode", "report", "stats", "list", "symbols", "doctor")
+COMMANDS = (
+    "top",
+    "trace",
+    "read",
+    "decode",
+    "agent",
+    "report",
+    "stats",
+    "list",
+    "symbols",
+    "doctor",
+)
 
 SMALLEST_RING_BYTES = 4 << 20
 """A ring of this size has room for several of the largest records."""
@@ -25,6 +36,7 @@ _MOST_FD = (1 << 31) - 1
 _MOST_SECONDS = 86400
 _MOST_JOBS = 256
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
+_LEAST_PROCESSOR = 0.01
 _MOST_LINE = (1 << 31) - 1
 _MOST_COUNT = 1_000_000_000
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -170,6 +182,13 @@ def share(text: str) -> float | None:
     if not 0 < part <= whole:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share of more than 0, and 1 at most")
     return part / whole
+
+
+def processor_share(text: str) -> float:
+    """Return the share of one processor in ``text``, such as 0.2; more than 1: several."""
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or float(text) < _LEAST_PROCESSOR:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of a processor such as 0.2")
+    return float(text)
 
 
 def group_keys(text: str) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class WatchOptions(OutputOptions):
     unit: list[str]
     lib: list[str]
     sample: float | None
+    most_cpu: float | None
     loader: str
     returns: str
     hold: bool | None
@@ -86,13 +87,13 @@ class WatchOptions(OutputOptions):
     calls: list[str]
 
 
-def parse_watch(arguments: Sequence[str]) -> WatchOptions:
+def parse_watch(arguments: Sequence[str], parser: CommandParser | None = None) -> WatchOptions:
     """Return what the ``arguments`` of ``sslsniff`` say; exits with 2 if they are wrong.
 
-    Words after ``--`` are the command.
+    Words after ``--`` are the command. ``parser``: a ``watch_parser`` that reports errors.
     """
     at = arguments.index("--") if "--" in arguments else len(arguments)
-    parser = watch_parser()
+    parser = parser or watch_parser()
     options = parser.parse(arguments[:at])
     options.command = tuple(arguments[at + 1 :])
     if at < len(arguments) and not options.command:
@@ -212,6 +213,13 @@ def add_watch_options(parser: CommandParser) -> None:
         help="only a share of connections such as 1/10, each of them whole;"
         " auto: of more traffic than can be decoded, as many as can",
     )
+    what.add_argument(
+        "--most-cpu",
+        type=values.processor_share,
+        metavar="SHARE",
+        help="use at most this share of one processor, such as 0.2: of more traffic, as many"
+        " connections as that allows",
+    )
     add_filter(parser)
     add_output(parser)
     calls = parser.add_argument_group("CALLS")
@@ -281,6 +289,10 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             "what to watch is missing: --pid, --comm, --uid, --container, --unit, --cgroup, --lib,"
             " -- COMMAND, or --all for every process of this host"
         )
+    if options.most_cpu is not None:
+        if options.sample not in {1, None}:
+            parser.error("--most-cpu chooses how many connections are shown: leave out --sample")
+        options.sample = None
     check_screen(parser, options)
     check_kafka(parser, options)
     settle_redaction(parser, options)

@@ -19,7 +19,7 @@ from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.text_output import open_lines
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.new_results import NewResults
+from sslsniff.sinks.remote.new_results import NewResults
 from sslsniff.sinks.text.summary import SummarySink
 
 
@@ -27,7 +27,7 @@ def decode(arguments: Sequence[str]) -> int:
     """Decode what is in a topic; return the exit code. Raises ``SslsniffError``."""
     options = parse_decode(arguments)
     with needed_extra("decode", "kafka", "confluent-kafka"):
-        from sslsniff.kafka.topic_source import TopicSource
+        from sslsniff.capture_files.kafka.topic_source import TopicSource
     expression = options.parse_filter()
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:

@@ -26,7 +26,8 @@ from sslsniff.commands.reading.share_decoder import (
 )
 from sslsniff.commands.text_output import open_lines
 from sslsniff.errors import SslsniffError
-from sslsniff.model import Loss, LossCause, Summary
+from sslsniff.model import Loss, LossCause
+from sslsniff.sinks.base import Summary
 
 _PIPE_BYTES = 1 << 20
 """So that a share may be ahead of the others: the most without rights (man 7 pipe)."""

@@ -14,8 +14,7 @@ from sslsniff.commands.pump import pump
 from sslsniff.commands.reading.placed_lines import LinePlaces, Place, PlacedLine, PlacedLines
 from sslsniff.commands.reading.progress_bar import ReadSoFar
 from sslsniff.errors import SslsniffError
-from sslsniff.model import Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import Sink, Summary
 
 
 class DecodedLines(NamedTuple):

@@ -71,6 +71,10 @@ class Delivery(Generic[Item]):
         """How many items were dropped so far."""
         return self._not_taken + self._given_up
 
+    def count(self) -> tuple[str, int, int]:
+        """Return ``what`` is sent, how much was delivered, and how much was dropped."""
+        return self._what, self.delivered, self.dropped
+
     def add(self, item: Item) -> None:
         """Let ``item`` be sent."""
         self._added += 1

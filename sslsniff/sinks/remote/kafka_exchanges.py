@@ -3,10 +3,10 @@
 import io
 from typing import Any, Protocol
 
-from sslsniff.kafka.schema import Exchange as ExchangeMessage
-from sslsniff.kafka.topic_writer import TopicWriter
+from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
+from sslsniff.capture_files.kafka.topic_writer import TopicWriter
 from sslsniff.model import Connection, Exchange
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.tables.exchange_columns import ColumnKind, exchange_columns
 
@@ -36,6 +36,10 @@ class KafkaExchanges(Sink):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         self._encoder.forget(connection)
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """See ``Sink``."""
+        return [DeliveryCount(*self._writer.count())]
 
     def flush(self) -> None:
         """See ``Sink``."""

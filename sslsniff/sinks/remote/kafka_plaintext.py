@@ -3,12 +3,12 @@
 import time
 from typing import Any
 
+from sslsniff.capture_files.kafka import plaintext
+from sslsniff.capture_files.kafka.schema import Plaintext
+from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.fast_path import Consumer
-from sslsniff.kafka import plaintext
-from sslsniff.kafka.schema import Plaintext
-from sslsniff.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.model import Chunk, Connection, Direction, LossCause, this_machine
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import DeliveryCount, Sink
 
 _PART_BYTES = 24
 """Of a part, beside its plaintext, at most."""
@@ -135,6 +135,10 @@ class KafkaPlaintext(Sink):
     def left_open(self, connection: Connection) -> None:
         """See ``Sink``: no more comes of it."""
         self._open.pop(connection.id).close(time.time_ns())
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """See ``Sink``."""
+        return [DeliveryCount(*self._writer.count())]
 
     def flush(self) -> None:
         """See ``Sink``."""

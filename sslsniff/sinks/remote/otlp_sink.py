@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from sslsniff.errors import OutputError
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.remote.delivery import Delivery, without_user
 from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
@@ -93,6 +93,10 @@ class OtlpSink(Sink):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         self._events.pop(connection.id, None)
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """See ``Sink``."""
+        return [DeliveryCount(*self._delivery.count())]
 
     def persist(self) -> None:
         """See ``Sink``."""

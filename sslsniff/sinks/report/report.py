@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import Any, BinaryIO
 
 from sslsniff.decoders.messages import Undecoded
-from sslsniff.model import Connection, Exchange, NotProbed, Summary
-from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.model import Connection, Exchange, NotProbed
+from sslsniff.sinks.base import FlowControlStall, Sink, Summary
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.report.connection_objects import stall_object
 from sslsniff.sinks.report.details import Details, cut

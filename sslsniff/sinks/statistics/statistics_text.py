@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
-from sslsniff.model import Summary
+from sslsniff.sinks.base import Summary
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.groups import Group, Groups
 from sslsniff.sinks.statistics.statistics_sink import QUANTILES, StatisticsSink

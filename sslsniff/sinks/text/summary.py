@@ -3,8 +3,7 @@
 from typing import TextIO
 
 from sslsniff.escaping import escape
-from sslsniff.model import Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.text import pieces
 
 _LISTED_CONNECTIONS = 20

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Exchange, Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Connection, Exchange
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.calls.traced_call import TracedCall
 from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 from sslsniff.tracing.fan_out import FanOut

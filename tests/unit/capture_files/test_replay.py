@@ -328,3 +328,15 @@ def test_source_that_is_left(tmp_path: Path) -> None:
     source.close()
     assert list(source) == []
     assert source.ended
+
+
+def test_connections_of_several_captures_in_one_file_have_ids_of_their_own(tmp_path: Path) -> None:
+    """A pcapng file may have several sections, each with connections of the same names."""
+    path = tmp_path / "taken.pcapng"
+    taker = Taker(path)
+    taker.take([(WRITE, REQUEST), (READ, RESPONSE)])
+    taker.close()
+    path.write_bytes(2 * path.read_bytes())
+    names = [event.name for event in ReplaySource(path) if isinstance(event, Opened)]
+    assert len({*names}) == 2
+    assert str(names[1]).startswith(f"{names[0]}-")

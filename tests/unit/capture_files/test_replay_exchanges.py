@@ -10,8 +10,8 @@ from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.model import Exchange, LossCause, Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Exchange, LossCause
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.tracing.flows import Flows
 from sslsniff.tracing.tracer import Tracer
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire

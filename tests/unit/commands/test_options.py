@@ -7,7 +7,7 @@ from sslsniff.commands.options.watch_options import parse_watch, watch_parser
 
 OF_WATCHING = {
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
-    "--sample",
+    "--sample", "--most-cpu",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
     "--no-children", "--hold", "--no-hold", "--calls",
 }  # fmt: skip
@@ -76,7 +76,7 @@ def test_what_leaves_the_machine_is_redacted(given: tuple[str, ...], is_redacted
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--no-redact",), "--no-redact needs --otlp or an object store"),
+        (("--no-redact",), "--no-redact needs --otlp, --kafka or an object store"),
         (("--otlp", URL, "--redact", "--no-redact"), "--redact and --no-redact contradict"),
         (("--otlp", URL, "--jobs", "2"), "--jobs is for lines of text and JSON: leave out --otlp"),
     ],

@@ -1,6 +1,6 @@
 """When connections are left out by ``--sample auto``, and which."""
 
-from sslsniff.live.self_sampling import ALL, SelfSampling, sampling_hash
+from sslsniff.live.sampling.self_sampling import ALL, SelfSampling, sampling_hash
 
 ROOM_BYTES = 1000
 

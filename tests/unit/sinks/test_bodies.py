@@ -59,7 +59,7 @@ def coded_response(media_type: str | None, body: bytes, coding: str | None = Non
         (None, b"caf\xe9", None, ["(4 B, not text)"]),
         (
             "application/json",
-            gzip.compress('{"a": ["\u00e9", 1]}'.encode()),
+            gzip.compress('{"a": ["\u00e9", 1]}'.encode(), mtime=0),
             "gzip",
             ["{", '  "a": [', '    "\u00e9",', "    1", "  ]", "}"],
         ),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff.decoders.messages import Frame, Side, Undecoded
-from sslsniff.model import Chunk, Connection, Direction, Exchange, LossCause, Summary
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Chunk, Connection, Direction, Exchange, LossCause
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.filtered import FilteredSink
 from sslsniff.sinks.filters import parse
 from tests.unit.captures import READ, WRITE, Taker, replay
@@ -175,8 +175,8 @@ def test_it_wants_what_its_sinks_and_its_filter_want() -> None:
 
 def test_no_hook_goes_past_the_filter() -> None:
     hooks = {name for name in vars(Sink) if callable(getattr(Sink, name)) and name[0] != "_"}
-    # Who opened the sinks closes them; and a filter lets nothing pass unseen.
-    assert hooks - set(vars(FilteredSink)) == {"close", "consumer"}
+    # Who opened the sinks closes them, and stores what they have; and nothing passes unseen.
+    assert hooks - set(vars(FilteredSink)) == {"close", "consumer", "persist"}
 
 
 def http(target: str, status: int) -> list[tuple[Direction, bytes | int]]:

@@ -36,7 +36,7 @@ EXCHANGES = [
         response(
             200,
             [("content-type", "application/javascript"), ("content-encoding", "gzip")],
-            gzip.compress(b"function hello() {}"),
+            gzip.compress(b"function hello() {}", mtime=0),
         ),
     ),
     exchange(request("DELETE", "/items/7", authority="api.example.org:8443"), response(500)),

@@ -10,7 +10,8 @@ import pytest
 
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import OutputError
-from sslsniff.model import Address, Loss, LossCause, Summary
+from sslsniff.model import Address, Loss, LossCause
+from sslsniff.sinks.base import Summary
 from sslsniff.sinks.capture_writer import HELD_BYTES, PcapSink
 from tests.unit.captures import (
     READ,

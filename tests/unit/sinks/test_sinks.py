@@ -23,9 +23,8 @@ from sslsniff.model import (
     Process,
     Request,
     Response,
-    Summary,
 )
-from sslsniff.sinks.base import Sink
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.hexdump import HexdumpSink, hexdump

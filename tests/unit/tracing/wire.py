@@ -1,16 +1,8 @@
 """A connection that is driven by hand, through the real decoders."""
 
 from sslsniff.decoders.messages import Frame, Side, Undecoded
-from sslsniff.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    LossCause,
-    Process,
-    Summary,
-)
-from sslsniff.sinks.base import Sink
+from sslsniff.model import Chunk, Connection, Direction, Exchange, LossCause, Process
+from sslsniff.sinks.base import Sink, Summary
 from sslsniff.tracing.roles import Roles
 from sslsniff.tracing.tracer import Tracer
 

@@ -15,7 +15,7 @@ import pytest
 from sslsniff import decode
 from sslsniff.cli import main
 from sslsniff.decoders.messages import Headers
-from sslsniff.model import Summary
+from sslsniff.sinks.base import Summary
 from sslsniff.sinks.report import kept_exchanges
 from sslsniff.sinks.report.details import Details, body_object
 from sslsniff.sinks.report.page_source import page

@@ -9,11 +9,11 @@ from grpc_tools import protoc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.capture_files.kafka import schema
+from sslsniff.capture_files.kafka.plaintext import CLOSED, ReceivedConnection, parse
+from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.events import Addresses, Closed, Data, Event, Opened
-from sslsniff.kafka import schema
-from sslsniff.kafka.plaintext import CLOSED, ReceivedConnection, parse
-from sslsniff.kafka.topic_writer import MOST_MESSAGE_BYTES
 from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 from sslsniff.sinks.remote.kafka_plaintext import KafkaPlaintext
 from sslsniff.sinks.tables.exchange_columns import exchange_columns
@@ -21,7 +21,7 @@ from sslsniff.tracing.flows import Flows
 from tests.chunks_only import ChunksOnly
 from tests.unit.exchanges import START_NS, connection
 
-PCAPS = Path(__file__).parents[3] / "pcaps"
+PCAPS = Path(__file__).parents[4] / "pcaps"
 READ, WRITE = Direction.READ, Direction.WRITE
 
 

@@ -15,14 +15,14 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from sslsniff.kafka import schema
+from sslsniff.capture_files.kafka import schema
 from tests.workload.kafka.broker import Broker, running_broker
 from tests.workload.kafka.consumers import consumers, exchanges_in
 from tests.workload.otlp_agent import running_agent
 from tests.workload.packets import interleaved, write_capture
 from tests.workload.ports import free_port
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PCAPS = sorted((ROOT / "pcaps").glob("*.pcapng"))
 SSLSNIFF = [sys.executable, "-m", "sslsniff"]
 PATIENCE_S = 120

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sslsniff.kafka import partition as module
-from sslsniff.kafka.partition import Partition, begin_at
-from sslsniff.kafka.plaintext import ReceivedConnection
-from sslsniff.kafka.schema import Plaintext
+from sslsniff.capture_files.kafka import partition as module
+from sslsniff.capture_files.kafka.partition import Partition, begin_at
+from sslsniff.capture_files.kafka.plaintext import ReceivedConnection
+from sslsniff.capture_files.kafka.schema import Plaintext
 
 
 def connection(offset: int, seen_ms: int = 0) -> ReceivedConnection:

@@ -8,7 +8,7 @@ not stored yet, and, as metadata, where to begin reading.
 
 from collections.abc import Iterator
 
-from sslsniff.kafka.plaintext import ReceivedConnection
+from sslsniff.capture_files.kafka.plaintext import ReceivedConnection
 
 MOST_REPEATED = 1_000_000
 """Messages. A connection that began before counts as joined in the middle."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Summary
-from sslsniff.sinks.base import FlowControlStall, Sink
+from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
+from sslsniff.sinks.base import FlowControlStall, Sink, Summary
 
 
 class RepeatingSource(Protocol):

@@ -10,8 +10,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from sslsniff.capture_files.kafka.settings import settings
 from sslsniff.errors import KafkaError
-from sslsniff.kafka.settings import settings
 
 MOST_MESSAGE_BYTES = 512 << 10
 """Half of what brokers take by themselves (``message.max.bytes``): there is room for the rest."""
@@ -74,6 +74,11 @@ class TopicWriter:
                 self._dropped += 1
                 self._tell(error.args[0].str())
                 return
+
+    def count(self) -> tuple[str, int, int]:
+        """Return what is sent, how much was delivered, and how much was dropped."""
+        delivered = self._sent - self._dropped - len(self._producer)
+        return self._what, delivered, self._dropped
 
     def serve(self) -> None:
         """Handle what the threads report."""

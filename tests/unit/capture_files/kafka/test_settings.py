@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture_files.kafka.settings import settings
 from sslsniff.errors import KafkaError
-from sslsniff.kafka.settings import settings
 
 
 def test_lines_of_a_file(tmp_path: Path) -> None:

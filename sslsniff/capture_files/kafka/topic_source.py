@@ -13,13 +13,13 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as ErrorCode
 from google.protobuf.message import DecodeError
 
+from sslsniff.capture_files.kafka.partition import Partition, begin_at
+from sslsniff.capture_files.kafka.plaintext import ReceivedConnection, parse
+from sslsniff.capture_files.kafka.settings import settings
+from sslsniff.capture_files.kafka.topic_writer import silent_log
 from sslsniff.errors import KafkaError
 from sslsniff.events import Event, IsOver, LeftOut, never
 from sslsniff.fast_path import FastPath
-from sslsniff.kafka.partition import Partition, begin_at
-from sslsniff.kafka.plaintext import ReceivedConnection, parse
-from sslsniff.kafka.settings import settings
-from sslsniff.kafka.topic_writer import silent_log
 from sslsniff.model import Loss, NotProbed
 
 _MESSAGES_A_POLL = 500

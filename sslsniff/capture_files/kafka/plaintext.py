@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sslsniff.capture_files.kafka.schema import Plaintext
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
-from sslsniff.kafka.schema import Plaintext
 from sslsniff.model import Address, Connection, Container, Direction, LossCause
 
 DATA, ENDED, CLOSED = range(3)

@@ -1,0 +1,1 @@
+"""``sslsniff agent``: a capture as a service, described by a file."""

@@ -1,0 +1,1 @@
+"""How many connections are captured, where not all can be."""
