@@ -87,11 +87,6 @@ class TopicWriter:
             self._problem = None
             self._report(f"{self._what}: delivered again; {self._dropped:,} dropped so far")
 
-    def deliver_all(self) -> None:
-        """Wait until what was sent is delivered, or given up."""
-        while len(self._producer):
-            self._producer.flush(1)
-
     def close(self, within_s: float) -> None:
         """Deliver what waits; unless the source ``can_wait``, that takes ``within_s`` at most."""
         until_s = time.monotonic() + within_s

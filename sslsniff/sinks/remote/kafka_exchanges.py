@@ -1,10 +1,11 @@
 """``--kafka``: sends exchanges to Kafka, each as a message in JSON or Protobuf."""
 
 import io
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
-from sslsniff.capture_files.kafka.topic_writer import TopicWriter
+from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.model import Connection, Exchange
 from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.json_lines import JsonSink
@@ -12,7 +13,10 @@ from sslsniff.sinks.tables.exchange_columns import ColumnKind, exchange_columns
 
 
 class KafkaExchanges(Sink):
-    """Sends the exchanges of a connection, in order, with the key ``MACHINE/CONNECTION``."""
+    """Sends the exchanges of a connection, in order, with the key ``MACHINE/CONNECTION``.
+
+    One whose message would be larger than ``MOST_MESSAGE_BYTES`` goes without its bodies.
+    """
 
     def __init__(
         self,
@@ -31,7 +35,10 @@ class KafkaExchanges(Sink):
         """See ``Sink``."""
         connection = exchange.connection
         key = f"{connection.process.machine_name}/{connection.id}"
-        self._writer.send(key, self._encoder.encode(exchange))
+        value = self._encoder.encode(exchange)
+        if len(value) > MOST_MESSAGE_BYTES:
+            value = self._encoder.encode(_without_bodies(exchange))
+        self._writer.send(key, value)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -45,13 +52,18 @@ class KafkaExchanges(Sink):
         """See ``Sink``."""
         self._writer.serve()
 
-    def persist(self) -> None:
-        """See ``Sink``."""
-        self._writer.deliver_all()
-
     def close(self) -> None:
         """See ``Sink``."""
         self._writer.close(self._end_within_s)
+
+
+def _without_bodies(exchange: Exchange) -> Exchange:
+    request, response = exchange.request, exchange.response
+    return replace(
+        exchange,
+        request=request and replace(request, body=replace(request.body, data=b"")),
+        response=response and replace(response, body=replace(response.body, data=b"")),
+    )
 
 
 class ExchangeEncoder(Protocol):
