@@ -29,6 +29,7 @@ from sslsniff.sinks.text.terminal import TerminalSink
 
 if TYPE_CHECKING:
     from sslsniff.capture_files.kafka.topic_writer import TopicWriter
+    from sslsniff.live.capture_figures import RunningCapture
     from sslsniff.sinks.calls.traced_call import CallsOf
     from sslsniff.sinks.filters import Filter
     from sslsniff.sinks.remote.otlp_sink import OtlpSink
@@ -91,12 +92,13 @@ def open_sinks(
     reader_gone: Callable[[], None],
     expression: "Filter | None" = None,
     calls_of: "CallsOf | None" = None,
+    capture: "RunningCapture | None" = None,
 ) -> list[Sink]:
     """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
 
     With a filter ``expression``, they get only what it matches. Text goes to ``standard`` if no
     file is named; ``reader_gone`` is called when nobody reads it any more. ``calls_of``: see
-    ``CallsOf``; None: calls are not asked for.
+    ``CallsOf``; None: calls are not asked for. ``capture``: None if a file is read.
 
     Raises ``OutputError`` and ``SchemaError``.
     """
@@ -121,7 +123,7 @@ def open_sinks(
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
-    sinks += sending_sinks(options)
+    sinks += sending_sinks(options, capture)
     if options.report:
         from sslsniff.sinks.report.report import ReportSink
 
@@ -137,14 +139,19 @@ def open_sinks(
         )
     for sink in sinks:
         closing.callback(sink.close)
-    if expression is None:
-        return sinks
-    from sslsniff.sinks.filtered import FilteredSink
+    shown = sinks
+    if expression is not None:
+        from sslsniff.sinks.filtered import FilteredSink
 
-    return [FilteredSink(expression, sinks)]
+        shown = [FilteredSink(expression, sinks)]
+    if options.status_to is not None and capture is not None:
+        from sslsniff.sinks.remote.status_lines import StatusLines
+
+        return [*shown, StatusLines(options.status_to, capture, sinks)]
+    return shown
 
 
-def sending_sinks(options: OutputOptions) -> list[Sink]:
+def sending_sinks(options: OutputOptions, capture: "RunningCapture | None" = None) -> list[Sink]:
     """Return the sinks for engines that put together what several machines have.
 
     Raises ``OutputError`` and ``KafkaError``.
@@ -160,6 +167,7 @@ def sending_sinks(options: OutputOptions) -> list[Sink]:
                 note,
                 is_live=options.is_live,
                 end_within_s=options.end_within,
+                capture=capture,
             )
         )
     if options.kafka:

@@ -99,12 +99,9 @@ def watch(arguments: Sequence[str]) -> int:
                 held.release()
             # Only now: an earlier error must not leave or overwrite a file.
             calls_of = calls.calls_of if calls is not None else None
-            sinks = open_sinks(options, standard, closing, control.stop, expression, calls_of)
-            if options.status_to is not None:
-                from sslsniff.sinks.remote.status_lines import StatusLines
-
-                figures = capture.figures
-                sinks.append(StatusLines(options.status_to, figures, capture.left_out, sinks[:]))
+            sinks = open_sinks(
+                options, standard, closing, control.stop, expression, calls_of, capture
+            )
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")

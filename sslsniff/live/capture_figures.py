@@ -1,6 +1,6 @@
 """The figures of a running capture, for those who watch sslsniff itself."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class CaptureFigures(NamedTuple):
@@ -15,3 +15,13 @@ class CaptureFigures(NamedTuple):
     waiting_bytes: int
     room_bytes: int
     kept_share: float
+
+
+class RunningCapture(Protocol):
+    """A capture that tells how it goes: see ``LiveCapture``."""
+
+    def figures(self) -> CaptureFigures:
+        """Return how it goes now."""
+
+    def left_out(self) -> int | None:
+        """Return how many connections sampling left out; None without sampling."""

@@ -1,6 +1,7 @@
 """A live capture sends a span for each exchange, and a dead agent does it no harm."""
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -54,6 +55,35 @@ def test_each_exchange_is_a_span(
         (each["request"]["url"], each["response"]["body"]["size"], "1.3")
         for each in ran.captured.exchanges
     )
+
+
+def test_the_health_of_a_capture(
+    agent: Agent,
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+    wanted = map(str, curl(server.url, requests(5), certificate, tmp_path, "--http1.1"))
+    command = ("sh", "-c", f"{shlex.join(wanted)}; sleep 1")
+    options = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc")
+    done = subprocess.run(
+        [SSLSNIFF, "--loader", LOADER, *options, "--", *command], capture_output=True, text=True
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    found = {
+        metric.name: metric.gauge.data_points[0]
+        for of in agent.received.metrics
+        for scope in of.scope_metrics
+        for metric in scope.metrics
+        if metric.HasField("gauge")
+    }
+    assert found["sslsniff.files"].as_int >= 1
+    assert found["sslsniff.probes"].as_int > 5
+    assert found["sslsniff.ring.size"].as_int == 32 << 20
+    assert found["sslsniff.ring.waiting"].as_int >= 0
+    assert found["sslsniff.connections.kept"].as_int == 1
 
 
 def test_a_dead_agent_does_not_slow_the_capture(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
 from sslsniff.decoders.messages import Side
+from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.model import Chunk, Exchange
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.remote.delivery import Delivery
@@ -45,6 +46,13 @@ MODEL = Duration(
     ),
 )
 DURATIONS = (HTTP_CLIENT, HTTP_SERVER, RPC_CLIENT, RPC_SERVER, DATABASE, MODEL)
+_CAPTURE_GAUGES = (
+    ("sslsniff.files", "{file}", "files"),
+    ("sslsniff.probes", "{probe}", "probes"),
+    ("sslsniff.ring.waiting", "By", "waiting_bytes"),
+    ("sslsniff.ring.size", "By", "room_bytes"),
+    ("sslsniff.connections.kept", "1", "kept_share"),
+)
 _OF_TOKENS = tuple(name for name in MODEL.attributes if name != "error.type")
 TOKENS = "gen_ai.client.token.usage"
 
@@ -98,6 +106,24 @@ class ExchangeMetrics:
             count = of_span.get(f"gen_ai.usage.{kind}_tokens")
             if count is not None:
                 self._tokens.record(count, kept | {"gen_ai.token.type": kind})
+
+
+def observe_capture(meter: Meter, capture: RunningCapture) -> None:
+    """Observe the health of a capture: its probes, its ring, and what sampling leaves out."""
+
+    def gauge(name: str, unit: str, field: str) -> None:
+        def value(_: CallbackOptions) -> Iterable[Observation]:
+            yield Observation(getattr(capture.figures(), field))
+
+        meter.create_observable_gauge(name, [value], unit)
+
+    for name, unit, field in _CAPTURE_GAUGES:
+        gauge(name, unit, field)
+
+    def left_out(_: CallbackOptions) -> Iterable[Observation]:
+        yield Observation(capture.left_out() or 0)
+
+    meter.create_observable_counter("sslsniff.connections.left_out", [left_out], "{connection}")
 
 
 def _duration_of(exchange: Exchange) -> Duration:

@@ -13,10 +13,11 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from sslsniff.errors import OutputError
+from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.remote.delivery import Delivery, without_user
-from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics
+from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics, observe_capture
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
 
 _MOST_WAITING = 100_000
@@ -35,7 +36,7 @@ class OtlpSink(Sink):
 
     None: what ``OTEL_EXPORTER_OTLP_PROTOCOL`` says, else what the port says. ``report`` gets lines
     on what could not be delivered. ``is_live``: a live capture never waits for the receiver, and
-    ends within ``end_within_s`` seconds.
+    ends within ``end_within_s`` seconds. ``capture``: whose health is sent, too.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class OtlpSink(Sink):
         *,
         is_live: bool,
         end_within_s: float,
+        capture: RunningCapture | None = None,
     ) -> None:
         self._end_within_s = end_within_s
         self._failures = _FailureLog()
@@ -63,6 +65,8 @@ class OtlpSink(Sink):
         reader = PeriodicExportingMetricReader(metric_exporter, every_ms)
         self._provider = MeterProvider([reader], host_resource(), shutdown_on_exit=False)
         self._metrics = ExchangeMetrics(self._provider.get_meter("sslsniff"), self._delivery)
+        if capture is not None:
+            observe_capture(self._provider.get_meter("sslsniff"), capture)
         self._events: dict[str, dict[int | None, list[Event]]] = {}
         """Of exchanges that have not ended, by connection and stream."""
 

@@ -4,13 +4,13 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from sslsniff.live.capture_figures import CaptureFigures
+from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.model import Chunk, Connection, Exchange
 from sslsniff.sinks.base import Sink
 
@@ -22,23 +22,15 @@ _PAGE_BYTES = resource.getpagesize()
 class StatusLines(Sink):
     """Writes a JSON object a second to the open file ``fd``, and one at the end.
 
-    ``figures``: of the capture. ``left_out``: how many connections sampling left out. ``sinks``:
-    where results go. Where nobody reads, lines are dropped.
+    ``sinks``: where results go. Where nobody reads, lines are dropped.
     """
 
     wants_messages = False
 
-    def __init__(
-        self,
-        fd: int,
-        figures: Callable[[], CaptureFigures],
-        left_out: Callable[[], int | None],
-        sinks: Sequence[Sink],
-    ) -> None:
+    def __init__(self, fd: int, capture: RunningCapture, sinks: Sequence[Sink]) -> None:
         os.set_blocking(fd, False)
         self._fd = fd
-        self._figures = figures
-        self._left_out = left_out
+        self._capture = capture
         self._sinks = sinks
         self._exchanges = self._connections = 0
         self._lost: dict[str, int] = {}
@@ -66,11 +58,11 @@ class StatusLines(Sink):
             self._write()
 
     def _write(self) -> None:
-        figures = self._figures()
+        figures = self._capture.figures()
         status: dict[str, Any] = {
             "exchanges": self._exchanges,
             "connections": self._connections,
-            "left_out_connections": self._left_out() or 0,
+            "left_out_connections": self._capture.left_out() or 0,
             "kept_share": figures.kept_share,
             "lost_bytes": self._lost,
             "probed_files": figures.files,
