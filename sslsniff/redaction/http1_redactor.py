@@ -23,6 +23,11 @@ from sslsniff.redaction.text_run import TextRun, is_opaque
 
 # A request's first word, if it may have the end of another request's body before the method.
 _UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
+_WHOLE_HEAD = re.compile(
+    rb"(?:(?:" + WELL_KNOWN_METHODS + rb") [!-~]+ HTTP/1\.[01]|HTTP/1\.[01] [1-5]\d\d(?: [ -~]*)?)"
+    rb"\r\n(?:[!-9;-~][^\r\n]*\r\n)*\r\n"
+)
+"""A head of usual lines: the decoder reads it as it would read each of its lines."""
 _BODY = {ReadState.FIXED, ReadState.CHUNK_DATA, ReadState.UNTIL_CLOSE}
 
 
@@ -82,7 +87,8 @@ class Http1Redactor:
         pos = 0
         while pos < len(data) and self.switch is None:
             before = sender.reader.state
-            piece = data[pos : pos + _slice(sender.reader, data, pos)]
+            size = _slice(sender.reader, data, pos, has_begun=bool(sender.waiting))
+            piece = data[pos : pos + size]
             if not sender.waiting:
                 sender.waiting_at = at + pos
             messages = list(in_pieces(self._decoder.feed(side, piece)))
@@ -164,8 +170,15 @@ def _unsure_method(head: bytearray) -> list[Span]:
     return [found.span("word")] if found else []
 
 
-def _slice(reader: MessageReader, data: bytes, pos: int) -> int:
-    """Return how many bytes to feed to ``reader``: those of which it knows what they are."""
+def _slice(reader: MessageReader, data: bytes, pos: int, *, has_begun: bool) -> int:
+    """Return how many bytes to feed to ``reader``: those of which it knows what they are.
+
+    ``has_begun``: whether bytes before wait for these.
+    """
+    if reader.state is ReadState.HEAD and not has_begun:
+        head = _WHOLE_HEAD.match(data, pos)
+        if head is not None:
+            return head.end() - pos
     if reader.state is ReadState.DOUBT:
         return 1
     if reader.state in _BODY:

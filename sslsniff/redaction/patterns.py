@@ -5,6 +5,7 @@ the next bytes must match up to the end of the text so far, for ``Rules.find_so_
 """
 
 import functools
+import re
 from typing import NamedTuple
 
 import regex
@@ -130,6 +131,12 @@ def usual_patterns() -> tuple[UsualPattern, ...]:
 def usual_words() -> tuple[bytes, ...]:
     """Return the words of all ``usual_patterns``."""
     return tuple({word: None for each in usual_patterns() for word in each.words})
+
+
+@functools.cache
+def usual_word() -> "re.Pattern[bytes]":
+    """Return a pattern that finds any of the ``usual_words``, in one pass."""
+    return re.compile(b"|".join(map(re.escape, usual_words())))
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from sslsniff.redaction.patterns import (
     authority_pattern,
     is_secret_header,
     usual_patterns,
+    usual_word,
     usual_words,
 )
 
@@ -37,6 +38,7 @@ class Rules:
     def __init__(self, *, defaults: bool, patterns: Sequence[Pattern] = ()) -> None:
         self._defaults = defaults
         self._usual = usual_patterns() if defaults else ()
+        self._word = usual_word()
         self._patterns = patterns
         self.blanked = Blanked()
 
@@ -50,7 +52,7 @@ class Rules:
         """Return the spans of secrets in ``text``, which is complete."""
         return [
             span
-            for pattern, searched, begin, _ in self._searches(text, start)
+            for pattern, searched, begin, _ in self._searches(text, start, is_whole=True)
             if begin < len(text)
             for found in pattern.finditer(searched, begin)
             for span in _spans(found)
@@ -77,11 +79,16 @@ class Rules:
                     spans += _spans(found)
         return spans, undecided
 
-    def _searches(self, text: bytes | bytearray, start: int) -> Iterator[_Search]:
+    def _searches(
+        self, text: bytes | bytearray, start: int, *, is_whole: bool = False
+    ) -> Iterator[_Search]:
+        """Yield what has to be searched; in a whole text only patterns with words that it has."""
         if self._usual:
             lowered = text.lower()
-            places = {word: at for word in usual_words() if (at := lowered.find(word, start)) >= 0}
-            for each in self._usual:
+            has_words = self._word.search(lowered, start) is not None
+            finds = ((word, lowered.find(word, start)) for word in usual_words())
+            places = {word: at for word, at in finds if at >= 0} if has_words else {}
+            for each in self._usual if has_words or not is_whole else ():
                 begin = max(start, each.find_begin(lowered, places))
                 yield each.pattern, lowered, begin, each.reach_bytes
         yield from ((pattern, text, start, 0) for pattern in self._patterns)
