@@ -25,7 +25,7 @@ from tests.workload.ports import free_port, wait_until_open
 
 PATH = Path(__file__).with_name("agent.json")
 _RATE = 1000
-_CPU = 0.6
+_CPU = 0.7
 _MEMORY_MB = 400
 _SAMPLES = 300
 _MOST_GROWTH_MB = 0.5

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 
-_PERIOD_S = 1.0
+_PERIOD_S = 5.0
+"""Some work comes in bursts, such as the writing of a table."""
 _AIM = 0.9
 _LEAST_KEPT = 1 / 4
-"""Of the connections, each time: one second may be unlike the next."""
+"""Of the connections, each time."""
 
 
 class CpuLimit:
