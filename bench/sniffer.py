@@ -18,6 +18,13 @@ _SETTLED_S = 0.5
 ENVIRONMENT = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
 
 
+def cpu_s(pid: int) -> float:
+    """Return the seconds of CPU that a process took so far."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    user, system = stat.rpartition(")")[2].split()[11:13]  # proc(5): fields 14 and 15
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 class Running:
     """A sslsniff whose probes are placed; ``ready_ms`` after it was started."""
 
@@ -68,9 +75,7 @@ class Running:
         return now
 
     def _cpu_s(self) -> float:
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        user, system = stat.rpartition(")")[2].split()[11:13]  # proc(5): fields 14 and 15
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.process.pid)
 
     def files(self) -> list[Path]:
         """Return its open files."""

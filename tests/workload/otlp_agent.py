@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import grpc
 import rotel
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.logs.v1.logs_pb2 import ResourceLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
@@ -27,6 +29,7 @@ class Received:
     def __init__(self) -> None:
         self.traces: list[ResourceSpans] = []
         self.metrics: list[ResourceMetrics] = []
+        self.logs: list[ResourceLogs] = []
 
     @property
     def count(self) -> int:
@@ -77,6 +80,15 @@ class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
         return metrics_service_pb2.ExportMetricsServiceResponse()
 
 
+class _Logs(logs_service_pb2_grpc.LogsServiceServicer):
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def Export(self, request: Any, context: Any) -> Any:
+        self._received.logs += request.resource_logs
+        return logs_service_pb2.ExportLogsServiceResponse()
+
+
 def values_of(attributes: Any) -> dict[str, Any]:
     """Return attributes as a dictionary."""
     return {each.key: _value(each.value) for each in attributes}
@@ -96,6 +108,7 @@ def receiver() -> Iterator[tuple[Received, int]]:
     server = grpc.server(ThreadPoolExecutor(4))
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(_Traces(received), server)
     metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Metrics(received), server)
+    logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Logs(received), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:

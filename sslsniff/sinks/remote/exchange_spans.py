@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.trace.status import Status, StatusCode
 
 import sslsniff
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import Side, StreamMessage
 from sslsniff.model import Container, Exchange, InnerMessage, Process, this_machine
 from sslsniff.sinks.remote.span_attributes import (
     attributes_of,
@@ -75,13 +75,16 @@ def _failure(exchange: Exchange) -> Status:
 
 def message_event(inner: InnerMessage) -> Event:
     """Return the event of a message inside an exchange; its content is not sent."""
-    message = inner.message
-    attributes: dict[str, str | int] = {
+    return Event("message", message_attributes(inner.message), inner.time_ns)
+
+
+def message_attributes(message: StreamMessage) -> dict[str, str | int]:
+    """Return the attributes of a message; its content is not sent."""
+    return {
         "network.protocol.name": message.protocol,
         "rpc.message.uncompressed_size": message.size,
         "sslsniff.sender": message.side.value,
     }
-    return Event("message", attributes, inner.time_ns)
 
 
 @functools.cache

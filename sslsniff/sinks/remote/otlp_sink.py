@@ -1,24 +1,23 @@
-"""Sends exchanges to OpenTelemetry: spans, and histograms of their durations, by OTLP."""
+"""Sends exchanges to OpenTelemetry by OTLP: spans, histograms of their durations, and logs."""
 
 import contextlib
-import logging
 import os
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExportResult
 
-from sslsniff.errors import OutputError
 from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.remote.delivery import Delivery, without_user
 from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics, observe_capture
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
+from sslsniff.sinks.remote.message_logs import MessageLogs
+from sslsniff.sinks.remote.otlp_exporters import FailureLog, exporters
 
 _MOST_WAITING = 100_000
 """Spans of about 2 KB each."""
@@ -26,9 +25,6 @@ _MOST_AT_ONCE = 512  # OTEL_BSP_MAX_EXPORT_BATCH_SIZE of the specification
 _GIVE_UP_S = 300
 _METRICS_INTERVAL, _METRICS_EVERY_MS = "OTEL_METRIC_EXPORT_INTERVAL", 10_000
 _MOST_EVENTS = 128  # OTEL_SPAN_EVENT_COUNT_LIMIT of the specification
-_GRPC_PORT = 4317  # of OTLP over gRPC; 4318 is that over HTTP
-_PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
-_SIGNALS = ("traces", "metrics")
 
 
 class OtlpSink(Sink):
@@ -50,16 +46,20 @@ class OtlpSink(Sink):
         capture: RunningCapture | None = None,
     ) -> None:
         self._end_within_s = end_within_s
-        self._failures = _FailureLog()
-        self._exporter, metric_exporter = _exporters(url, protocol)
+        self._failures = FailureLog()
+        self._exporter, metric_exporter, log_exporter = exporters(url, protocol)
+        receiver = without_user(url)
         self._delivery: Delivery[ReadableSpan] = Delivery(
-            f"spans to {without_user(url)}",
+            f"spans to {receiver}",
             self._send,
             report,
             can_wait=not is_live,
             most_waiting=_MOST_WAITING,
             most_at_once=_MOST_AT_ONCE,
             give_up_s=_GIVE_UP_S,
+        )
+        self._logs = MessageLogs(
+            log_exporter, receiver, report, lambda: self._failures.last, can_wait=not is_live
         )
         every_ms = None if _METRICS_INTERVAL in os.environ else _METRICS_EVERY_MS
         reader = PeriodicExportingMetricReader(metric_exporter, every_ms)
@@ -80,8 +80,11 @@ class OtlpSink(Sink):
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        if inner.exchange is None or inner.exchange.ended_ns is not None:
-            return  # a WebSocket's exchange has ended: docs/otlp.md
+        if inner.exchange is None:
+            return
+        if inner.exchange.ended_ns is not None:  # that of a WebSocket
+            self._logs.add(inner, inner.exchange)
+            return
         of_streams = self._events.setdefault(inner.connection.id, {})
         events = of_streams.setdefault(inner.exchange.stream, [])
         if len(events) < _MOST_EVENTS:
@@ -92,24 +95,29 @@ class OtlpSink(Sink):
         events = self._events.get(exchange.connection.id, {}).pop(exchange.stream, [])
         span = span_of(exchange, events)
         self._delivery.add(span)
+        if exchange.is_websocket:
+            self._logs.begin(exchange, span)
         self._metrics.add(exchange, span.attributes or {})
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         self._events.pop(connection.id, None)
+        self._logs.closed(connection)
 
     def deliveries(self) -> list[DeliveryCount]:
         """See ``Sink``."""
-        return [DeliveryCount(*self._delivery.count())]
+        return [DeliveryCount(*each.count()) for each in (self._delivery, self._logs.delivery)]
 
     def persist(self) -> None:
         """See ``Sink``."""
         self._delivery.deliver_all()
+        self._logs.delivery.deliver_all()
 
     def close(self) -> None:
         """See ``Sink``."""
         until_s = time.monotonic() + self._end_within_s
         self._delivery.close(self._end_within_s, self._exporter.shutdown)
+        self._logs.close(max(0, until_s - time.monotonic()))
         with contextlib.suppress(Exception):  # its class says that there was no time
             self._provider.shutdown(max(0, until_s - time.monotonic()) * 1000)
 
@@ -117,40 +125,3 @@ class OtlpSink(Sink):
         if self._exporter.export(spans) is SpanExportResult.SUCCESS:
             return None
         return self._failures.last
-
-
-class _FailureLog(logging.Handler):
-    """Stores why the SDK's exporters failed: they say it only in their log."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.last = "no reason given"
-        logger = logging.getLogger("opentelemetry")
-        logger.addHandler(self)
-        logger.propagate = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See ``logging.Handler``."""
-        self.last = without_user(record.getMessage().partition("\n")[0])
-
-
-def _exporters(url: str, protocol: str | None) -> tuple[SpanExporter, MetricExporter]:
-    """Return what sends spans and metrics; each reads the standard variables for the rest.
-
-    Raises ``OutputError`` if the variable for the protocol names another one.
-    """
-    protocol = protocol or os.environ.get(_PROTOCOL)
-    if protocol is None:
-        protocol = "grpc" if urlsplit(url).port == _GRPC_PORT else "http/protobuf"
-    if protocol not in {"grpc", "http/protobuf"}:
-        raise OutputError(f"{_PROTOCOL} is {protocol!r}", "use grpc or http/protobuf")
-    if protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc import metric_exporter, trace_exporter
-
-        return trace_exporter.OTLPSpanExporter(url), metric_exporter.OTLPMetricExporter(url)
-    from opentelemetry.exporter.otlp.proto.http import metric_exporter as http_metrics
-    from opentelemetry.exporter.otlp.proto.http import trace_exporter as http_traces
-
-    base = url.rstrip("/").removesuffix("/v1/traces")
-    traces, metrics = (f"{base}/v1/{signal}" for signal in _SIGNALS)
-    return http_traces.OTLPSpanExporter(traces), http_metrics.OTLPMetricExporter(metrics)

@@ -37,10 +37,11 @@ auto.create.topics.enable=false
 
 
 class Broker(NamedTuple):
-    """A running broker, and where it is: ``HOST:PORT``."""
+    """A running broker, where it is (``HOST:PORT``), and the folder of its data."""
 
     process: "subprocess.Popen[bytes]"
     address: str
+    data: Path
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic."""
@@ -49,6 +50,10 @@ class Broker(NamedTuple):
             made.result(30)
         while name not in admin.list_topics(timeout=30).topics:
             time.sleep(0.05)
+
+    def topic_bytes(self, name: str) -> int:
+        """Return how large the messages of a topic are, with what the broker adds."""
+        return sum(log.stat().st_size for log in self.data.glob(f"{name}-*/*.log"))
 
 
 @contextlib.contextmanager
@@ -73,7 +78,7 @@ def running_broker() -> Iterator[Broker]:
         )
         try:
             wait_until_open(port)
-            yield Broker(process, f"127.0.0.1:{port}")
+            yield Broker(process, f"127.0.0.1:{port}", folder / "data")
         finally:
             process.terminate()
             process.wait(30)

@@ -100,6 +100,42 @@ def test_spans_are_what_json_lines_say(running: Agent, protocol: str, name: str)
     assert len({span.span_id for *_, span in found}) == len(lines)
 
 
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_messages_of_a_websocket_are_logs_of_its_span(
+    protocol: str, running: Agent, tmp_path: Path
+) -> None:
+    wire = Wire()
+    wire.handshake()
+    asks = b"GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    answers = b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    wire.send(NEAR, asks)
+    wire.send(FAR, answers)
+    wire.send(NEAR, b"\x81\x85\0\0\0\0hello")  # RFC 6455 section 5.2: final, text, masked
+    wire.send(FAR, b"\x82\x03abc")
+    wire.end()
+    wire.write(tmp_path / "c.pcap")
+    done = sent(tmp_path / "c.pcap", running.urls[protocol], "--otlp-protocol", protocol)
+    assert "messages to http://127.0.0.1:" in done.stderr
+    assert ": 2 delivered, 0 dropped" in done.stderr
+    running.received.wait_for(1, PATIENCE_S)
+    until_s = time.monotonic() + PATIENCE_S
+    while not running.received.logs:
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+    [(_, span)] = running.received.spans
+    logs = [
+        log for of in running.received.logs for scope in of.scope_logs for log in scope.log_records
+    ]
+    assert {(log.trace_id, log.span_id) for log in logs} == {(span.trace_id, span.span_id)}
+    found = [values_of(log.attributes) for log in logs]
+    names = ("sslsniff.sender", "sslsniff.opcode", "rpc.message.uncompressed_size")
+    assert [tuple(each[name] for name in names) for each in found] == [
+        ("client", "text", 5),
+        ("server", "binary", 3),
+    ]
+    assert {log.body.WhichOneof("value") for log in logs} == {None}
+
+
 def test_metrics_come_too(running: Agent) -> None:
     capture = CAPTURES / "http2-multiplexed.pcapng"
     sent(capture, running.urls["grpc"], "--otlp-protocol", "grpc")
