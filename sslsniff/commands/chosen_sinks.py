@@ -247,6 +247,7 @@ def _otlp_sink() -> "type[OtlpSink]":
 
 def _topic_writer() -> "type[TopicWriter]":
     with needed_extra("--kafka", "kafka", "confluent-kafka"):
+        import sslsniff.capture_files.kafka.schema  # noqa: F401  (it needs protobuf)
         from sslsniff.capture_files.kafka.topic_writer import TopicWriter
     return TopicWriter
 

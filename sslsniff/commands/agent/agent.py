@@ -41,7 +41,7 @@ def agent(arguments: Sequence[str]) -> int:
 
 
 def _describe(configuration: Configuration) -> None:
-    """Print what an agent would do, with all that is probed now."""
+    """Print what an agent would do."""
     print("sslsniff", *configuration.arguments)
     for what, size in (
         ("memory", configuration.memory_bytes),

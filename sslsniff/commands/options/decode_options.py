@@ -12,6 +12,7 @@ from sslsniff.commands.options.output_options import (
     add_color,
     add_end_within,
     add_filter,
+    add_lines,
     add_otlp,
     add_parquet,
     add_redaction,
@@ -92,15 +93,7 @@ def decode_parser() -> CommandParser:
         default=0,
         help="also headers, and nothing cut; -vv: also bodies",
     )
-    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
-    output.add_argument(
-        "-o",
-        "--output",
-        type=values.name,
-        metavar="FILE",
-        help="write there (default: standard output)",
-    )
-    output.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_lines(output)
     add_parquet(output)
     add_otlp(output)
     output.add_argument(

@@ -14,6 +14,7 @@ from sslsniff.commands.options.output_options import (
     add_end_within,
     add_filter,
     add_grouping,
+    add_lines,
     add_output,
     add_redaction,
     add_report_limits,
@@ -172,15 +173,7 @@ def stats_parser() -> CommandParser:
     add_filter(parser)
     output = parser.add_argument_group("OUTPUT")
     add_grouping(output)
-    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
-    output.add_argument(
-        "-o",
-        "--output",
-        type=values.name,
-        metavar="FILE",
-        help="write there (default: standard output)",
-    )
-    output.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_lines(output)
     add_redaction(output)
     add_color(output)
     add_end_within(output)

@@ -229,6 +229,19 @@ def add_parquet(output: "argparse._ArgumentGroup") -> None:
     )
 
 
+def add_lines(output: "argparse._ArgumentGroup") -> None:
+    """Add the options of a command that writes text, or JSON lines."""
+    output.add_argument("--json", action="store_true", help="JSON lines (docs/json.md)")
+    output.add_argument(
+        "-o",
+        "--output",
+        type=values.name,
+        metavar="FILE",
+        help="write there (default: standard output)",
+    )
+    output.add_argument("--force", action="store_true", help="overwrite FILE")
+
+
 def add_otlp(output: "argparse._ArgumentGroup") -> None:
     """Add the options of what is sent to OpenTelemetry."""
     output.add_argument(

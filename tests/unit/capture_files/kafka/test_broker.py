@@ -265,6 +265,28 @@ def test_without_a_broker() -> None:
     assert done.stderr.endswith(": see that it runs there\n")
 
 
+@pytest.mark.parametrize("package", ["confluent_kafka", "google.protobuf"])
+@pytest.mark.parametrize(
+    ("what", "arguments"),
+    [
+        ("--kafka", ("read", str(PCAPS[0]), "--kafka", "a:1", "--topic", "t")),
+        ("decode", ("decode", "--kafka", "a:1", "--topic", "t", "--group", "g")),
+    ],
+)
+def test_without_a_package(package: str, what: str, arguments: tuple[str, ...]) -> None:
+    script = (
+        f"import sys; sys.modules['{package}'] = None;"
+        " from sslsniff.cli import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sslsniff: {what} needs the package confluent-kafka: pip install 'sslsniff[kafka]'\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
