@@ -8,6 +8,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
+from multiprocessing.connection import Connection, wait
 from typing import TextIO
 
 from sslsniff.capture_files.packet_layers.shares import Share
@@ -30,7 +31,10 @@ from sslsniff.model import Loss, LossCause
 from sslsniff.sinks.base import Summary
 
 _PIPE_BYTES = 1 << 20
-"""So that a share may be ahead of the others: the most without rights (man 7 pipe)."""
+"""The most without rights (man 7 pipe)."""
+_MOST_WAITING_BYTES = 32 << 20
+"""Of the lines of a share that is ahead of others. Shares have the connections at random: without
+such room, one would often wait for the other."""
 
 _FORKING = multiprocessing.get_context("fork")
 
@@ -67,7 +71,9 @@ def _write_merged(shares: "list[_SharePipe]", output: TextIO, control: CaptureCo
     """Write the lines of all shares in the order of their places; end when the user asks for it."""
     is_asked = False
     while running := [share for share in shares if share.ended is None]:
-        min(running, key=lambda share: share.reached).receive()
+        last = min(running, key=lambda share: share.reached)
+        for share in _ready([share for share in running if share is last or share.may_lead]):
+            share.receive()
         reached = min((share.reached for share in running if share.ended is None), default=None)
         lines = [line for share in shares for line in share.take(reached)]
         lines.sort(key=operator.itemgetter(0))  # as fast as a merge: each share's are sorted
@@ -77,6 +83,12 @@ def _write_merged(shares: "list[_SharePipe]", output: TextIO, control: CaptureCo
             is_asked = True
             for share in running:
                 share.ask_for_end()
+
+
+def _ready(shares: "list[_SharePipe]") -> "list[_SharePipe]":
+    """Return the shares that have sent something: wait until one has."""
+    by_pipe = {share.pipe: share for share in shares}
+    return [by_pipe[pipe] for pipe in wait(by_pipe) if isinstance(pipe, Connection)]
 
 
 class _SharePipe:
@@ -89,10 +101,11 @@ class _SharePipe:
         self.read_so_far: ReadSoFar | None = None
         self.ended: ShareEnded | None = None
         self._lines: list[PlacedLine] = []
-        self._pipe, sending = _FORKING.Pipe(duplex=False)
+        self._waiting_bytes = 0
+        self.pipe, sending = _FORKING.Pipe(duplex=False)
         with contextlib.suppress(OSError):  # this user's pipes may have less
             fcntl.fcntl(sending.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        inherited = [self._pipe, *(other._pipe for other in others)]
+        inherited = [self.pipe, *(other.pipe for other in others)]
 
         def decode() -> None:
             for pipe in inherited:  # else it would wait for a reader that has ended
@@ -103,10 +116,15 @@ class _SharePipe:
         self._process.start()
         sending.close()
 
+    @property
+    def may_lead(self) -> bool:
+        """Whether it may be further ahead of the others: its lines wait in memory."""
+        return self._waiting_bytes < _MOST_WAITING_BYTES
+
     def receive(self) -> None:
         """Receive the next lines, or the end. Raises ``SslsniffError``."""
         try:
-            received = self._pipe.recv()
+            received = self.pipe.recv()
         except EOFError:
             raise SslsniffError(
                 "a process of --jobs was ended from outside", "use fewer, or none"
@@ -114,6 +132,7 @@ class _SharePipe:
         match received:
             case DecodedLines():
                 self._lines += received.lines
+                self._waiting_bytes += sum(len(line) for _, line in received.lines)
                 self.reached, self.read_so_far = received.reached, received.read_so_far
             case ShareEnded():
                 self.ended = received
@@ -125,7 +144,9 @@ class _SharePipe:
         count = len(self._lines)
         if reached is not None:
             count = bisect_right(self._lines, reached, key=operator.itemgetter(0))
-        taken, self._lines = self._lines[:count], self._lines[count:]
+        taken = self._lines[:count]
+        del self._lines[:count]
+        self._waiting_bytes -= sum(len(line) for _, line in taken)
         return taken
 
     def ask_for_end(self) -> None:
@@ -134,7 +155,7 @@ class _SharePipe:
 
     def end(self) -> None:
         """End the process, if it runs."""
-        self._pipe.close()
+        self.pipe.close()
         self._process.terminate()
         self._process.join()
 
