@@ -22,11 +22,13 @@ from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.servers import Certificate, Server
 
+UNIT = Path(__file__).parents[2] / "docs" / "service" / "sslsniff.service"
+
 
 class Agent:
-    """A running agent; ``told``: what it told the service manager."""
+    """A running agent; ``told``: what it told the service manager. ``before``: runs it."""
 
-    def __init__(self, folder: Path, config: str) -> None:
+    def __init__(self, folder: Path, config: str, *before: str) -> None:
         self.config = folder / "agent.toml"
         self.config.write_text(config)
         self.port = free_port()
@@ -38,7 +40,7 @@ class Agent:
         self._manager.setblocking(False)
         with self.said.open("wb") as errors, self.lines.open("wb") as lines:
             self.process = subprocess.Popen(
-                [SSLSNIFF, "agent", "--config", self.config],
+                [*before, SSLSNIFF, "agent", "--config", self.config],
                 stdout=lines,
                 stderr=errors,
                 env={**os.environ, "NOTIFY_SOCKET": str(folder / "notify")},
@@ -168,6 +170,24 @@ def test_reload(
     assert len(urls) == 40
     assert any("/bytes/" in url for url in urls[:20])
     assert not any("/bytes/" in url for url in urls[20:])
+
+
+def test_with_the_rights_of_the_unit(
+    server: Server, certificate: Certificate, tmp_path: Path, port: int
+) -> None:
+    [line] = re.findall(r"^CapabilityBoundingSet=(.*)$", UNIT.read_text(), re.MULTILINE)
+    names = [name.removeprefix("CAP_").lower() for name in line.split()]
+    rights = ("--bounding-set=-all," + ",".join(f"+{name}" for name in names), "--inh-caps=-all")
+    text = configured(server, tmp_path, port)
+    agent = Agent(tmp_path, text, "setpriv", *rights, "--no-new-privs")
+    try:
+        agent.until_ready()
+        ask(server, certificate, tmp_path / "a", 20)
+        agent.wait_until(lambda: metrics(port)["sslsniff_exchanges_total"] == 20)
+        agent.process.send_signal(signal.SIGHUP)
+        agent.until_ready(2)
+    finally:
+        assert agent.end() == 0
 
 
 def test_the_limit_of_memory(server: Server, tmp_path: Path, port: int) -> None:
