@@ -115,7 +115,7 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka go
+unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka .cache/s3proxy go
 	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
@@ -228,8 +228,8 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	"install --silent --no-package-lock --ignore-scripts --prefix $@ openai@7.57.0 @anthropic-ai/sdk@1.13.0".split()))'
 	@touch $@
 
-# A broker of Kafka.
-.cache/kafka: tests/workload/kafka/pom.xml | .cache/test-packages
+# A broker of Kafka, and an object store with authentication.
+.cache/kafka .cache/s3proxy: .cache/%: tests/workload/%/pom.xml | .cache/test-packages
 	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
 	@touch $@
 

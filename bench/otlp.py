@@ -30,7 +30,11 @@ def measure() -> Iterator[Row]:
         capture = Path(name, "c.pcap")
         write_capture(capture, small_exchanges(_EXCHANGES))
         alone_s, _ = _cpu(capture, "--redact", "--json", "-o", f"{name}/lines.jsonl")
-        for protocol, stopped_s in (("grpc", 0.0), ("http/protobuf", _STOPPED_S)):
+        for protocol, stopped_s in (
+            ("grpc", 0.0),
+            ("grpc", _STOPPED_S),
+            ("http/protobuf", _STOPPED_S),
+        ):
             what = f"{_EXCHANGES:,} exchanges by OTLP over {protocol}"
             if stopped_s:
                 what += f", the agent stopped for {stopped_s:.0f} s"

@@ -20,6 +20,27 @@ KEYS = {
 _MOTO = Path(sys.executable).with_name("moto_server")
 
 
+_S3PROXY = Path(__file__).resolve().parents[2] / ".cache" / "s3proxy"
+CHECKED_KEYS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    # S3Proxy does not know the newest checksums.
+    "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+    "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
+}
+_CHECKING = """
+s3proxy.endpoint=http://127.0.0.1:{port}
+s3proxy.authorization=aws-v2-or-v4
+s3proxy.identity=local
+s3proxy.credential=secret
+jclouds.provider=filesystem
+jclouds.identity=none
+jclouds.credential=none
+jclouds.filesystem.basedir={folder}
+"""
+
+
 class Store:
     """A running store; its port and its process."""
 
@@ -63,5 +84,25 @@ def running_store() -> Iterator[Store]:
             found = Store(port, process)
             found.files.create_dir(BUCKET)
             yield found
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def checking_store(folder: Path) -> Iterator[str]:
+    """Run a store that lets in only who has ``CHECKED_KEYS``; yield the URL of its bucket.
+
+    What is in the bucket is in ``folder``, too.
+    """
+    port = free_port()
+    settings = folder.with_name("s3proxy.conf")
+    settings.write_text(_CHECKING.format(port=port, folder=folder))
+    (folder / BUCKET).mkdir(parents=True)
+    command: list[str | Path] = ["java", "-cp", f"{_S3PROXY}/*", "org.gaul.s3proxy.Main"]
+    command += ["--properties", settings]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until_open(port)
+            yield f"s3://{BUCKET}/tables?endpoint_override=127.0.0.1:{port}&scheme=http"
         finally:
             process.kill()

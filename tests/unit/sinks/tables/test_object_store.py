@@ -8,10 +8,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from tests.workload.object_store import BUCKET, KEYS, Store, running_store
+from tests.workload.object_store import (
+    BUCKET,
+    CHECKED_KEYS,
+    KEYS,
+    Store,
+    checking_store,
+    running_store,
+)
 from tests.workload.ports import free_port
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
@@ -107,3 +115,28 @@ def test_keys_in_a_url_are_not_shown(store: Store) -> None:
     unknown = read("s3://test:very-secret@bucket/x?no_such=1")
     assert unknown.returncode == 1
     assert "very-secret" not in done.stderr + wrong.stderr + unknown.stderr
+
+
+@pytest.mark.parametrize("key", ["secret", "another"])
+def test_a_store_that_checks_keys(key: str, tmp_path: Path) -> None:
+    """AWS's signatures, version 4: with a wrong key nothing begins, and it is said why."""
+    folder = tmp_path / "store"
+    with checking_store(folder) as url:
+        keys = CHECKED_KEYS | {"AWS_SECRET_ACCESS_KEY": key}
+        done = subprocess.run(
+            [SSLSNIFF, "read", CAPTURE, "--parquet", url],
+            env=os.environ | keys,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    files = [*(folder / BUCKET).glob("tables/date=*/hour=*/*.parquet")]
+    assert done.returncode == (key != "secret")
+    assert len(files) == (key == "secret")
+    if files:
+        assert pq.read_metadata(files[0]).num_rows == 8
+    else:
+        assert "ACCESS_DENIED" in done.stderr
+        assert done.stderr.endswith(": check address, keys and region\n")
+        assert "Traceback" not in done.stderr
