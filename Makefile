@@ -60,7 +60,7 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: build/wheel help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak format clean
+.PHONY: build/wheel help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -76,6 +76,7 @@ help:
 	@echo "make test-boringssl  find functions in stripped BoringSSL, built in 748 ways, write their table (half an hour)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
+	@echo "make soak-agent  an agent for half an hour"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
@@ -170,6 +171,9 @@ soak: .cache/bench-packages .cache/developer .cache/wheels rust
 	$(SUDO) $(BIN)/python -m bench.soak $(SOAK_SECONDS); missed=$$?; \
 	$(SUDO) $(BIN)/pytest -m reliability --junitxml=.cache/reliability.xml tests/unit tests/live; \
 	failed=$$?; $(BIN)/python -m tests.reliability .cache/reliability.xml && exit $$((missed + failed))
+
+soak-agent: .cache/bench-packages .cache/developer
+	$(SUDO) $(BIN)/python -m bench.agent 1800
 
 format: .cache/developer
 	$(BIN)/ruff check --fix .

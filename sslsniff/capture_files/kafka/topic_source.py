@@ -23,6 +23,7 @@ from sslsniff.fast_path import FastPath
 from sslsniff.model import Loss, NotProbed
 
 _MESSAGES_A_POLL = 500
+_WAIT_S = 0.05
 _ASK_S = 10.0
 _DEFAULTS = {"heartbeat.interval.ms": 1000}  # with each, it learns that others came or went
 _IDLE_MS = 3_600_000
@@ -146,7 +147,10 @@ class TopicSource:
                 if self._ends is not None and self._all_stored(self._ends):
                     self._is_done = True
                     return
-            messages = self._consumer.consume(_MESSAGES_A_POLL, 0.05)
+            try:
+                messages = self._consumer.consume(_MESSAGES_A_POLL, _WAIT_S)
+            except KafkaException as error:  # also of the callbacks
+                raise KafkaError(f"Kafka: {error.args[0].str()}", "see that it runs") from None
             yield from self._drop_given_up()
             for message in messages:
                 if message.error() is None:
