@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import os
 import signal
 from collections.abc import Generator
 
@@ -9,6 +10,10 @@ from hypothesis import settings
 # A machine under load is slow, and nothing here tests its speed.
 settings.register_profile("sslsniff", deadline=None)
 settings.load_profile("sslsniff")
+
+# The size of another terminal, or of none (in a process of pytest-xdist).
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 
 # A shell starts what runs in its background with Ctrl-C ignored, and programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
