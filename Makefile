@@ -117,7 +117,7 @@ lint: .cache/developer
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
 unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka .cache/s3proxy go
-	$(BIN)/pytest -n 3 --dist loadfile tests/unit tests/corpus tests/property
+	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/corpus tests/property
 
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
