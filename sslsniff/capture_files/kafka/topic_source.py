@@ -6,8 +6,9 @@ consumer decodes all of it. See ``partition`` for what happens when a partition 
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as ErrorCode
@@ -22,7 +23,10 @@ from sslsniff.events import Event, IsOver, LeftOut, never
 from sslsniff.fast_path import FastPath
 from sslsniff.model import Loss, NotProbed
 
+Answer = TypeVar("Answer")
+
 _MESSAGES_A_POLL = 500
+_ASK_AGAIN_S = (0.1, 0.5, 2.0)
 _WAIT_S = 0.05
 _ASK_S = 10.0
 _DEFAULTS = {"heartbeat.interval.ms": 1000}  # with each, it learns that others came or went
@@ -241,8 +245,9 @@ class TopicSource:
 
     def _assigned(self, consumer: Any, assigned: list[Any]) -> None:
         begins = []
-        for each in consumer.committed(assigned, _ASK_S) if assigned else ():
-            low, _ = consumer.get_watermark_offsets(each, _ASK_S)
+        committed = _asked(lambda: consumer.committed(assigned, _ASK_S)) if assigned else []
+        for each in committed:
+            low, _ = _asked(partial(consumer.get_watermark_offsets, each, _ASK_S))
             stored, begin = begin_at(each.offset, each.metadata)
             begin = max(begin, low)
             self._partitions[each.partition] = Partition(each.partition, max(stored, low), begin)
@@ -294,6 +299,16 @@ class TopicSource:
         if not self._is_failing:
             self._is_failing = True
             self._report(f"Kafka: {error.str()}; trying again")
+
+
+def _asked(ask: Callable[[], Answer]) -> Answer:
+    """Return what a broker answers; ask again if it cannot, as while a group is put together."""
+    for pause_s in _ASK_AGAIN_S:
+        try:
+            return ask()
+        except KafkaException:
+            time.sleep(pause_s)
+    return ask()
 
 
 def _no_topic(topic: str) -> KafkaError:
