@@ -16,7 +16,9 @@ from bench.scale import RATE
 
 _SECONDS = 3600
 _BURST_S = 60
-_SPREAD = 1.2  # of the logarithms of the hosts' rates: the busiest tenth has nearly half of the traffic
+_SPREAD = (
+    1.2  # of the logarithms of rates: the busiest tenth of hosts has nearly half of the traffic
+)
 _FULL = 0.8
 """Of its capacity a receiver is used at most: more, and a burst waits for long."""
 
