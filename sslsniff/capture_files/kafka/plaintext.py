@@ -3,23 +3,30 @@
 from collections.abc import Iterator
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from sslsniff.capture_files.kafka.schema import Plaintext
 from sslsniff.decoders.messages import Side
+from sslsniff.escaping import encodable
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Connection, Container, Direction, LossCause
 
-DATA, ENDED, CLOSED = range(3)
-"""The kinds of ``messages.proto``."""
+ENDED, CLOSED = 1, 2
+"""Kinds of ``messages.proto``; 0 is plaintext, or a loss."""
 
 _OPTIONAL = ("tls_version", "alpn", "sni", "cipher")
 _CAUSES = {cause.value: cause for cause in LossCause}
+_ROLES = {side.value: side for side in Side}
+_MOST_BYTES = 1 << 62
+"""Of a connection: no sum of such numbers is too large for a column of 64 bits."""
 
 
 def describe(connection: Connection, into: Any) -> None:
     """Set the fields of a ``Connection`` of ``messages.proto``."""
     process = connection.process
     into.id, into.opened_ns = connection.id, connection.opened_ns
-    into.pid, into.comm, into.library = process.pid, process.comm, connection.library
+    into.pid, into.library = process.pid, connection.library
+    into.comm = encodable(process.comm)
     into.from_start, into.tls = connection.from_start, connection.tls
     if process.uid is not None:
         into.uid = process.uid
@@ -38,7 +45,7 @@ def describe(connection: Connection, into: Any) -> None:
 def _set_known(into: Any, values: dict[str, str | None]) -> None:
     for name, value in values.items():
         if value is not None:
-            setattr(into, name, value)
+            setattr(into, name, encodable(value))
 
 
 class ReceivedConnection:
@@ -73,7 +80,7 @@ class ReceivedConnection:
             uid=_known(connection, "uid"),
             comm=connection.comm,
             library=libraries.index(connection.library),
-            role=Side(connection.role) if connection.HasField("role") else None,
+            role=_ROLES.get(connection.role),
             from_start=connection.from_start and has_start,
             **{field: _known(connection, field) for field in _OPTIONAL},
             name=name,
@@ -145,5 +152,10 @@ def _known(message: Any, field: str) -> Any:
 
 
 def parse(value: bytes) -> Any:
-    """Return the ``Plaintext`` in the value of a message; raises protobuf's ``DecodeError``."""
-    return Plaintext.FromString(value)
+    """Return the ``Plaintext`` in the value of a message; None: it is something else."""
+    try:
+        message = Plaintext.FromString(value)
+    except DecodeError:
+        return None
+    bytes_passed = message.read + message.written + sum(part.missing for part in message.parts)
+    return message if message.connection.id and bytes_passed < _MOST_BYTES else None

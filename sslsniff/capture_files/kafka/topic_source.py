@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as ErrorCode
-from google.protobuf.message import DecodeError
 
 from sslsniff.capture_files.kafka.partition import Partition, begin_at
-from sslsniff.capture_files.kafka.plaintext import ReceivedConnection, parse
+from sslsniff.capture_files.kafka.plaintext import CLOSED, ReceivedConnection, parse
 from sslsniff.capture_files.kafka.settings import settings
 from sslsniff.capture_files.kafka.topic_writer import silent_log
 from sslsniff.errors import KafkaError
@@ -186,11 +185,8 @@ class TopicSource:
         partition.position = message.offset()
         self.is_repeated = partition.is_repeated
         self.place = f"{self._topic}/{partition.number}/{partition.position}"
-        try:
-            parsed = parse(message.value() or b"")
-        except DecodeError:
-            parsed = None
-        if parsed is None or not parsed.connection.id:
+        parsed = parse(message.value() or b"")
+        if parsed is None:
             self._unreadable += not self.is_repeated
         else:
             partition.latest_ms = message.timestamp()[1]
@@ -206,7 +202,7 @@ class TopicSource:
             yield connection.opened(key, message, self.libraries)
         connection.seen_ms = partition.latest_ms
         yield from connection.events(message)
-        if message.parts and message.parts[-1].kind == message.parts[-1].CLOSED:
+        if message.parts and message.parts[-1].kind == CLOSED:
             del partition.connections[key]
 
     def _close_idle(self) -> Iterator[Event]:

@@ -10,8 +10,8 @@ from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction, LossCause, this_machine
 from sslsniff.sinks.base import DeliveryCount, Sink
 
-_PART_BYTES = 24
-"""Of a part, beside its plaintext, at most."""
+_PART_BYTES = 64
+"""Of a part, beside its plaintext, at most: numbers of 10 bytes, and a cause."""
 
 
 class _SentDirection:

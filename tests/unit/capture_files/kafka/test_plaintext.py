@@ -220,3 +220,43 @@ def test_the_schema_of_exchanges_has_the_columns_of_tables() -> None:
     fields = schema.Exchange.DESCRIPTOR.fields
     assert [field.name for field in fields] == [column.name for column in exchange_columns(0)]
     assert [field.number for field in fields] == [*range(1, len(fields) + 1)]
+
+
+def test_texts_that_cannot_be_encoded() -> None:
+    sink, messages, on = sink_with_connection()
+    on.process.comm = on.sni = "a\udcff"
+    sink.chunk(Chunk(on, WRITE, START_NS, 7, 0, b"x"))
+    sink.flush()
+    [value] = messages.values
+    assert (parse(value).connection.comm, parse(value).connection.sni) == (r"a\udcff",) * 2
+
+
+def test_many_losses_are_not_more_than_a_broker_takes() -> None:
+    sink, messages, on = sink_with_connection()
+    for number in range(1, 20_000):
+        sink.chunk(Chunk(on, WRITE, 2**63, 2**22, number << 40, b"", 1 << 40, LossCause.UNREADABLE))
+    sink.flush()
+    assert len(messages.values) > 1
+    assert max(map(len, messages.values)) < MOST_MESSAGE_BYTES + 1000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xff\xff",
+        b'{"type":"exchange"}',
+        schema.Plaintext(machine="m").SerializeToString(),
+        schema.Plaintext(connection={"id": "1-1"}, read=2**64 - 1).SerializeToString(),
+        schema.Plaintext(connection={"id": "1-1"}, parts=[{"missing": 2**63}]).SerializeToString(),
+    ],
+)
+def test_what_is_no_plaintext(value: bytes) -> None:
+    assert parse(value) is None
+
+
+def test_a_role_that_is_none() -> None:
+    value = schema.Plaintext(connection={"id": "1-1", "role": "proxy"}).SerializeToString()
+    [opened] = events_of([value])
+    assert isinstance(opened, Opened)
+    assert opened.role is None
