@@ -32,6 +32,7 @@ _DEFAULTS = {"heartbeat.interval.ms": 1000}  # with each, it learns that others 
 _IDLE_MS = 3_600_000
 """A connection without a message for an hour counts as ended: its machine may be gone."""
 _IDLE_CHECK_S = 60.0
+_END_CHECK_S = 1.0
 _REBALANCING = frozenset(
     (ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)
 )
@@ -67,6 +68,8 @@ class TopicSource:
         self._topic = topic
         self.persist: Callable[[], None] = lambda: None
         """Stores all results of the events so far: called before their offsets are committed."""
+        self.had_time = True
+        """Whether all events that were read were handled; else their results must not be stored."""
         self._commit_s = commit_s
         self._committed_s = self._idle_checked_s = time.monotonic()
         self._report = report
@@ -131,11 +134,15 @@ class TopicSource:
         return None
 
     def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
-        """See ``source.Source``: what is open goes on in another consumer, so it is not shown."""
+        """See ``source.Source``: what is open goes on in another consumer, so it is not shown.
+
+        Without time the last results are not stored: another consumer finds them again.
+        """
         self._stopping = True
         for event in self._events:
             if event is not None:
                 yield event
+        self.had_time = not is_drained()
         self._commit()
         self.is_repeated = True
         self._consumer.close()
@@ -145,7 +152,7 @@ class TopicSource:
     def _read(self) -> Iterator[Event | None]:
         """Yield events; None where nothing happens for a moment. Stops between two messages."""
         while not self._stopping:
-            if time.monotonic() - self._committed_s >= self._commit_s:
+            if self._is_commit_due():
                 self._commit()
                 if self._ends is not None and self._all_stored(self._ends):
                     self._is_done = True
@@ -166,6 +173,11 @@ class TopicSource:
                 self._idle_checked_s = time.monotonic()
                 yield from self._close_idle()
             yield None
+
+    def _is_commit_due(self) -> bool:
+        waited_s = time.monotonic() - self._committed_s
+        at_end = self._ends is not None and self._has_read(self._ends)
+        return waited_s >= (min(self._commit_s, _END_CHECK_S) if at_end else self._commit_s)
 
     def _handle_error(self, message: Any) -> None:
         error = message.error()
@@ -220,6 +232,8 @@ class TopicSource:
             yield LeftOut(connection.seen_ms * 1_000_000, connection.number)
 
     def _commit(self) -> None:
+        if not self.had_time:
+            return
         self.persist()
         self._committed_s = time.monotonic()
         partitions = [*self._partitions.values()]
@@ -279,9 +293,13 @@ class TopicSource:
         ends = dict(zip(numbers, offsets, strict=True))
         return {number: high for number, (low, high) in ends.items() if high > low}
 
+    def _has_read(self, ends: dict[int, int]) -> bool:
+        """Return whether this consumer has read all of its partitions up to their ``ends``."""
+        return all(each.position >= ends.get(each.number, 0) for each in self._partitions.values())
+
     def _all_stored(self, ends: dict[int, int]) -> bool:
         """Return whether the group has stored the results of all messages before ``ends``."""
-        if any(each.position < ends.get(each.number, 0) for each in self._partitions.values()):
+        if not self._has_read(ends):
             return False
         asked = [TopicPartition(self._topic, number) for number in ends]
         try:

@@ -20,6 +20,8 @@ from sslsniff.commands.options.output_options import (
 )
 from sslsniff.commands.options.parser import CommandParser, options_of
 
+_COMMIT_S = 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions(OutputOptions):
@@ -28,7 +30,14 @@ class DecodeOptions(OutputOptions):
     brokers: str
     group: str
     until_end: bool
-    commit_every: float
+    commit_every: float | None
+
+    @property
+    def commit_s(self) -> float:
+        """How often results are stored: tables would be in very many files."""
+        if self.commit_every is not None:
+            return self.commit_every
+        return self.parquet_seconds if self.parquet else _COMMIT_S
 
     @property
     def is_live(self) -> bool:
@@ -81,9 +90,9 @@ def decode_parser() -> CommandParser:
     source.add_argument(
         "--commit-every",
         type=values.seconds,
-        default=1,
         metavar="SECONDS",
-        help="how often results are stored, and their offsets committed (default: 1)",
+        help="how often results are stored, and their offsets committed (default: 1; with"
+        " --parquet, that of --parquet-seconds)",
     )
     output = parser.add_argument_group("OUTPUT (default: a line for each exchange)")
     output.add_argument(

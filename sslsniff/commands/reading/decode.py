@@ -39,7 +39,7 @@ def decode(arguments: Sequence[str]) -> int:
             options.topic or "",
             options.group,
             options.kafka_properties,
-            commit_s=options.commit_every,
+            commit_s=options.commit_s,
             until_end=options.until_end,
             report=note,
         )
@@ -51,7 +51,8 @@ def decode(arguments: Sequence[str]) -> int:
 
             shown = [FilteredSink(expression, [results])]
         pump(source, shown, options, control)
-        results.persist()
+        if source.had_time:
+            results.persist()
     control.done()
     return 0
 

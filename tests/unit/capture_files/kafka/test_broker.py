@@ -318,3 +318,40 @@ def test_a_wrong_setting(lines: str, said: str, tmp_path: Path) -> None:
 )
 def test_usage(options: tuple[str, ...], said: str) -> None:
     assert said in run("read", PCAPS[0], *options, code=2).stderr
+
+
+def test_tables_are_in_few_files(broker: Broker, topic: str, tmp_path: Path) -> None:
+    """While a consumer goes on, a file is as old as ``--parquet-seconds`` says."""
+    write(broker, topic, PCAPS[0], "--raw")
+    where = ("--kafka", broker.address, "--topic", topic, "--group", "all")
+    command = [*SSLSNIFF, "decode", *where, "--parquet", str(tmp_path / "tables")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        time.sleep(6)
+        assert not [*(tmp_path / "tables").glob("*/*/*.parquet")]
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert "3 exchanges" in said
+    assert len([*(tmp_path / "tables").glob("*/*/*.parquet")]) == 1
+
+
+def test_what_there_was_no_time_for_is_found_again(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """A consumer that stands still gets a second at its end: nothing is lost by that."""
+    capture = tmp_path / "c.pcap"
+    write_capture(capture, interleaved(40, 150))
+    write(broker, topic, capture, "--raw", "--no-redact")
+    where = ("--kafka", broker.address, "--topic", topic, "--group", "all", "--json")
+    outputs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    first = ("--commit-every", "60", "--end-within", "1", "-o", outputs[0])
+    with subprocess.Popen([*SSLSNIFF, "decode", *where, *first], cwd=ROOT) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(2)
+        process.send_signal(signal.SIGCONT)
+        process.wait(PATIENCE_S)
+    run("decode", *where, "--until-end", "-o", outputs[1])
+    found = exchanges_in(*outputs)
+    assert sum(found.exchanges.values()) == len(found.exchanges) == 6000
