@@ -22,17 +22,18 @@ from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.servers import Certificate, Server
 
+DISK_CHECK_S = 10
 UNIT = Path(__file__).parents[2] / "docs" / "service" / "sslsniff.service"
 
 
 class Agent:
-    """A running agent; ``told``: what it told the service manager. ``before``: runs it."""
+    """A running agent; ``notices``: to the service manager. ``before``: runs it."""
 
     def __init__(self, folder: Path, config: str, *before: str) -> None:
         self.config = folder / "agent.toml"
         self.config.write_text(config)
         self.port = free_port()
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.said = folder / "said"
         self.lines = folder / "lines.jsonl"
         self._manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -47,11 +48,11 @@ class Agent:
             )
 
     def receive(self) -> list[str]:
-        """Return all that it told so far."""
+        """Return all notices so far."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                self.told.append(self._manager.recv(4096).decode())
-        return self.told
+                self.notices.append(self._manager.recv(4096).decode())
+        return self.notices
 
     def wait_until(self, is_so: Callable[[], object]) -> None:
         """Wait until something is true."""
@@ -63,7 +64,7 @@ class Agent:
 
     def until_ready(self, times: int = 1) -> None:
         """Wait until it has said so many times that it is ready."""
-        self.wait_until(lambda: sum(t.startswith("READY=1") for t in self.receive()) >= times)
+        self.wait_until(lambda: sum(each.startswith("READY=1") for each in self.receive()) >= times)
 
     def end(self) -> int:
         """End it; return its exit code."""
@@ -161,7 +162,7 @@ def test_reload(
     agent.config.write_text(good.replace("[lines]", "[redact]\npatterns = ['bytes']\n[lines]"))
     agent.process.send_signal(signal.SIGHUP)
     agent.until_ready(3)
-    assert any(each.startswith("RELOADING=1\n") for each in agent.told)
+    assert any(each.startswith("RELOADING=1\n") for each in agent.notices)
     ask(server, certificate, tmp_path / "b", 20)
     agent.wait_until(lambda: metrics(port).get("sslsniff_exchanges_total") == 20)
     assert metrics(port)['sslsniff_restarts_total{reason="reload"}'] == 1
@@ -218,3 +219,25 @@ def test_a_port_that_is_taken(server: Server, tmp_path: Path) -> None:
     said = f"sslsniff: cannot listen on 127.0.0.1:{port}: Address already in use: set another"
     assert agent.said.read_text().startswith(said)
     agent.end()
+
+
+def test_the_limit_of_disk_goes_with_its_line(
+    server: Server, certificate: Certificate, tmp_path: Path, port: int
+) -> None:
+    text = configured(server, tmp_path, port, "[limits]\ndisk = '1K'\n")
+    agent = Agent(tmp_path, text)
+    tables = tmp_path / "tables"
+    try:
+        agent.until_ready()
+        ask(server, certificate, tmp_path / "a", 20)
+        agent.wait_until(lambda: "tables: the oldest removed" in agent.said.read_text())
+        assert not [*tables.glob("*/*/*.parquet")]
+        agent.config.write_text(configured(server, tmp_path, port))
+        agent.process.send_signal(signal.SIGHUP)
+        agent.until_ready(2)
+        ask(server, certificate, tmp_path / "b", 20)
+        agent.wait_until(lambda: [*tables.glob("*/*/*.parquet")])
+        time.sleep(DISK_CHECK_S + 1)
+        assert [*tables.glob("*/*/*.parquet")]
+    finally:
+        assert agent.end() == 0

@@ -26,11 +26,13 @@ _END_S = 10.0
 _DISK_CHECK_S = 10.0
 _SILENT_S = 30.0
 """A capture that says nothing for so long hangs."""
+_SILENT_AT_START_S = 300.0
+"""It first reads the files that are in use, which may be many and large."""
 _MOST_LINE_BYTES = 1 << 20
 
 
 def agent(arguments: Sequence[str]) -> int:
-    """Run an agent until it is asked to end; return the exit code. Raises ``SslsniffError``."""
+    """Run an agent until a signal ends it; return the exit code. Raises ``SslsniffError``."""
     options = parse_agent(arguments)
     configuration = read(options.config)
     if options.dry_run:
@@ -146,6 +148,7 @@ class _Agent:
     def _run_capture(self) -> int | None:
         """Run a capture until another is to follow; return its exit code if it ended by itself."""
         configuration = self._configuration
+        self._disk = None
         if configuration.tables is not None and configuration.disk_bytes is not None:
             self._disk = DiskLimit(configuration.tables, configuration.disk_bytes)
         capture = self._capture = _Capture(configuration.arguments)
@@ -179,8 +182,9 @@ class _Agent:
             note(f"memory: {used_bytes:,} bytes, more than limits.memory: the capture begins anew")
             self._restarts["memory"] += 1
             return True
-        if time.monotonic() - capture.said_s > _SILENT_S:
-            note(f"the capture has not answered for {_SILENT_S:.0f} s: another begins")
+        silent_s = _SILENT_S if capture.status else _SILENT_AT_START_S
+        if time.monotonic() - capture.said_s > silent_s:
+            note(f"the capture has not answered for {silent_s:.0f} s: another begins")
             self._restarts["silent"] += 1
             return True
         return False
@@ -188,6 +192,7 @@ class _Agent:
     def _read_again(self) -> bool:
         """Read the file again; if it is wrong, say so, and go on as before."""
         self._manager.reloading()
+        before = self._configuration
         try:
             self._configuration = read(self._path)
         except SslsniffError as error:
@@ -195,6 +200,8 @@ class _Agent:
             self._manager.ready("the file is wrong: the capture goes on as it was")
             return False
         note(f"{self._path} was read again")
+        if self._configuration.health != before.health:
+            note("health.listen changed: that takes effect when the agent is started again")
         self._restarts["reload"] += 1
         return True
 
@@ -205,7 +212,7 @@ class _Agent:
         self._disk_checked_s = now_s
         freed = self._disk.apply()
         if freed:
-            note(f"tables: {freed:,} bytes of the oldest removed, for limits.disk")
+            note(f"tables: the oldest removed, {freed:,} bytes, for limits.disk")
 
 
 def _summary(status: dict[str, Any]) -> str:

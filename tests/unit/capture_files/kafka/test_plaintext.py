@@ -44,26 +44,26 @@ class Messages:
 
 
 class Kept(ChunksOnly):
-    """A listener that keeps what it is told, in a form to compare."""
+    """A listener that keeps its calls, in a form to compare."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         process = connection.process
-        self.told.append(("opened", time_ns, process.pid, process.comm, process.container))
-        self.told.append((connection.library, connection.from_start, connection.sni))
+        self.calls.append(("opened", time_ns, process.pid, process.comm, process.container))
+        self.calls.append((connection.library, connection.from_start, connection.sni))
 
     def chunk(self, chunk: Chunk) -> None:
         of = chunk.connection
-        self.told.append((chunk.time_ns, chunk.tid, chunk.direction, chunk.data, chunk.missing))
-        self.told.append((chunk.cause, of.role, of.local, of.remote, of.cipher, of.alpn))
+        self.calls.append((chunk.time_ns, chunk.tid, chunk.direction, chunk.data, chunk.missing))
+        self.calls.append((chunk.cause, of.role, of.local, of.remote, of.cipher, of.alpn))
 
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
-        self.told.append(("ended", time_ns, direction))
+        self.calls.append(("ended", time_ns, direction))
 
     def closed(self, connection: Connection, time_ns: int) -> None:
-        self.told.append(("closed", time_ns, connection.bytes_read, connection.bytes_written))
+        self.calls.append(("closed", time_ns, connection.bytes_read, connection.bytes_written))
 
 
 def events_of(values: list[bytes]) -> Iterator[Event]:
@@ -78,12 +78,12 @@ def events_of(values: list[bytes]) -> Iterator[Event]:
         yield from received[key].events(message)
 
 
-def told_of(events: Iterator[Event], libraries: list[str]) -> list[tuple[Any, ...]]:
+def calls_of(events: Iterator[Event], libraries: list[str]) -> list[tuple[Any, ...]]:
     kept = Kept()
     flows = Flows(libraries, kept)
     for event in events:
         flows.handle(event)
-    return kept.told
+    return kept.calls
 
 
 @pytest.mark.parametrize("capture", sorted(PCAPS.glob("*.pcapng")), ids=lambda path: path.stem)
@@ -91,7 +91,7 @@ def told_of(events: Iterator[Event], libraries: list[str]) -> list[tuple[Any, ..
 def test_captures(capture: Path, flushes: bool) -> None:
     """Each chunk in a message of its own, and all of a connection in one."""
     source = ReplaySource(capture)
-    wanted = told_of(iter(source), source.libraries)
+    wanted = calls_of(iter(source), source.libraries)
     messages = Messages()
     sink = KafkaPlaintext(messages, 1)  # type: ignore[arg-type]
     source = ReplaySource(capture)
@@ -104,7 +104,7 @@ def test_captures(capture: Path, flushes: bool) -> None:
             sink.flush()
     sink.close()
     assert (len(messages.sent) > 3) == flushes
-    assert told_of(events_of(messages.values), ["openssl"]) == wanted
+    assert calls_of(events_of(messages.values), ["openssl"]) == wanted
     [key] = {key for key, _ in messages.sent}
     assert key.endswith(f"/{parse(messages.values[0]).connection.id}")
 
