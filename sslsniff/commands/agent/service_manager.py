@@ -5,6 +5,9 @@ import os
 import socket
 import time
 
+_PATIENCE_S = 1.0
+"""A manager that does not read must not stop the service."""
+
 
 class ServiceManager:
     """The service manager that started this process, if there is one."""
@@ -33,4 +36,5 @@ class ServiceManager:
             return
         name = self._address.replace("@", "\0", 1) if self._address[0] == "@" else self._address
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+            to.settimeout(_PATIENCE_S)
             to.sendto(state.encode(), name)

@@ -1,4 +1,4 @@
-"""What systemd is told."""
+"""What systemd is notices."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from sslsniff.commands.agent.service_manager import ServiceManager
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+def notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(path)
@@ -20,14 +20,14 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.soc
         yield manager
 
 
-def test_states(told: socket.socket) -> None:
+def test_states(notices: socket.socket) -> None:
     manager = ServiceManager()
     assert "NOTIFY_SOCKET" not in os.environ
     manager.ready("3 probes")
     manager.alive("4 probes")
     manager.reloading()
     manager.stopping()
-    said = [told.recv(4096).decode() for _ in range(4)]
+    said = [notices.recv(4096).decode() for _ in range(4)]
     assert said[:2] == ["READY=1\nSTATUS=3 probes", "WATCHDOG=1\nSTATUS=4 probes"]
     assert said[2].startswith("RELOADING=1\nMONOTONIC_USEC=")
     assert said[3] == "STOPPING=1"
@@ -44,3 +44,12 @@ def test_an_abstract_socket(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_manager() -> None:
     ServiceManager().ready("")
+
+
+def test_a_manager_that_does_not_read(notices: socket.socket) -> None:
+    """Some notices fill its queue (net.unix.max_dgram_qlen); then each is dropped in time."""
+    queue = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())
+    manager = ServiceManager()
+    for _ in range(queue + 2):
+        manager.alive("")
+    assert notices.recv(100) == b"WATCHDOG=1\nSTATUS="
