@@ -126,11 +126,7 @@ def _sample(port: int) -> _Sample:
 
 
 def main() -> int:
-    rows = list(measure(int(sys.argv[1])))
-    results.save(results.Results(results.this_machine(), {"agent": rows}), PATH)
-    for row in rows:
-        print(f"{row.what}: {row.value_text} {row.unit} {'' if row.ok else 'MISSED'} {row.note}")
-    return 0 if all(row.ok for row in rows) else 1
+    return results.save_alone("agent", [*measure(int(sys.argv[1]))], PATH)
 
 
 if __name__ == "__main__":

@@ -177,11 +177,7 @@ def _rust(ending: ExitStack, certificate: Certificate) -> _Load:
 
 
 def main() -> int:
-    rows = list(measure(int(sys.argv[1])))
-    results.save(results.Results(results.this_machine(), {"soak": rows}), PATH)
-    for row in rows:
-        print(f"{row.what}: {row.value_text} {row.unit} {'' if row.ok else 'MISSED'} {row.note}")
-    return 0 if all(row.ok for row in rows) else 1
+    return results.save_alone("soak", [*measure(int(sys.argv[1]))], PATH)
 
 
 if __name__ == "__main__":

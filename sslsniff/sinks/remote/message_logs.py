@@ -20,6 +20,8 @@ from sslsniff.sinks.remote.exchange_spans import message_attributes
 _MOST_WAITING = 100_000
 """Records of about 2 KB each."""
 _MOST_AT_ONCE = 512
+_MOST_STREAMS = 1000
+"""WebSockets of one HTTP/2 connection (RFC 8441): the messages of older ones are not sent."""
 _GIVE_UP_S = 300
 
 
@@ -55,7 +57,10 @@ class MessageLogs:
 
     def begin(self, exchange: Exchange, span: ReadableSpan) -> None:
         """Remember the span of an exchange that became a WebSocket."""
-        self._spans.setdefault(exchange.connection.id, {})[exchange.stream] = span
+        of_streams = self._spans.setdefault(exchange.connection.id, {})
+        of_streams[exchange.stream] = span
+        if len(of_streams) > _MOST_STREAMS:
+            del of_streams[next(iter(of_streams))]
 
     def add(self, inner: InnerMessage, exchange: Exchange) -> None:
         """Send a message of ``exchange``, unless its span is not known."""
