@@ -99,3 +99,37 @@ def test_too_much_traffic_leaves_out_connections(
             assert ends[each.port]["bytes_read"] == EARLY_BYTES
         else:
             assert_whole(captured, each)
+
+
+def test_too_much_cpu_leaves_out_connections(
+    load: Load, certificate: Certificate, sniff: Sniff
+) -> None:
+    """12 connections take a tenth of a processor: three times as much as is allowed."""
+    calls = ((20, 500), (50, 0)) * 260  # 13 s
+    with contextlib.ExitStack() as closing:
+        receivers = [
+            closing.enter_context(load.receiver(certificate.certificate, certificate.key))
+            for _ in range(CONNECTIONS)
+        ]
+        pids = [part for each in receivers for part in ("--pid", str(each.pid))]
+        sniffer = closing.enter_context(sniff("--chunks", "--most-cpu", "0.03", *pids))
+        senders = [
+            subprocess.Popen(load.sender(each.port, seed, *calls))
+            for seed, each in enumerate(receivers, 1)
+        ]
+        passed = [receiver.next() for receiver in receivers]
+        assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
+        captured = sniffer.stop()
+
+    ends = {
+        each["client"]["port"]: each
+        for each in captured.of("connection")
+        if each["event"] == "closed"
+    }
+    whole = [each for each in passed if "left_out" not in ends[each.port]]
+    assert "% of a processor used, more than allowed: from now on " in captured.stderr
+    assert captured.summary["lost_bytes"] == 0
+    assert captured.summary["left_out_connections"] == CONNECTIONS - len(whole)
+    assert 0 < len(whole) < CONNECTIONS
+    for each in whole:
+        assert_whole(captured, each)

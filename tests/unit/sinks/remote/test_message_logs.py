@@ -12,7 +12,7 @@ from tests.unit.exchanges import exchange, request, response
 
 
 def test_spans_of_one_connection_are_bounded() -> None:
-    exporter: Any = InMemoryLogRecordExporter()
+    exporter: Any = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     logs = message_logs.MessageLogs(exporter, "here", print, lambda: "", can_wait=True)
     shown = [exchange(request("CONNECT"), response(), protocol="http/2") for _ in range(1002)]
     for number, each in enumerate(shown):
