@@ -66,7 +66,7 @@ def limited(cpu_s: int, memory_bytes: int) -> Iterator[None]:
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS)}
     raise_when_over_time()
     allow_cpu(cpu_s)
-    lower(resource.RLIMIT_AS, _address_space() + memory_bytes, resource.RLIM_INFINITY)
+    lower(resource.RLIMIT_AS, address_space() + memory_bytes, resource.RLIM_INFINITY)
     try:
         yield
     finally:
@@ -74,7 +74,7 @@ def limited(cpu_s: int, memory_bytes: int) -> Iterator[None]:
             resource.setrlimit(kind, each)
 
 
-def _address_space() -> int:
+def address_space() -> int:
     """Return the bytes of this process's address space: the first number of statm, proc(5)."""
     pages = Path("/proc/self/statm").read_text().split()[0]
     return int(pages) * resource.getpagesize()

@@ -30,7 +30,7 @@ from sslsniff.probing.planning.process import LARGEST_MESSAGE_BYTES
 from sslsniff.probing.probe_set import Refusal, ReturnStyle
 
 MOST_MEMORY_BYTES = 512 << 20
-"""The limit of a worker's address space."""
+"""How much address space a worker may take, beside that of the process that it is forked from."""
 
 _MOST_DEBUG_FILES = 4
 _MOST_OPEN_FILES = 16
@@ -72,7 +72,7 @@ def run(channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
 def _confine(parent: int, cpu_s: int) -> None:
     privileges.end_with(parent)
     most_of = {
-        resource.RLIMIT_AS: MOST_MEMORY_BYTES,
+        resource.RLIMIT_AS: resource_limits.address_space() + MOST_MEMORY_BYTES,
         resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,

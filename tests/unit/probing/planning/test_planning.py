@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -94,6 +95,16 @@ def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path, planning: 
     assert finish(planning, path) == {path: over}
 
 
+def test_what_the_capture_has_in_memory_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is forked from it: with a limit for all of that, each died at once."""
+    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    with mmap.mmap(-1, 1 << 30), Planning() as planning:
+        path = str(libraries.library("3.0").path)
+        assert isinstance(finish(planning, path)[path], Attachment)
+
+
 def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     tmp_path: Path,
     planning: Planning,
@@ -140,7 +151,8 @@ def test_a_worker_has_no_rights_and_limits(
         for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
     }
     assert limits["Max cpu time"] == ["1", str(1 + GRACE_S)]
-    assert limits["Max address space"] == [str(512 << 20)] * 2
+    most, same = map(int, limits["Max address space"])
+    assert most == same == int(status(process.pid)["VmSize"].split()[0]) * 1024 + (512 << 20)
     assert limits["Max core file size"] == ["0", "0"]
     assert limits["Max open files"] == ["16", "16"]
     wait_until(lambda: opened(pid) == {"hostile", "null", "socket"})
