@@ -210,7 +210,12 @@ def _json_sinks(
         sinks.append(StatisticsJson(stream, options.group_by, options.sort_by))
     if options.quiet:
         return [*sinks, JsonSummary(stream)]
-    lines = JsonSink(
+    kind: type[JsonSink] = JsonSink
+    if options.line_queue is not None:
+        from sslsniff.sinks.queued.short_lines import ShortLines
+
+        kind = ShortLines
+    lines = kind(
         stream,
         chunks=options.chunks,
         stalls=options.frames,

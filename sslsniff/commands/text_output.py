@@ -18,7 +18,7 @@ def open_lines(
     """Return a stream of text to where ``options`` want it; see ``open_text_output``."""
     if options.line_queue is None:
         return open_text_output(options.output, options.force, standard, closing, reader_gone)
-    from sslsniff.sinks.line_queue import QueuedLines
+    from sslsniff.sinks.queued.line_queue import QueuedLines
 
     return open_text(QueuedLines(options.line_queue, reader_gone), "utf-8", closing)
 

@@ -277,7 +277,7 @@ def _since(start_ns: int, end_ns: int | None) -> float | None:
 
 
 @cached_in_headers
-def _shown(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
+def shown_headers(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
     """Return headers for a line, and whether they say that the body has a content coding.
 
     The headers are encoded already, unless they have lone surrogates. The result is a copy: what
@@ -305,7 +305,7 @@ def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragm
 
 def _request(request: Request) -> Object:
     headers = request.headers
-    shown, is_coded = _shown(headers)
+    shown, is_coded = shown_headers(headers)
     return {
         "method": request.method,
         "scheme": request.scheme,
@@ -320,7 +320,7 @@ def _request(request: Request) -> Object:
 
 def _response(response: Response) -> Object:
     headers = response.headers
-    shown, is_coded = _shown(headers)
+    shown, is_coded = shown_headers(headers)
     return {
         "status": response.status,
         "reason": response.reason,

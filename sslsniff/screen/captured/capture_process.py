@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import sslsniff
 from sslsniff.screen.courtesy import Courtesy
-from sslsniff.sinks.line_queue import LineQueue
+from sslsniff.sinks.queued.line_queue import LineQueue
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
@@ -22,8 +22,8 @@ PREFIX = "sslsniff: "
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
 _READ_EVERY_S = 0.1
 """Seldom is better for the programs that are watched, often is better for who looks."""
-_LATE_BYTES = 8 << 20
-"""What waits in the queue: the thread then gets more of the CPU."""
+_LATE_BYTES, _LATE_S = 8 << 20, 0.3
+"""What waits in the queue, or how long the thread waited for a CPU: it then gets more of them."""
 _READY_NOTE = f"{PREFIX}watching "
 _READY_WITHIN_S = 5.0
 """Later errors are shown on the screen: a command after ``--`` may run long without a line."""
@@ -106,15 +106,17 @@ class CaptureProcess:
         return self._process.wait()
 
     def _read_lines(self) -> None:
-        courtesy = Courtesy()
+        courtesy = Courtesy(beside=self._process.pid)
         has_ended = is_late = False
         while not has_ended:
+            due_s = time.monotonic() + _READ_EVERY_S
             has_ended = self._has_ended.wait(0 if is_late else _READ_EVERY_S)
+            now_s = time.monotonic()
             waiting_bytes = self._queue.waiting_bytes
             if waiting_bytes:
                 self._is_ready.set()
-            is_late = waiting_bytes > _LATE_BYTES
-            courtesy.update(now_s=time.monotonic(), is_late=is_late)
+            is_late = waiting_bytes > _LATE_BYTES or now_s > due_s + _LATE_S
+            courtesy.update(now_s=now_s, is_late=is_late)
             for line in self._queue.lines():
                 self._feed(line)
         self._queue.close()

@@ -1,9 +1,11 @@
 """The rows of the lists: exchanges and connections, as far as lists show them."""
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.sinks import statements
+from sslsniff.sinks.queued.short_lines import ShortExchange
 from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
@@ -13,16 +15,17 @@ UNKNOWN = -1
 
 
 class ConnectionRow:
-    """A connection. ``rows``: its exchanges."""
+    """A connection. ``rows``: its exchanges. ``origin``: its last object of that type."""
 
     __slots__ = (
         *("alpn", "bytes_read", "bytes_written", "cipher", "client", "closed", "comm", "count"),
-        *("id", "joined", "library", "missing", "pid", "protocol", "role", "rows", "server"),
-        *("sni", "time", "tls_version", "totals"),
+        *("id", "joined", "library", "missing", "origin", "pid", "protocol", "role", "rows"),
+        *("server", "sni", "time", "tls_version", "totals"),
     )
 
     def __init__(self, shown: Object) -> None:
         self.id: str = shown["connection"]
+        self.origin: Object = {}
         self.time: str = shown["time"] or ""
         self.pid: int = shown["pid"] or UNKNOWN
         self.comm: str = shown["comm"] or ""
@@ -55,7 +58,7 @@ class ConnectionRow:
 
 
 class ExchangeRow:
-    """An exchange. ``line``: its JSON line, None while it is open.
+    """An exchange. ``line``: its line, JSON or short; None while it is open.
 
     ``messages``: JSON lines of what was sent inside it. ``is_whole``: whether its bodies and
     messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds.
@@ -67,17 +70,17 @@ class ExchangeRow:
         *("status", "stream", "time", "url"),
     )
 
-    def __init__(self, number: int, connection: ConnectionRow, shown: Object) -> None:
+    def __init__(self, number: int, connection: ConnectionRow) -> None:
         self.number = number
         self.connection = connection
-        self.time: str = shown["time"]
-        self.pid: int = shown["pid"] or UNKNOWN
-        self.comm: str = shown["comm"] or ""
-        self.stream: int | None = shown["stream"]
-        self.protocol: str = shown["protocol"]
-        self.url: str = shown.get("target") or "?"
+        self.pid = connection.pid
+        self.comm = connection.comm
+        self.time = self.protocol = ""
+        self.stream: int | None = None
+        self.url = "?"
         self.method = ""
-        self.status = self.duration = self.first_byte = self.response_bytes = UNKNOWN
+        self.status = self.response_bytes = UNKNOWN
+        self.duration = self.first_byte = float(UNKNOWN)
         self.missing = 0
         self.error = self.remark = ""
         self.line: bytes | None = None
@@ -85,10 +88,36 @@ class ExchangeRow:
         self.is_whole = True
         self.size = 0
 
+    def begin(self, shown: Object) -> None:
+        """Set what the line of its first message says."""
+        self.time, self.protocol = shown["time"], shown["protocol"]
+        self.stream = shown["stream"]
+        self.url = shown.get("target") or "?"
+
+    def finish_short(self, line: bytes, short: ShortExchange) -> None:
+        """Set what the short line of the exchange says."""
+        request, response, started_ns = short.request, short.response, short.started_ns
+        self.line = line
+        self.time = pieces.utc_time(started_ns)
+        self.stream, self.protocol = short.stream, short.protocol
+        self.duration = _since(started_ns, short.ended_ns)
+        self.first_byte = _since(started_ns, short.first_byte_ns)
+        if request is not None:
+            self.method = request.method or "?"
+            self.url = request.url
+        if response is not None:
+            self.status = UNKNOWN if response.status is None else response.status
+            self.response_bytes = response.size
+        self.missing = short.missing_bytes
+        self.error = short.error or ""
+        if self.missing or self.error:
+            self.remark = ", ".join(_faults(self.missing, self.error))
+
     def finish(self, line: bytes, shown: Object) -> None:
-        """Set what the line of the exchange says."""
+        """Set what the JSON line of the exchange says."""
         request, response = shown["request"], shown["response"]
         self.line = line
+        self.stream = shown["stream"]
         self.time = shown["time"]
         self.protocol = shown["protocol"]
         self.duration = _or_unknown(shown["duration_ms"])
@@ -116,6 +145,10 @@ def _or_unknown(number: Any) -> Any:
     return UNKNOWN if number is None else number
 
 
+def _since(start_ns: int, end_ns: int | None) -> float:
+    return UNKNOWN if end_ns is None else pieces.milliseconds(end_ns - start_ns)
+
+
 def _address(shown: Object | None) -> str:
     if shown is None:
         return ""
@@ -140,8 +173,11 @@ def _remark(shown: Object) -> str:
     if "db" in shown:
         statement = statements.statement_of(shown["db"])
         remarks += filter(None, (statements.counts(statement), *statements.remarks(statement)))
-    if shown["missing_bytes"]:
-        remarks.append(f"{pieces.counted(shown['missing_bytes'], 'byte')} missing")
-    if shown["error"]:
-        remarks.append(shown["error"])
-    return ", ".join(remarks)
+    return ", ".join([*remarks, *_faults(shown["missing_bytes"], shown["error"])])
+
+
+def _faults(missing: int, error: str | None) -> Iterator[str]:
+    if missing:
+        yield f"{pieces.counted(missing, 'byte')} missing"
+    if error:
+        yield error

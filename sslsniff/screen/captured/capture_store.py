@@ -13,6 +13,14 @@ from typing import Any
 import orjson
 
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
+from sslsniff.sinks.queued.short_lines import (
+    IS_EXCHANGE,
+    IS_FRAME,
+    ShortExchange,
+    is_frame_of,
+    without_bodies,
+)
+from sslsniff.sinks.statistics.outcome import Outcome
 
 Object = dict[str, Any]
 
@@ -23,8 +31,11 @@ MOST_EXCHANGE_BYTES = 128 << 20
 MOST_FRAME_BYTES = 32 << 20
 MOST_NOTES = 1_000
 
-_FRAME = b'{"type":"frame",'
+_FRAMES = (IS_FRAME, b'{"type":"frame",')
 """How the line of a frame begins: the most frequent of all, so it is not parsed before use."""
+
+_SWITCHED = 101
+"""The status of an exchange whose messages follow: a WebSocket over HTTP/1."""
 
 
 @dataclass(slots=True)
@@ -59,11 +70,11 @@ class Losses:
 class Store:
     """What was captured; ``feed`` and ``add_note`` may be called in other threads.
 
-    ``handle_exchange`` gets the object of each exchange that ended. ``lock``: for who reads more
+    ``handle_exchange`` gets the figures of each exchange that ended. ``lock``: for who reads more
     than one value. ``version`` grows with each change.
     """
 
-    def __init__(self, handle_exchange: Callable[[Object], None] = lambda shown: None) -> None:
+    def __init__(self, handle_exchange: Callable[[Outcome], None] = lambda outcome: None) -> None:
         self.lock = threading.Lock()
         self.version = 0
         self.rows: dict[int, ExchangeRow] = {}
@@ -76,6 +87,7 @@ class Store:
         self.ended = 0
         """How many exchanges ended, dropped ones included."""
         self._handle_exchange = handle_exchange
+        self._origins: dict[str, Object] = {}
         self._last_number = 0
         self._open: dict[tuple[str, int | None], ExchangeRow] = {}
         self._whole: deque[ExchangeRow] = deque()
@@ -91,8 +103,14 @@ class Store:
             self.version += 1
 
     def feed(self, line: bytes) -> None:
-        """Store a line of ``--json``. What is no object of a known type is left out."""
-        if line.startswith(_FRAME):
+        """Store a line of ``ShortLines``. What is no object of a known type is left out."""
+        if line.startswith(IS_EXCHANGE):
+            short = ShortExchange.parse(line)
+            with self.lock:
+                self._handle_short(line, short)
+                self.version += 1
+            return
+        if line.startswith(_FRAMES):
             with self.lock:
                 self._add_frame(line)
             return
@@ -107,19 +125,28 @@ class Store:
                 handle(self, line, shown)
                 self.version += 1
 
-    def _handle_ended(self, line: bytes, shown: Object) -> None:
+    def _handle_short(self, line: bytes, short: ShortExchange) -> None:
+        origin = self._origins[short.connection]
+        connection = self.connections.get(short.connection) or self._connection(origin)
+        row = self._open.pop((connection.id, short.stream), None) or self._add_row(connection)
+        row.finish_short(line, short)
+        self._handle_ended(row, len(line), Outcome.of_short(short, origin))
+
+    def _handle_exchange_line(self, line: bytes, shown: Object) -> None:
         connection = self._connection(shown)
-        row = self._open.pop((connection.id, shown["stream"]), None)
-        if row is None:
-            row = self._add_row(connection, shown)
+        row = self._open.pop((connection.id, shown["stream"]), None) or self._add_row(connection)
         row.finish(line, shown)
+        self._handle_ended(row, len(line), Outcome.of_json(shown))
+
+    def _handle_ended(self, row: ExchangeRow, size: int, outcome: Outcome) -> None:
+        connection = row.connection
         connection.protocol = row.protocol
         connection.count += 1
         self.ended += 1
-        self._grow(row, len(line))
-        if _goes_on(shown):
+        self._grow(row, size)
+        if row.status == _SWITCHED:
             self._open[connection.id, row.stream] = row
-        self._handle_exchange(shown)
+        self._handle_exchange(outcome)
         self._bound_exchanges()
 
     def _handle_message(self, line: bytes, shown: Object) -> None:
@@ -127,7 +154,8 @@ class Store:
         key = connection.id, shown["stream"]
         row = self._open.get(key)
         if row is None:
-            row = self._open[key] = self._add_row(connection, shown)
+            row = self._open[key] = self._add_row(connection)
+            row.begin(shown)
             if shown["type"] == "grpc" and shown["service"]:
                 row.url = f"/{shown['service']}/{shown['method']}"
         row.messages = row.messages or []
@@ -139,9 +167,7 @@ class Store:
         """Return the lines of the frames of a connection: those that are still stored."""
         with self.lock:
             frames = [*self._frames]
-        # A quotation mark in a text from the wire is escaped: it cannot look like this.
-        wanted = b'"connection":"%b",' % connection.id.encode()
-        return [line for line in frames if wanted in line]
+        return [line for line in frames if is_frame_of(line, connection.id)]
 
     def _add_frame(self, line: bytes) -> None:
         self._frames.append(line)
@@ -154,10 +180,15 @@ class Store:
     def _handle_totals(self, line: bytes, shown: Object) -> None:
         self._connection(shown).totals.append(shown)
 
+    def _handle_origin(self, line: bytes, shown: Object) -> None:
+        self._origins[shown["connection"]] = shown
+        self._connection(shown).origin = shown
+
     def _handle_connection(self, line: bytes, shown: Object) -> None:
         connection = self._connection(shown)
         connection.update_event(shown)
         if connection.closed:
+            self._origins.pop(connection.id, None)
             # What was sent inside a WebSocket ends with its connection.
             for key in [key for key in self._open if key[0] == connection.id]:
                 del self._open[key]
@@ -175,6 +206,7 @@ class Store:
         connection = self.connections.get(shown["connection"])
         if connection is None:
             connection = self.connections[shown["connection"]] = ConnectionRow(shown)
+            connection.origin = self._origins.get(connection.id, {})
             if len(self.connections) > MOST_CONNECTIONS:
                 self._drop_connection()
         connection.update(shown)
@@ -187,9 +219,9 @@ class Store:
         del self.connections[found.id]
         self.dropped.connections += 1
 
-    def _add_row(self, connection: ConnectionRow, shown: Object) -> ExchangeRow:
+    def _add_row(self, connection: ConnectionRow) -> ExchangeRow:
         self._last_number += 1
-        row = self.rows[self._last_number] = ExchangeRow(self._last_number, connection, shown)
+        row = self.rows[self._last_number] = ExchangeRow(self._last_number, connection)
         connection.rows.append(row)
         self._whole.append(row)
         return row
@@ -226,13 +258,9 @@ class Store:
         self.dropped.bodies += 1
 
 
-def _goes_on(shown: Object) -> bool:
-    """Return whether messages may follow the line of an exchange: a WebSocket over HTTP/1."""
-    response = shown["response"]
-    return response is not None and response["status"] == 101
-
-
 def _without_bodies(line: bytes) -> bytes:
+    if line.startswith(IS_EXCHANGE):
+        return without_bodies(line)
     shown = orjson.loads(line)
     for name in ("request", "response"):
         body = (shown[name] or {}).get("body")
@@ -243,10 +271,11 @@ def _without_bodies(line: bytes) -> bytes:
 
 
 _HANDLERS: dict[str, Callable[[Store, bytes, Object], None]] = {
-    "exchange": Store._handle_ended,
+    "exchange": Store._handle_exchange_line,
     "message": Store._handle_message,
     "grpc": Store._handle_message,
     "frame_totals": Store._handle_totals,
+    "origin": Store._handle_origin,
     "connection": Store._handle_connection,
     "loss": Store._handle_loss,
     "summary": Store._handle_summary,

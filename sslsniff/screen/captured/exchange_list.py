@@ -5,11 +5,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
+from sslsniff.screen.captured.rebuilt_exchanges import exchange_of_line
 from sslsniff.sinks.filters import Filter
 
 _SLICE_S = 0.01
@@ -88,5 +86,6 @@ class ExchangeList:
 
     def _matches(self, row: ExchangeRow, expression: Filter) -> bool:
         assert row.line is not None
-        exchange = exchange_of(orjson.loads(row.line), row.connection.sni)
+        connection = row.connection
+        exchange = exchange_of_line(row.line, connection.origin, connection.sni)
         return expression.matches(exchange)

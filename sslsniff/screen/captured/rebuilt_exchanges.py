@@ -1,11 +1,18 @@
-"""Rebuilds exchanges from the objects of ``--json``, for filters, HAR and others that take them."""
+"""Rebuilds exchanges and frames from what is stored of them, for what takes them.
+
+What is stored of an exchange or a frame is the line of the capture: a JSON line or a short one.
+"""
 
 import base64
+import io
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from sslsniff.decoders.inner.models.model_call import ModelCall
-from sslsniff.decoders.messages import Header, Headers, Side
+from sslsniff.decoders.messages import Frame, Header, Headers, Side
 from sslsniff.model import (
     Address,
     Body,
@@ -15,6 +22,16 @@ from sslsniff.model import (
     Process,
     Request,
     Response,
+)
+from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.queued.short_lines import (
+    IS_EXCHANGE,
+    IS_FRAME,
+    ShortExchange,
+    ShortFrame,
+    ShortRequest,
+    ShortResponse,
+    bodies_of,
 )
 from sslsniff.sinks.statements import statement_of
 
@@ -37,9 +54,71 @@ def data_of(shown: Object) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def headers_of(pairs: list[list[str | None]]) -> Headers:
+def headers_of(pairs: Iterable[Iterable[str | None]]) -> Headers:
     """Return headers as decoders have them."""
     return Headers((name, value) for name, value in pairs)
+
+
+def exchange_of_line(line: bytes, origin: Object, sni: str | None = None) -> Exchange:
+    """Return the exchange of a line; ``origin``: an ``origin`` object of its connection."""
+    if not line.startswith(IS_EXCHANGE):
+        return exchange_of(orjson.loads(line), sni)
+    short = ShortExchange.parse(line)
+    sent, received = bodies_of(line, short)
+    connection = _connection(origin, short.started_ns, sni, origin["tls"])
+    return Exchange(
+        connection=connection,
+        protocol=short.protocol,
+        stream=short.stream,
+        tid=short.tid,
+        started_ns=short.started_ns,
+        first_byte_ns=short.first_byte_ns,
+        ended_ns=short.ended_ns,
+        request=short.request and _short_request(short.request, sent, connection.scheme),
+        response=short.response and _short_response(short.response, received),
+        error=short.error,
+        warnings=short.warnings,
+    )
+
+
+def object_of_line(line: bytes, origin: Object) -> Object:
+    """Return the object of docs/json.md for the line of an exchange."""
+    if line.startswith(IS_EXCHANGE):
+        exchange = exchange_of_line(line, origin)
+        return _shown(lambda sink: sink.exchange(exchange))
+    shown: Object = orjson.loads(line)
+    return shown
+
+
+def frame_objects(lines: Iterable[bytes], origin: Object, stream: int | None) -> list[Object]:
+    """Return the objects of docs/json.md for the lines of frames of one connection.
+
+    ``stream``: only the frames of this one, and those of the connection (stream 0); None: all.
+    """
+    found: list[Object] = []
+    for line in lines:
+        short = ShortFrame.parse(line) if line.startswith(IS_FRAME) else None
+        if short is None:
+            found.append(orjson.loads(line))
+        elif stream is None or short.stream in (0, stream):
+            found.append(_frame_object(short, origin))
+    return [each for each in found if stream is None or each["stream"] in (0, stream)]
+
+
+def _frame_object(short: ShortFrame, origin: Object) -> Object:
+    frame = Frame(
+        short.stream, Side(short.side), short.type, short.flags, short.length, short.details
+    )
+    connection = _connection(origin, short.time_ns, None, origin["tls"])
+    return _shown(lambda sink: sink.frame(connection, frame, short.time_ns, short.tid))
+
+
+def _shown(write: Callable[[JsonSink], None]) -> Object:
+    """Return the object that a sink writes."""
+    written = io.BytesIO()
+    write(JsonSink(written))
+    shown: Object = orjson.loads(written.getvalue())
+    return shown
 
 
 def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
@@ -49,7 +128,9 @@ def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
     """
     started_ns = nanoseconds(shown["time"])
     request, response = shown["request"], shown["response"]
-    connection = _connection(shown, started_ns, sni)
+    # docs/json.md: a request without a scheme gets that of its connection in ``url``.
+    is_tls = not ((request or {}).get("url") or "").startswith("http://")
+    connection = _connection(shown, started_ns, sni, is_tls)
     exchange = Exchange(
         connection=connection,
         protocol=shown["protocol"],
@@ -72,7 +153,7 @@ def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
     return exchange
 
 
-def _connection(shown: Object, opened_ns: int, sni: str | None) -> Connection:
+def _connection(shown: Object, opened_ns: int, sni: str | None, is_tls: bool) -> Connection:
     client, server = map(_address, (shown["client"], shown["server"]))
     role = Side(shown["role"]) if shown["role"] else None
     ends = (server, client) if role is Side.SERVER else (client, server)
@@ -93,8 +174,7 @@ def _connection(shown: Object, opened_ns: int, sni: str | None) -> Connection:
         local=ends[0],
         remote=ends[1],
         sni=sni or None,
-        # docs/json.md: a request without a scheme gets that of its connection in ``url``.
-        tls=not ((shown["request"] or {}).get("url") or "").startswith("http://"),
+        tls=is_tls,
     )
 
 
@@ -121,7 +201,30 @@ def _response(shown: Object) -> Response:
     )
 
 
-def _pairs(shown: list[list[str | None]]) -> list[Header]:
+def _short_request(short: ShortRequest, data: bytes, scheme: str) -> Request:
+    return Request(
+        method=short.method,
+        target=short.target,
+        scheme=short.scheme,
+        authority=short.authority,
+        headers=headers_of(short.headers),
+        body=Body(short.size, data, short.missing),
+        trailers=_pairs(short.trailers),
+        default_scheme=scheme,
+    )
+
+
+def _short_response(short: ShortResponse, data: bytes) -> Response:
+    return Response(
+        status=short.status,
+        reason=short.reason,
+        headers=headers_of(short.headers),
+        body=Body(short.size, data, short.missing),
+        trailers=_pairs(short.trailers),
+    )
+
+
+def _pairs(shown: Iterable[Iterable[str | None]]) -> list[Header]:
     return [(name, value) for name, value in shown]
 
 

@@ -1,15 +1,12 @@
 """The list of statistics: exchanges by host, path, process, status or protocol."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from sslsniff.screen.captured.capture_rows import UNKNOWN
 from sslsniff.screen.widgets.row_table import Column
 from sslsniff.sinks.statistics.groups import Group, Groups
 from sslsniff.sinks.statistics.outcome import Outcome
 from sslsniff.sinks.text import pieces
-
-Object = dict[str, Any]
 
 GROUPINGS = {
     "host": ("host",),
@@ -39,9 +36,8 @@ class Statistics:
         self._groups = {name: Groups(by) for name, by in GROUPINGS.items()}
         self._new = Groups(_FIELDS)
 
-    def add(self, shown: Object) -> None:
-        """Add an exchange, the object of its JSON line."""
-        outcome = Outcome.of_json(shown)
+    def add(self, outcome: Outcome) -> None:
+        """Add an exchange."""
         self._new.add(outcome)
         if outcome.model is not None:
             self._groups["model"].add(outcome)

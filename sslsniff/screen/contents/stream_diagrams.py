@@ -6,11 +6,9 @@ A window is what flow control lets its sender still send (RFC 9113 section 5.2).
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import orjson
-
 from sslsniff.escaping import escape
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
-from sslsniff.screen.captured.rebuilt_exchanges import nanoseconds
+from sslsniff.screen.captured.rebuilt_exchanges import frame_objects, nanoseconds
 from sslsniff.screen.widgets.shown_line import DIM, FAULT, ShownLine, named_line, styled_line, title
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, padded
@@ -31,10 +29,9 @@ _LEAST_WINDOW = 65_535
 def frame_lines(connection: ConnectionRow, lines: list[bytes], stream: int | None) -> Lines:
     """Return the frames of a stream and of its connection (stream 0), with windows as bars.
 
-    ``lines``: JSON lines of frames of the connection. ``stream``: None for those of all.
+    ``lines``: those of frames of the connection. ``stream``: None for those of all.
     """
-    frames = [orjson.loads(line) for line in lines[-_MOST_FRAMES:]]
-    shown = [each for each in frames if stream is None or each["stream"] in (0, stream)]
+    shown = frame_objects(lines[-_MOST_FRAMES:], connection.origin, stream)
     if not shown:
         return [styled_line("there are no frames: HTTP/2 has them, while they are stored", DIM)]
     most = max([_LEAST_WINDOW, *(each.get("stream_window") or 0 for each in shown)])

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Object, Store
 from sslsniff.screen.captured.exchange_list import ExchangeList
+from sslsniff.screen.captured.rebuilt_exchanges import object_of_line
 from sslsniff.screen.contents.exchange_panes import (
     conversation_lines,
     exchange_lines,
@@ -123,7 +124,7 @@ class ExchangeView(SortableView, Container):
             line = row.line
         if line is None:
             return None
-        shown: Object = orjson.loads(line)
+        shown = object_of_line(line, row.connection.origin)
         return self.redaction.exchange(shown) if self.redaction is not None else shown
 
     def _shown(self, text: str) -> str:

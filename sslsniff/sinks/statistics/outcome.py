@@ -1,7 +1,7 @@
 """The figures of one exchange, from the exchange itself or from its JSON line."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.model import Exchange
@@ -9,6 +9,9 @@ from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.statements import method_of, without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
+
+if TYPE_CHECKING:
+    from sslsniff.sinks.queued.short_lines import ShortExchange
 
 KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
 """The fields of an ``Outcome`` by which exchanges can be grouped."""
@@ -100,6 +103,32 @@ class Outcome(NamedTuple):
             model=_cut((call.answered_by or call.model) if call else None),
             input_tokens=call.usage.input if call else None,
             output_tokens=call.usage.output if call else None,
+        )
+
+    @classmethod
+    def of_short(cls, line: "ShortExchange", origin: dict[str, Any]) -> Self:
+        """Return the same from a short line; ``origin``: an object of its connection."""
+        request, response, server, error = line.request, line.response, origin["server"], line.error
+        start_ns = line.started_ns if request is not None else None
+        return cls(
+            time_ns=line.started_ns // 1000 * 1000,
+            duration_ns=_span(start_ns, None if _is_unfinished(error) else line.ended_ns),
+            first_byte_ns=_span(start_ns, line.first_byte_ns),
+            host=_host(
+                request.host if request else None,
+                (server["ip"], server["port"]) if server else None,
+            ),
+            path=path_pattern(request.target if request else None),
+            method=_cut(request.method if request else None),
+            status=response.status if response else None,
+            protocol=line.protocol[:_MOST_CHARACTERS],
+            comm=origin["comm"],
+            pid=origin["pid"],
+            request_bytes=request.size if request else 0,
+            response_bytes=response.size if response else 0,
+            missing_bytes=line.missing_bytes,
+            error=_error(error, None, None),
+            is_open=error == CAPTURE_ENDED,
         )
 
     @classmethod

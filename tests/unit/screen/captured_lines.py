@@ -1,4 +1,4 @@
-"""JSON lines of exchanges, frames and messages, as JsonSink writes them; as a program, at a rate.
+"""Lines of exchanges, frames and messages, JSON and short ones; as a program, at a rate.
 
 ``python -m tests.unit.screen.captured_lines COUNT RATE``: the first COUNT at once, then RATE a
 second without an end.
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from sslsniff.decoders.messages import Header, ServerSentEvent, Side
 from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.queued.short_lines import ShortLines
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 _BATCH_S = 0.02
@@ -24,6 +25,15 @@ def written(write: Callable[[JsonSink], object]) -> bytes:
     out = io.BytesIO()
     write(JsonSink(out))
     return out.getvalue()
+
+
+def short_lines(write: Callable[[ShortLines], object]) -> list[bytes]:
+    """Return the lines that the sink of short lines writes, without their ends."""
+    out = io.BytesIO()
+    write(ShortLines(out))
+    *lines, end = out.getvalue().split(b"\n")
+    assert end == b""
+    return lines
 
 
 def exchange_line(number: int, *, on: Connection | None = None, body: bytes = b"") -> bytes:

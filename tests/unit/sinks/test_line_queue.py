@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.sinks.line_queue import MOST_WAITING_BYTES, LineQueue
+from sslsniff.sinks.queued.line_queue import MOST_WAITING_BYTES, LineQueue
 
 ROOT = Path(__file__).parents[3]
 CAPTURE = ROOT / "pcaps/http1-keep-alive.pcapng"
 LINE_BYTES = 1000
 WRITER = """
 import sys
-from sslsniff.sinks.line_queue import QueuedLines
+from sslsniff.sinks.queued.line_queue import QueuedLines
 queue = QueuedLines(int(sys.argv[1]), lambda: sys.exit("reader gone"))
 for number in range(int(sys.argv[2])):
     queue.write(b"%d" % number + b"." * 1000 + b"\\n")
@@ -89,7 +89,7 @@ def test_the_writer_waits_while_much_is_not_read(queue: LineQueue) -> None:
 
 STARTER = """
 import subprocess, sys
-from sslsniff.sinks.line_queue import LineQueue
+from sslsniff.sinks.queued.line_queue import LineQueue
 fd = LineQueue().fd
 process = subprocess.Popen([*sys.argv[1:], "--line-queue", str(fd)], pass_fds=(fd,))
 print(process.pid, fd, flush=True)

@@ -1,0 +1,1 @@
+"""What a capture writes for another process of sslsniff, such as a screen."""
