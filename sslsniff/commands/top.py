@@ -48,7 +48,7 @@ def show_screen(
             lambda: capture.exit_code,
             reads or options.pcap,
             is_redacted=options.redact or bool(options.redact_pattern),
-            courtesy=Courtesy(),
+            courtesy=Courtesy(beside=capture.pid),
         )
         app.run()
     finally:

@@ -81,6 +81,11 @@ class CaptureProcess:
             thread.start()
 
     @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code; None while the capture runs."""
         return self._process.returncode
@@ -106,7 +111,7 @@ class CaptureProcess:
         return self._process.wait()
 
     def _read_lines(self) -> None:
-        courtesy = Courtesy(beside=self._process.pid)
+        courtesy = Courtesy(beside=self.pid)
         has_ended = is_late = False
         while not has_ended:
             due_s = time.monotonic() + _READ_EVERY_S

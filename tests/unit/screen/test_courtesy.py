@@ -1,9 +1,9 @@
 """What a thread of the screen takes of the CPU, as the kernel has it."""
 
 import os
-import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -28,14 +28,25 @@ def test_a_thread_that_is_late_gets_more() -> None:
     assert (os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)) == own
 
 
-def processors(beside: int) -> list[set[int]]:
-    """Return where the calling thread may run: on time, late, and after the process has ended."""
-    courtesy, found = Courtesy(beside), [os.sched_getaffinity(0)]
-    courtesy.update(now_s=100.0, is_late=True)
+def processors(beside: subprocess.Popen[bytes]) -> list[set[int]]:
+    """Return where the calling thread may run.
+
+    When it is on time, when it is late, while the other process is busy, and after that has ended.
+    """
+    assert beside.stdin is not None
+    courtesy, found = Courtesy(beside.pid), [os.sched_getaffinity(0)]
+    courtesy.update(now_s=time.monotonic(), is_late=True)
     found.append(os.sched_getaffinity(0))
-    os.kill(beside, signal.SIGKILL)
-    os.waitpid(beside, 0)
-    courtesy.update(now_s=106.0, is_late=False)
+    late_over_s = time.monotonic() + 6
+    courtesy.update(now_s=late_over_s, is_late=False)
+    found.append(os.sched_getaffinity(0))
+    beside.stdin.close()
+    time.sleep(2)  # other tests may take much of the processor
+    courtesy.update(now_s=late_over_s + 0.5, is_late=False)
+    found.append(os.sched_getaffinity(0))
+    beside.kill()
+    beside.wait()
+    courtesy.update(now_s=late_over_s + 2, is_late=False)
     return [*found, os.sched_getaffinity(0)]
 
 
@@ -43,12 +54,19 @@ def processors(beside: int) -> list[set[int]]:
 def test_a_thread_runs_beside_the_capture(place: int) -> None:
     own = os.sched_getaffinity(0)
     # Its name has what stands before the fields in /proc/PID/stat.
-    program = "import time; open('/proc/self/comm', 'w').write(') 7 (x'); print(); time.sleep(60)"
+    program = (
+        "import sys; open('/proc/self/comm', 'w').write(') 7 (x'); print(flush=True)\n"
+        "sys.stdin.read()\n"
+        "while True: pass"
+    )
     command = ["taskset", "-c", str(place), sys.executable, "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        with ThreadPoolExecutor(1) as threads:
-            found = threads.submit(processors, process.pid).result()
-    assert found == [{place}, own, own]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with ThreadPoolExecutor(1) as threads:
+                found = threads.submit(processors, process).result()
+        finally:
+            process.kill()
+    assert found == [{place}, own, {place}, own, own]
     assert os.sched_getaffinity(0) == own
