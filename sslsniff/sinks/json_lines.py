@@ -132,7 +132,7 @@ class JsonSink(JsonSummary):
         if call is not None:
             fields["grpc"] = call_object(call)
         if exchange.model_call is not None:
-            fields["llm"] = llm_object(exchange, exchange.model_call)
+            fields["llm"] = llm_object(exchange.model_call, exchange.started_ns)
         if exchange.statement is not None:
             fields["db"] = db_object(exchange.statement)
         if self._calls_of is not None:

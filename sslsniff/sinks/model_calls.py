@@ -14,8 +14,8 @@ _CHARACTERS = 100
 """A name, the names of all tools that are called, and an error are cut to this in lines."""
 
 
-def llm_object(exchange: Exchange, call: ModelCall) -> Object:
-    """Return the ``llm`` object of an exchange that is the model call ``call``."""
+def llm_object(call: ModelCall, started_ns: int) -> Object:
+    """Return the ``llm`` object of a model call, whose exchange began at ``started_ns``."""
     first = call.first_output_ns
     usage = call.usage
     return {
@@ -38,9 +38,7 @@ def llm_object(exchange: Exchange, call: ModelCall) -> Object:
             "cached_tokens": usage.cached,
             "reasoning_tokens": usage.reasoning,
         },
-        "first_output_ms": None
-        if first is None
-        else pieces.milliseconds(first - exchange.started_ns),
+        "first_output_ms": None if first is None else pieces.milliseconds(first - started_ns),
         "error": call.error,
         "incomplete": call.fault,
     }

@@ -1,7 +1,8 @@
 """The formats of model calls: which requests may be one, by method, path and headers."""
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from sslsniff.decoders.inner.models import (
@@ -12,7 +13,7 @@ from sslsniff.decoders.inner.models import (
     openai_chat,
     openai_responses,
 )
-from sslsniff.decoders.inner.models.json_values import Object
+from sslsniff.decoders.inner.models.json_values import Object, objects, parse_json
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.inner.models.possible_calls import may_be_mcp
 from sslsniff.decoders.messages import RequestHead
@@ -93,6 +94,23 @@ def possible_call(head: RequestHead) -> PossibleCall | None:
     call = ModelCall(api.name, provider, found["model"] or found["model_"])
     call.streamed = found["stream"] == "streamG"
     return PossibleCall(api, call)
+
+
+def answer_so_far(target: str, pieces: Iterable[bytes]) -> ModelCall | None:
+    """Return what a model has answered by ``pieces`` of a streamed answer; None if it is no call.
+
+    ``target``: of the request, whose body is not known. What is no JSON is left out: the pieces of
+    other requests may be anything.
+    """
+    found = possible_call(RequestHead(0, "", "POST", target))
+    if found is None:
+        return None
+    found.call.streamed = True
+    for piece in pieces:
+        with contextlib.suppress(ValueError):
+            for each in objects(parse_json(piece)):
+                found.api.format.read_answer(found.call, each)
+    return found.call if found.call.has_output else None
 
 
 def _provider(host: str) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from sslsniff.decoders.inner.models.model_apis import answer_so_far
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body
 from sslsniff.screen.captured.capture_rows import ExchangeRow
@@ -19,6 +20,7 @@ from sslsniff.screen.widgets.shown_line import (
     styled_line,
     title,
 )
+from sslsniff.sinks.model_calls import llm_object
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.bodies import body_lines, indent_json
 from sslsniff.sinks.text.hexdump import hexdump
@@ -206,6 +208,17 @@ def conversation_lines(model: Object | None) -> Lines:
         if model[name]:
             lines.append(styled_line(escape(f"{name}: {model[name]}"), FAULT))
     return lines
+
+
+def open_conversation_lines(messages: list[Object]) -> Lines:
+    """Return what a language model has answered so far, by the events of an open exchange."""
+    target = messages[0].get("target") if messages else None
+    pieces = (data_of(each["data"]) for each in messages if each["opcode"] == "event")
+    call = answer_so_far(target, pieces) if target else None
+    if call is None:
+        return [styled_line("nothing shows a call of a language model so far", DIM)]
+    lines = conversation_lines(llm_object(call, 0))
+    return [*lines, styled_line("(what was asked is shown when the answer has ended)", DIM)]
 
 
 def _turn(role: str, text: str, calls: Iterable[Object], other: list[str]) -> Iterator[ShownLine]:

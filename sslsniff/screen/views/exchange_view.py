@@ -21,6 +21,7 @@ from sslsniff.screen.contents.exchange_panes import (
     exchange_lines,
     hex_lines,
     message_lines,
+    open_conversation_lines,
 )
 from sslsniff.screen.contents.list_columns import exchange_columns
 from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
@@ -243,7 +244,9 @@ class ExchangeView(SortableView, Container):
         if pane == "Messages":
             return message_lines(row, [self._message(line) for line in messages])
         if pane == "Conversation":
-            return conversation_lines((shown or {}).get("llm"))
+            if shown is None:
+                return open_conversation_lines([self._message(line) for line in messages])
+            return conversation_lines(shown.get("llm"))
         if pane == "Frames":
             return frame_lines(connection, self._store.frames_of(connection), row.stream)
         if pane == "Waterfall":

@@ -69,7 +69,7 @@ class Details:
             if message is not None and message.body.data:
                 fields[name] = body_object(message.body, message.headers, self._body_bytes)
         if exchange.model_call is not None:
-            fields["llm"] = _shortened_call(llm_object(exchange, exchange.model_call))
+            fields["llm"] = _shortened_call(llm_object(exchange.model_call, exchange.started_ns))
         return encoded_json(fields) if fields else b""
 
     def _encoded(self, exchange: Exchange) -> bytes:

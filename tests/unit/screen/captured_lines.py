@@ -54,7 +54,17 @@ def exchange_line(number: int, *, on: Connection | None = None, body: bytes = b"
 
 def event_line(of: Exchange, number: int) -> bytes:
     """Return the line of a server-sent event."""
-    data = f'{{"number": {number}}}'.encode()
+    return _event_line(of, f'{{"number": {number}}}'.encode(), number)
+
+
+def event_lines(target: str, *data: bytes) -> tuple[bytes, ...]:
+    """Return the lines of the events of an exchange that has not ended, the newest of all."""
+    carrier = exchange(request("POST", target), response(), connection(3))
+    carrier.started_ns = 2 * START_NS
+    return tuple(_event_line(carrier, each, number) for number, each in enumerate(data))
+
+
+def _event_line(of: Exchange, data: bytes, number: int) -> bytes:
     event = ServerSentEvent(of.stream or 0, Side.SERVER, data, len(data), event="message")
     inner = InnerMessage(of.connection, of, event, of.started_ns + number * 1_000_000, 7)
     return written(lambda sink: sink.message(inner))

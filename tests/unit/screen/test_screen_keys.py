@@ -19,6 +19,9 @@ from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.row_table import RowTable
+from sslsniff.sinks.queued.line_queue import LineQueue
+from sslsniff.sinks.queued.short_lines import IS_EXCHANGE
+from tests.unit.screen.captured_lines import event_lines
 
 PCAPS = Path(__file__).parents[3] / "pcaps"
 CAPTURE = PCAPS / "http2-multiplexed.pcapng"
@@ -65,8 +68,14 @@ class Keyboard:
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
     """Return what the capture has: eight exchanges on one connection, with frames."""
+    queue = LineQueue()
     command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--json", "--frames"]
-    return subprocess.run(command, capture_output=True, check=True).stdout.splitlines(True)
+    command += ["--line-queue", str(queue.fd)]
+    subprocess.run(command, capture_output=True, check=True, pass_fds=(queue.fd,))
+    lines = [*queue.lines()]
+    queue.close()
+    assert sum(line.startswith(IS_EXCHANGE) for line in lines) == 8
+    return lines
 
 
 @pytest.fixture
@@ -165,6 +174,16 @@ def test_the_panes_of_the_detail(play: Play) -> None:
         assert "8 exchanges in" not in keyboard.text
 
     play(script)
+
+
+def test_a_conversation_that_goes_on(play: Play) -> None:
+    async def script(keyboard: Keyboard) -> None:
+        await keyboard.press("end", "enter", "right", "right")
+        assert "It is 12" in keyboard.text
+        assert "what was asked is shown when the answer has ended" in keyboard.text
+
+    said = [f'{{"choices": [{{"delta": {{"content": "{text}"}}}}]}}' for text in ("It is", " 12")]
+    play(script, more=event_lines("/v1/chat/completions", *map(str.encode, said)))
 
 
 def test_the_views(play: Play) -> None:
