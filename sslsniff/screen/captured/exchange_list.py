@@ -45,7 +45,7 @@ class ExchangeList:
         Returns whether some wait to be matched: then call it again soon.
         """
         first = self._add_new()
-        waits = self._match()
+        waits = self.match()
         if self.rows and first > 1:
             self.rows = [row for row in self.rows if row.number >= first]
         self.rows.sort(key=self.key, reverse=self.is_reversed)
@@ -69,8 +69,11 @@ class ExchangeList:
                 self._waiting += new
         return first
 
-    def _match(self) -> bool:
-        """Match exchanges for a while; those that have not ended wait until they have."""
+    def match(self) -> bool:
+        """Match exchanges for a while; those that have not ended wait until they have.
+
+        Returns whether some wait to be matched. What matches is in ``rows``, at their end.
+        """
         if self.expression is None:
             return False
         until = time.monotonic() + _SLICE_S

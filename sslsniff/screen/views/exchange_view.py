@@ -1,6 +1,7 @@
 """The view of exchanges: the list, and below it what is known of the one with the cursor."""
 
 import asyncio
+import time
 from typing import ClassVar
 
 import orjson
@@ -34,6 +35,8 @@ from sslsniff.sinks.filters import Filter
 
 PANES = ("Exchange", "Messages", "Conversation", "Frames", "Waterfall", "Hex")
 _SOON_S = 0.005
+_SHOWN_EVERY_S = 0.1
+"""How often the list is sorted and drawn while exchanges are matched."""
 _WIDE = 150
 """From this width on the detail stands beside the list."""
 
@@ -72,6 +75,9 @@ class ExchangeView(SortableView, Container):
         self.marked: set[ExchangeRow] = set()
         self.follows = True
         self.redaction: ViewRedaction | None = None
+        self._goes_on = False
+        """Whether a timer will match more exchanges."""
+        self._shown_s = 0.0
         self._pane = PANES[0]
         self._seen: tuple[ExchangeRow, int] | None = None
         """The exchange that the detail shows, and how large it was then."""
@@ -98,8 +104,18 @@ class ExchangeView(SortableView, Container):
         row = table.cursor
         if row is not None and self._seen is not None and self._seen != (row, row.size):
             self._show_detail(stay=self._seen[0] is row)
-        if waits:
-            self.set_timer(_SOON_S, self.refresh_rows)
+        if waits and not self._goes_on:
+            self._goes_on = True
+            self._shown_s = time.monotonic()
+            self.set_timer(_SOON_S, self._go_on)
+
+    def _go_on(self) -> None:
+        """Match more exchanges; show them when all are matched, or after a while."""
+        if self.list.match() and time.monotonic() < self._shown_s + _SHOWN_EVERY_S:
+            self.set_timer(_SOON_S, self._go_on)
+        else:
+            self._goes_on = False
+            self.refresh_rows()
 
     def filter_by(self, expression: Filter | None) -> None:
         """List the exchanges that match."""
