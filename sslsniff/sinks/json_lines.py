@@ -229,7 +229,7 @@ class JsonSink(JsonSummary):
         event: str | None = None,
     ) -> None:
         """Write a line of type ``kind``: the connection's fields, encoded once, then ``fields``."""
-        known = connection.role, connection.local, connection.remote  # the rest never changes
+        known = changing_fields(connection)
         before, process, rest = self._origins.get(connection.id, _NO_ORIGIN)
         if before != known:
             process, rest = _origin(connection, names_machine=self._names_machine)
@@ -240,6 +240,11 @@ class JsonSink(JsonSummary):
             f'"tid":{tid or "null"},{rest},'
         )
         self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
+
+
+def changing_fields(connection: Connection) -> tuple[object, ...]:
+    """Return the fields of a connection that its lines have and that may change."""
+    return connection.role, connection.local, connection.remote
 
 
 def _origin(connection: Connection, *, names_machine: bool) -> tuple[str, str]:

@@ -1,10 +1,10 @@
 """Short lines for exchanges and frames, most of what a capture writes for a screen.
 
-A short line is a JSON array, of an exchange with the bytes of its bodies behind it. It has what the
-object of docs/json.md is made from, and takes a third of the time to write, for a frame a fifth.
-Who looks at an exchange makes the object (``screen.captured.rebuilt_exchanges``). All else, and
-exchanges that are more than a request and its response, are JSON lines; one of type ``origin`` has
-what the short lines of a connection leave out.
+A short line is a JSON array; for an exchange the bytes of its bodies follow. It has what the object
+of docs/json.md is made from, and takes less than half of the time to write. Who looks at an exchange
+makes the object (``screen.captured.rebuilt_exchanges``). All else, and exchanges that are more than
+a request and its response, are JSON lines; one of type ``origin`` has what the short lines of a
+connection leave out.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import orjson
 
 from sslsniff.decoders.messages import Frame
-from sslsniff.model import Address, Connection, Exchange, Request, Response
+from sslsniff.model import Connection, Exchange, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
-from sslsniff.sinks.json_lines import JsonSink, shown_headers
+from sslsniff.sinks.json_lines import JsonSink, changing_fields, shown_headers
 
 _EXCHANGE, _FRAME = 0, 1
 IS_EXCHANGE, IS_FRAME = b"[0,", b"[1,"
@@ -24,8 +24,6 @@ IS_EXCHANGE, IS_FRAME = b"[0,", b"[1,"
 _BODIES = b"\x1f"
 """Stands before the bytes of bodies; JSON escapes it. In them line feeds are escaped."""
 _ESCAPED = re.compile(rb"\\(.)")
-
-_Known = tuple[object, Address | None, Address | None]
 
 
 class ShortRequest(NamedTuple):
@@ -50,7 +48,6 @@ class ShortRequest(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> tuple[object, ...]:
         """Return the values for a line, in the order of the fields; a named tuple is slower."""
-        headers, body = request.headers, request.body
         return (
             request.method,
             request.target,
@@ -58,11 +55,7 @@ class ShortRequest(NamedTuple):
             request.authority,
             request.url,
             request.host_and_port,
-            body.size,
-            body.missing,
-            len(body.data),
-            shown_headers(headers)[0],
-            request.trailers,
+            *_content(request),
         )
 
 
@@ -80,16 +73,7 @@ class ShortResponse(NamedTuple):
     @classmethod
     def of(cls, response: Response) -> tuple[object, ...]:
         """Return the values for a line."""
-        body = response.body
-        return (
-            response.status,
-            response.reason,
-            body.size,
-            body.missing,
-            len(body.data),
-            shown_headers(response.headers)[0],
-            response.trailers,
-        )
+        return response.status, response.reason, *_content(response)
 
 
 class ShortExchange(NamedTuple):
@@ -167,7 +151,7 @@ class ShortLines(JsonSink):
 
     def __init__(self, stream: BinaryIO, **options: Any) -> None:
         super().__init__(stream, **options)
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, tuple[object, ...]] = {}
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -207,10 +191,16 @@ class ShortLines(JsonSink):
 
     def _write_origin(self, connection: Connection, time_ns: int) -> None:
         """Write what short lines leave out, once, and again when it has changed."""
-        known = connection.role, connection.local, connection.remote  # the rest never changes
+        known = changing_fields(connection)
         if self._known.get(connection.id) != known:
             self._known[connection.id] = known
             self._write("origin", connection, time_ns, 0, {"tls": connection.tls})
+
+
+def _content(message: Request | Response) -> tuple[object, ...]:
+    """Return the values that requests and responses have in common, the last ones of each."""
+    body, (headers, _) = message.body, shown_headers(message.headers)
+    return body.size, body.missing, len(body.data), headers, message.trailers
 
 
 def _is_special(exchange: Exchange) -> bool:
