@@ -4,6 +4,7 @@ import contextlib
 import signal
 import subprocess
 import time
+from typing import Any
 
 from tests.live import checks
 from tests.live.checks import Sniff
@@ -25,6 +26,12 @@ def assert_whole(captured: Captured, passed: EndOfLoad) -> None:
     ]
     data = b"".join(checks.content(each["data"]) for each in chunks)
     assert (len(data), sha256(data)) == (passed.bytes, passed.sha256)
+
+
+def ends(captured: Captured) -> dict[int, dict[str, Any]]:
+    """Return the objects of the connections' ends, by the client's port."""
+    found = captured.of("connection")
+    return {each["client"]["port"]: each for each in found if each["event"] == "closed"}
 
 
 def test_connections_are_left_out_whole(load: Load, certificate: Certificate, sniff: Sniff) -> None:
@@ -83,12 +90,8 @@ def test_too_much_traffic_leaves_out_connections(
         assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
         captured = sniffer.stop()
 
-    ends = {
-        each["client"]["port"]: each
-        for each in captured.of("connection")
-        if each["event"] == "closed"
-    }
-    left_out = [each for each in passed if "left_out" in ends[each.port]]
+    end_of = ends(captured)
+    left_out = [each for each in passed if "left_out" in end_of[each.port]]
     summary = captured.summary
     assert summary["lost_bytes"] == 0
     assert summary["left_out_connections"] == len(left_out) == CONNECTIONS // 4
@@ -96,7 +99,7 @@ def test_too_much_traffic_leaves_out_connections(
     assert "from now on 9 of 12 connections are shown" in captured.stderr
     for each in passed:
         if each in left_out:
-            assert ends[each.port]["bytes_read"] == EARLY_BYTES
+            assert end_of[each.port]["bytes_read"] == EARLY_BYTES
         else:
             assert_whole(captured, each)
 
@@ -121,12 +124,8 @@ def test_too_much_cpu_leaves_out_connections(
         assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
         captured = sniffer.stop()
 
-    ends = {
-        each["client"]["port"]: each
-        for each in captured.of("connection")
-        if each["event"] == "closed"
-    }
-    whole = [each for each in passed if "left_out" not in ends[each.port]]
+    end_of = ends(captured)
+    whole = [each for each in passed if "left_out" not in end_of[each.port]]
     assert "% of a processor used, more than allowed: from now on " in captured.stderr
     assert captured.summary["lost_bytes"] == 0
     assert captured.summary["left_out_connections"] == CONNECTIONS - len(whole)

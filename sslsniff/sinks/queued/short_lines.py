@@ -1,10 +1,10 @@
 """Short lines for exchanges and frames, most of what a capture writes for a screen.
 
-A short line is a JSON array; for an exchange the bytes of its bodies follow. It has what the object
-of docs/json.md is made from, and takes less than half of the time to write. Who looks at an exchange
-makes the object (``screen.captured.rebuilt_exchanges``). All else, and exchanges that are more than
-a request and its response, are JSON lines; one of type ``origin`` has what the short lines of a
-connection leave out.
+A short line is a JSON array; for an exchange the bytes of its bodies follow. It has what the
+object of docs/json.md is made from, and takes less than half of the time to write. Who looks at an
+exchange makes the object (``screen.captured.rebuilt_exchanges``). All else, and exchanges that are
+more than a request and its response, are JSON lines; one of type ``origin`` has what the short
+lines of a connection leave out.
 """
 
 import re

@@ -63,6 +63,15 @@ def decode(
     return run("decode", *where, "--until-end", *options)
 
 
+@pytest.fixture
+def capture_in_topic(broker: Broker, topic: str, tmp_path: Path) -> Path:
+    """Return a capture of 6,000 exchanges whose plaintext is in the topic."""
+    capture = tmp_path / "c.pcap"
+    write_capture(capture, interleaved(40, 150))
+    write(broker, topic, capture, "--raw", "--no-redact")
+    return capture
+
+
 def messages(broker: Broker, topic: str) -> list[tuple[str, bytes]]:
     """Return all messages of a topic of 4 partitions, with their keys."""
     reader = Consumer({"bootstrap.servers": broker.address, "group.id": "test"})
@@ -170,14 +179,14 @@ def test_exchanges(kind: str, broker: Broker, topic: str) -> None:
         assert not exchanges[0].HasField("place")
 
 
-def test_killed_and_added_consumers(broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_killed_and_added_consumers(
+    broker: Broker, topic: str, capture_in_topic: Path, tmp_path: Path
+) -> None:
     """Two are killed, two are added: each exchange is found, HTTP/2 joined late included."""
-    capture, here = tmp_path / "c.pcap", tmp_path / "here.jsonl"
-    write_capture(capture, interleaved(40, 150))
-    run("read", capture, "--json", "-o", here)
+    here = tmp_path / "here.jsonl"
+    run("read", capture_in_topic, "--json", "-o", here)
     wanted = exchanges_in(here)
     assert sum(wanted.exchanges.values()) == 6000
-    write(broker, topic, capture, "--raw", "--no-redact")
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     with consumers(SSLSNIFF, broker, topic, outputs) as running:
@@ -195,12 +204,10 @@ def test_killed_and_added_consumers(broker: Broker, topic: str, tmp_path: Path) 
     assert found.exchanges == wanted.exchanges
 
 
+@pytest.mark.usefixtures("capture_in_topic")
 def test_nothing_is_shown_twice_where_a_consumer_was_asked_to_end(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    capture = tmp_path / "c.pcap"
-    write_capture(capture, interleaved(40, 150))
-    write(broker, topic, capture, "--raw", "--no-redact")
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     with consumers(SSLSNIFF, broker, topic, outputs) as running:
@@ -335,13 +342,11 @@ def test_tables_are_in_few_files(broker: Broker, topic: str, tmp_path: Path) -> 
     assert len([*(tmp_path / "tables").glob("*/*/*.parquet")]) == 1
 
 
+@pytest.mark.usefixtures("capture_in_topic")
 def test_what_there_was_no_time_for_is_found_again(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     """A consumer that stands still gets a second at its end: nothing is lost by that."""
-    capture = tmp_path / "c.pcap"
-    write_capture(capture, interleaved(40, 150))
-    write(broker, topic, capture, "--raw", "--no-redact")
     where = ("--kafka", broker.address, "--topic", topic, "--group", "all", "--json")
     outputs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     first = ("--commit-every", "60", "--end-within", "1", "-o", outputs[0])
