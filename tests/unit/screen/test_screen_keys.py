@@ -1,109 +1,15 @@
 """Every key of the screen, pressed by Textual's pilot: what is then on it."""
 
-import asyncio
-import json
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-
 import pytest
-from textual.pilot import Pilot
 
 from sslsniff.screen.app import ScreenApp
-from sslsniff.screen.captured.capture_store import Store
-from sslsniff.screen.contents.statistics_lines import Statistics
+from sslsniff.screen.captured import exchange_list
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView
-from sslsniff.screen.widgets.row_table import RowTable
-from sslsniff.sinks.queued.line_queue import LineQueue
-from sslsniff.sinks.queued.short_lines import IS_EXCHANGE
-from tests.unit.screen.captured_lines import event_lines
-
-PCAPS = Path(__file__).parents[3] / "pcaps"
-CAPTURE = PCAPS / "http2-multiplexed.pcapng"
-SSLSNIFF = Path(sys.executable).with_name("sslsniff")
-
-Script = Callable[["Keyboard"], Awaitable[None]]
-
-
-class Keyboard:
-    """An application, and the keys to press in it."""
-
-    def __init__(self, app: ScreenApp, pilot: Pilot[None]) -> None:
-        self.app, self._pilot = app, pilot
-
-    async def press(self, *keys: str) -> None:
-        await self._pilot.press(*keys)
-        await self.app.workers.wait_for_complete()
-        await self._pilot.pause()
-
-    async def type(self, text: str) -> None:
-        names = {"~": "tilde", " ": "space", "/": "slash", ".": "full_stop", "&": "ampersand"}
-        names |= {"-": "minus", "_": "underscore", "(": "left_parenthesis"}
-        await self.press(*(names.get(each, each) for each in text))
-
-    async def click(self, selector: str, x: int, y: int) -> None:
-        await self._pilot.click(selector, offset=(x, y))
-        await self._pilot.pause()
-
-    @property
-    def text(self) -> str:
-        """All that is on the screen."""
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
-
-    @property
-    def table(self) -> RowTable:
-        return self.app.exchanges.table
-
-    @property
-    def cursor(self) -> int:
-        """The number of the exchange with the cursor."""
-        return int(self.table.cursor.number)
-
-
-@pytest.fixture(scope="module")
-def lines() -> list[bytes]:
-    """Return what the capture has: eight exchanges on one connection, with frames."""
-    queue = LineQueue()
-    command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--json", "--frames"]
-    command += ["--line-queue", str(queue.fd)]
-    subprocess.run(command, capture_output=True, check=True, pass_fds=(queue.fd,))
-    lines = [*queue.lines()]
-    queue.close()
-    assert sum(line.startswith(IS_EXCHANGE) for line in lines) == 8
-    return lines
-
-
-@pytest.fixture
-def play(lines: list[bytes]) -> Callable[..., None]:
-    """Return a function that lets a script press keys on a screen of this size."""
-
-    def run(
-        script: Script, size: tuple[int, int] = (120, 40), more: tuple[bytes, ...] = ()
-    ) -> None:
-        async def main() -> None:
-            statistics = Statistics()
-            store = Store(statistics.add)
-            for line in (*lines, *more):
-                store.feed(line)
-            store.add_note("sslsniff: watching 1 file")
-            store.add_note("sslsniff: not probed: JSSE 17 in java[9]: its TLS runs in JIT code")
-            source = str(CAPTURE)
-            app = ScreenApp(store, statistics, "sslsniff --pid 1", lambda: None, source)
-            async with app.run_test(size=size) as pilot:
-                await pilot.pause()
-                await script(Keyboard(app, pilot))
-
-        asyncio.run(main())
-
-    return run
-
-
-Play = Callable[..., None]
+from sslsniff.sinks.filters import parse
+from tests.unit.screen.captured_lines import event_lines, exchange_line
+from tests.unit.screen.keyboard import Keyboard, Play
 
 
 def test_the_list(play: Play) -> None:
@@ -290,119 +196,25 @@ def test_a_filter(play: Play) -> None:
     play(script)
 
 
-def test_marks_and_what_is_saved(
-    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_exchanges_are_matched_in_one_go(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each refresh while some wait to be matched began one more chain of timers."""
 
     async def script(keyboard: Keyboard) -> None:
-        await keyboard.press("home", "m", "m")
-        assert "2 marked" in keyboard.text
-        assert keyboard.cursor == 3
-        await keyboard.press("up", "m")
-        assert "1 marked" in keyboard.text
-        for name in ("a.json", "a.har", "a.pcapng"):
-            await keyboard.press("w", "ctrl+u")
-            await keyboard.type("wrong.xyz")
-            await keyboard.press("enter")
-            assert "does not say its form" in keyboard.text
-            await keyboard.press("ctrl+u")
-            await keyboard.type(name)
-            await keyboard.press("enter")
-            assert (tmp_path / name).exists(), keyboard.text
-        await keyboard.press("w", "ctrl+u")
-        await keyboard.type("a.har")
-        await keyboard.press("enter")
-        assert "a.har exists already" in keyboard.text
-        await keyboard.press("escape", "M")
-        assert "8 marked" in keyboard.text
-        await keyboard.press("u")
-        assert "marked" not in keyboard.text
-
-    play(script)
-    [saved] = map(json.loads, (tmp_path / "a.json").read_text().splitlines())
-    assert saved["request"]["target"] == "/bytes/1000"
-    [entry] = json.loads((tmp_path / "a.har").read_text())["log"]["entries"]
-    assert entry["request"]["url"] == "https://localhost:38697/bytes/1000"
-    assert entry["response"]["content"]["size"] == 1000
-    command: list[str | Path] = [SSLSNIFF, "read", tmp_path / "a.pcapng", "--json"]
-    read = subprocess.run(command, capture_output=True, check=True).stdout
-    assert read.count(b'{"type":"exchange"') == 8  # its whole connection
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-
-
-def test_curl(play: Play) -> None:
-    copied = []
-
-    async def script(keyboard: Keyboard) -> None:
-        await keyboard.press("home", "c")
-        copied.append(keyboard.app.clipboard)
-        assert "copied: curl" in keyboard.text
-
-    play(script)
-    program, *arguments = shlex.split(copied[0])
-    assert program == "curl"
-    assert arguments == [
-        *("--http2", "-H", "user-agent: curl/7.88.1", "-H", "accept: */*"),
-        "https://localhost:38697/bytes/1000",
-    ]
-
-
-def test_wireshark(play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A program of this name gets a capture that can be read."""
-    program = tmp_path / "wireshark"
-    program.write_text(f'#!/bin/sh\ncp "$1" {tmp_path}/got.pcapng; touch {tmp_path}/done\n')
-    program.chmod(0o755)
-
-    async def script(keyboard: Keyboard) -> None:
-        monkeypatch.setenv("PATH", "/nowhere")
-        await keyboard.press("W")
-        assert "wireshark is not installed here" in keyboard.text
-        monkeypatch.setenv("PATH", f"{tmp_path}:{shutil.os.defpath}")  # type: ignore[attr-defined]
-        await keyboard.press("W")
-        assert "opened in Wireshark: " in keyboard.text
-        for _ in range(100):
-            if (tmp_path / "done").exists():
-                return
-            await asyncio.sleep(0.05)
-
-    play(script)
-    command: list[str | Path] = [SSLSNIFF, "read", tmp_path / "got.pcapng", "--json"]
-    read = subprocess.run(command, capture_output=True, check=True).stdout
-    assert read.count(b'{"type":"exchange"') == 8
-
-
-def test_redaction(play: Play) -> None:
-    from tests.unit.exchanges import connection, exchange, request, response
-    from tests.unit.screen.captured_lines import written
-
-    secret = "s3cret-value"
-    asked = request(
-        "POST",
-        f"/login?token={secret}",
-        [("authorization", f"Bearer {secret}"), ("content-type", "application/json")],
-        f'{{"password": "{secret}", "name": "ann"}}'.encode(),
-    )
-    shown = exchange(asked, response(200, [("set-cookie", f"id={secret}")]), connection(99))
-    shown.started_ns += 10**18
-    line = written(lambda sink: sink.exchange(shown))
-
-    async def script(keyboard: Keyboard) -> None:
-        await keyboard.press("end", "enter", "z")
-        assert keyboard.text.count(secret) >= 4
-        await keyboard.press("r")
-        assert secret not in keyboard.text
-        assert '"name": "ann"' in keyboard.text
-        assert "redacted" in keyboard.text
+        view, timers = keyboard.app.exchanges, list[float]()
+        monkeypatch.setattr(exchange_list, "_SLICE_S", 0)  # a slice has one exchange
+        monkeypatch.setattr(view, "set_timer", lambda after_s, call: timers.append(after_s))
+        view.filter_by(parse("~c 500"))
         for _ in range(5):
-            await keyboard.press("right")
-            assert secret not in keyboard.text
-        await keyboard.press("c")
-        assert secret not in keyboard.app.clipboard
-        await keyboard.press("right", "r")
-        assert secret in keyboard.text
+            view.refresh_rows()
+        assert view.list.waits
+        assert len(timers) == 1
+        monkeypatch.undo()
+        view._go_on()
+        await keyboard.press("end")
+        assert not view.list.waits
+        assert [row.status for row in view.list.rows] == [500] * 20
 
-    play(script, more=(line,))
+    play(script, more=tuple(map(exchange_line, range(200))))
 
 
 def test_dark_and_light(play: Play) -> None:
