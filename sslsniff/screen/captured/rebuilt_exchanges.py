@@ -95,17 +95,19 @@ def frame_objects(lines: Iterable[bytes], origin: Object, stream: int | None) ->
 
     ``stream``: only the frames of this one, and those of the connection (stream 0); None: all.
     """
-    found: list[Object] = []
-    for line in lines:
-        short = ShortFrame.parse(line) if line.startswith(IS_FRAME) else None
-        if short is None:
-            found.append(orjson.loads(line))
-        elif stream is None or short.stream in (0, stream):
-            found.append(_frame_object(short, origin))
-    return [each for each in found if stream is None or each["stream"] in (0, stream)]
+    streams = None if stream is None else (0, stream)
+    found = (_frame_object(line, origin, streams) for line in lines)
+    return [each for each in found if each is not None]
 
 
-def _frame_object(short: ShortFrame, origin: Object) -> Object:
+def _frame_object(line: bytes, origin: Object, streams: tuple[int, int] | None) -> Object | None:
+    """Return the object of a frame; None if it is of none of the ``streams``."""
+    if not line.startswith(IS_FRAME):
+        shown: Object = orjson.loads(line)
+        return shown if streams is None or shown["stream"] in streams else None
+    short = ShortFrame.parse(line)
+    if streams is not None and short.stream not in streams:
+        return None
     frame = Frame(
         short.stream, Side(short.side), short.type, short.flags, short.length, short.details
     )

@@ -212,9 +212,9 @@ def conversation_lines(model: Object | None) -> Lines:
 
 def open_conversation_lines(messages: list[Object]) -> Lines:
     """Return what a language model has answered so far, by the events of an open exchange."""
-    target = messages[0].get("target") if messages else None
-    pieces = (data_of(each["data"]) for each in messages if each["opcode"] == "event")
-    call = answer_so_far(target, pieces) if target else None
+    events = [each for each in messages if each.get("opcode") == "event"]
+    target = events[0]["target"] if events else None
+    call = answer_so_far(target, (data_of(each["data"]) for each in events)) if target else None
     if call is None:
         return [styled_line("nothing shows a call of a language model so far", DIM)]
     lines = conversation_lines(llm_object(call, 0))

@@ -57,4 +57,6 @@ def test_messages_that_are_no_events() -> None:
     [event] = events_of("/v1/chat/completions", [b"{}"])
     assert "nothing shows a call" in shown([{**event, "opcode": "text"}])
     assert "nothing shows a call" in shown([{**event, "target": None}])
+    grpc = {"type": "grpc", "service": "a.B", "method": "C", "data": {"size": 0, "text": ""}}
+    assert "nothing shows a call" in shown([grpc, event])
     assert "it is no call" in conversation_lines(None)[0].text
