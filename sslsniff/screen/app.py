@@ -30,7 +30,7 @@ from sslsniff.screen.views.exchange_view import ExchangeView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.expression_input import ExpressionInput
 from sslsniff.screen.widgets.line_view import LineView
-from sslsniff.screen.widgets.save_dialog import SaveDialog
+from sslsniff.screen.widgets.save_line import SaveLine
 from sslsniff.sinks.filters import Filter
 from sslsniff.sinks.text import pieces
 
@@ -134,6 +134,7 @@ class ScreenApp(App[None]):
             yield LineView(id="capture")
             yield LineView(id="keys")
         yield ExpressionInput(self._values)
+        yield SaveLine(saving.check_name)
         yield Static(id="offered")
 
     def on_mount(self) -> None:
@@ -271,7 +272,7 @@ class ScreenApp(App[None]):
         """Say what is marked, and whether the list follows."""
         self._show_state()
 
-    def on_expression_input_left(self) -> None:
+    def on_input_line_left(self) -> None:
         """Give the keys back to the list."""
         self.exchanges.table.focus()
 
@@ -328,19 +329,18 @@ class ScreenApp(App[None]):
         self.copy_to_clipboard(command)
         self._say(f"copied: {escape(command)}")
 
-    async def action_save(self) -> None:
-        """Save the marked exchanges, or the one with the cursor."""
+    def action_save(self) -> None:
+        """Ask for a name to save the marked exchanges to, or the one with the cursor."""
         rows = self.exchanges.selection()
         if not rows:
             self._fail("there is no exchange that has ended: choose one, or mark some")
             return
-        what = pieces.counted(len(rows), "exchange")
-        dialog = SaveDialog(what, "selection.har", saving.check_name)
-        await self.push_screen(dialog, self._save_to)  # the next keys are for the dialog
+        self.action_view("exchanges")
+        self.query_one(SaveLine).ask(pieces.counted(len(rows), "exchange"))
 
-    def _save_to(self, path: str | None) -> None:
-        if path is not None:
-            self._start(self._save, path)
+    def on_save_line_named(self, event: SaveLine.Named) -> None:
+        """Save to the file of this name."""
+        self._start(self._save, event.path)
 
     def action_wireshark(self) -> None:
         """Open the connections of the marked exchanges in Wireshark."""

@@ -53,13 +53,10 @@ def test_a_running_server(
         screen.until("process: ")
         screen.press("escape", "4")
         screen.until("watching 1 ")
-        screen.press("1", "w")
+        screen.press("1", "w\x15")  # \x15: Ctrl-U
         screen.until("Save 1 exchange")
-        screen.press("\x15")  # Ctrl-U
         screen.until(lambda: "selection.har" not in screen.text)
-        screen.press(f"{tmp_path}/saved.pcapng")
-        screen.until("saved.pcapng")
-        screen.press("enter")
+        screen.press(f"{tmp_path}/saved.pcapng\r")
         screen.until(lambda: (tmp_path / "saved.pcapng").exists())
         screen.until(f"saved connections with {_COUNT} exchanges")
         began = time.monotonic()

@@ -51,12 +51,11 @@ class ConnectionView(SortableView, Container):
         self._show_waterfall(stay=True)
 
     def _show_waterfall(self, *, stay: bool) -> None:
-        connection = self.table.cursor
-        if connection is None:
-            return
+        connection, view = self.table.cursor, self.query_one(LineView)
+        if connection is None or not view.size.width:
+            return  # a view that was never visible has no width; it gets one by on_resize
         with self._store.lock:
             rows = [*connection.rows]
-        view = self.query_one(LineView)
         redacted = self.redaction.text if self.redaction is not None else str
         columns = view.size.width - 2
         view.show_lines(waterfall_lines(connection, rows, columns, redacted=redacted), stay=stay)

@@ -1,1 +1,1 @@
-"""What is the screen made of? Lists, texts, the line of a filter, dialogs."""
+"""What is the screen made of? Lists, texts, lines to type in."""

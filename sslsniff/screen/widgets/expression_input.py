@@ -4,15 +4,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.message import Message
 from textual.suggester import Suggester
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from sslsniff.errors import FilterError
 from sslsniff.escaping import escape
+from sslsniff.screen.widgets.input_line import InputLine
 from sslsniff.sinks.filters import OPERATORS, Filter, parse
 
 _MEANINGS = {
@@ -76,18 +75,11 @@ class _Completion(Suggester):
         return None if found is None else value + found[len(typed) :]
 
 
-class ExpressionInput(Vertical):
-    """Reads a filter expression; below it stand what fits there, or what is wrong and where."""
+class ExpressionInput(InputLine):
+    """Reads a filter expression."""
 
-    DEFAULT_CSS = """
-    ExpressionInput { height: 2; display: none; background: $panel; }
-    ExpressionInput Input { height: 1; border: none; padding: 0 1; background: $panel; }
-    ExpressionInput Input:focus { border: none; background: $boost; }
-    ExpressionInput #explanation { height: 1; padding: 0 1; color: $text-muted; }
-    ExpressionInput .wrong { color: $error; text-style: bold; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "close", priority=True),
+        *InputLine.BINDINGS,
         Binding("tab", "complete", "complete", priority=True),
     ]
 
@@ -98,34 +90,23 @@ class ExpressionInput(Vertical):
             super().__init__()
             self.text, self.expression = text, expression
 
-    class Left(Message):
-        """The line was left."""
-
     def __init__(self, values: Values) -> None:
         super().__init__(id="expression")
         self._values = values
 
-    def compose(self) -> ComposeResult:
-        """See ``Widget``."""
+    def make_input(self) -> Input:
+        """See ``InputLine``."""
         hint = "filter, such as ~m POST & ~c 500 (Enter: apply, Tab: complete, Esc: close)"
-        yield Input(placeholder=hint, suggester=_Completion(self._values), select_on_focus=False)
-        yield Static("", id="explanation", markup=False)
+        return Input(placeholder=hint, suggester=_Completion(self._values), select_on_focus=False)
 
     def open(self) -> None:
-        """Show the line, and take the keys."""
-        self.display = True
-        # At once: the next keys may have been typed already.
-        self.screen.set_focus(self.query_one(Input))
-        self._explain(self.query_one(Input).value)
-
-    def action_cancel(self) -> None:
-        """Leave the line; what was applied stays."""
-        self.display = False
-        self.post_message(self.Left())
+        """See ``InputLine``; what was applied stays until another expression is."""
+        super().open()
+        self._explain(self.input.value)
 
     def action_complete(self) -> None:
         """Take the completion."""
-        self.query_one(Input).action_cursor_right()
+        self.input.action_cursor_right()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say what is wrong with the expression, or what may be typed next."""
@@ -140,22 +121,17 @@ class ExpressionInput(Vertical):
             expression = parse(text) if text else None
         except FilterError:
             return  # it is shown already
-        self.display = False
         self.post_message(self.Changed(text, expression))
-        self.post_message(self.Left())
+        self.action_cancel()
 
     def _explain(self, text: str) -> None:
-        explanation = self.query_one("#explanation", Static)
         operator = _OPERATOR.search(text)
-        if operator is not None:
-            fitting = [each for each in OPERATORS if each.startswith(operator[1])]
-            if fitting:
-                explanation.set_classes("")
-                explanation.update("  ".join(f"~{each} {_MEANINGS[each]}" for each in fitting))
-                return
-        fault = _fault(text)
-        explanation.set_classes("wrong" if fault else "")
-        explanation.update(fault)
+        named = operator[1] if operator is not None else None
+        fitting = [each for each in OPERATORS if named is not None and each.startswith(named)]
+        if fitting:
+            self.explain("  ".join(f"~{each} {_MEANINGS[each]}" for each in fitting))
+        else:
+            self.explain(_fault(text), is_wrong=True)
 
 
 def _fault(text: str) -> str:

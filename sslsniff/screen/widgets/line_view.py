@@ -87,4 +87,6 @@ class LineView(ScrollView, can_focus=True):
 def _height(text: str, columns: int) -> int:
     if text.isascii():
         return max(1, -(-len(text) // columns))
-    return max(1, len(chop_cells(text, columns)))
+    if columns_of(text) <= columns:
+        return 1
+    return len(chop_cells(text, columns))
