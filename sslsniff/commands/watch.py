@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from sslsniff.commands.functions.served_planning import ServedPlan
     from sslsniff.commands.held_command import HeldCommand
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
+    from sslsniff.live.functions.key_log_probes import KeyLogProbes
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
+    from sslsniff.sinks.secrets.key_log_file import KeyLogFile
     from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
 
@@ -49,11 +51,12 @@ def watch(arguments: Sequence[str]) -> int:
 
     process = PlanningProcess()  # like those above, it forks: before any thread is started
     calls, served = _calls(plan)
+    key_log = _key_log(options, len(plan.places) if plan is not None else 0)
     loading = Loading(
         options.loader,
         options.ring_size,
         can_hold=holder is not None,
-        entries=served.entries if served is not None else {},
+        entries=_most_entries(served, key_log),
     )
     # While the programs are loaded, new files are planned, and other modules are imported.
     from sslsniff.live.early_files import EarlyFiles
@@ -71,13 +74,22 @@ def watch(arguments: Sequence[str]) -> int:
     )
     # Without cookies, connections have their details only while one library file has probes.
     of_one_kind = not has_cookies(options.loader)
-    files = EarlyFiles(scope, _return_style(options), process, of_one_kind=of_one_kind)
+    files = EarlyFiles(
+        scope,
+        _return_style(options),
+        process,
+        of_one_kind=of_one_kind,
+        key_log=key_log is not None,
+    )
     files.find()
     from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
     from sslsniff.live.capture import LiveCapture
+    from sslsniff.sinks.output_files import check_output
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
+    if options.keylog:
+        check_output(options.keylog, options.force)
     with open_files, contextlib.ExitStack() as closing:
         if holder is not None:
             closing.callback(holder.close)
@@ -92,6 +104,7 @@ def watch(arguments: Sequence[str]) -> int:
             note=note,
             holder=holder,
             served=served,
+            key_log=key_log,
         )
         with capture:
             if held:
@@ -102,6 +115,7 @@ def watch(arguments: Sequence[str]) -> int:
             sinks = open_sinks(
                 options, standard, closing, control.stop, expression, calls_of, capture
             )
+            secrets = _open_key_log(options, key_log, closing)
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")
@@ -112,6 +126,8 @@ def watch(arguments: Sequence[str]) -> int:
             pump(capture, sinks, options, control, calls)
             if calls is not None:
                 note(calls.describe(capture.lost_hits()))
+            if secrets is not None:
+                note(secrets.describe(capture.lost_hits()))
     code = held.wait(control.is_drained) if held else 0
     control.done()
     if held and code is None:
@@ -151,6 +167,43 @@ def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProb
 
     calls = ExchangeCalls(plan.places, has_tasks=plan.task is not None)
     return calls, ServedProbes(plan.places, plan.task, calls)
+
+
+def _key_log(options: WatchOptions, first: int) -> "KeyLogProbes | None":
+    """Return what probes for secrets, None: nothing; ``first``: how many other places there are.
+
+    Raises ``KernelError`` on kernels whose probes do not know where they are.
+    """
+    if not options.keylog:
+        return None
+    from sslsniff.kernel.loaders.loading import has_cookies
+    from sslsniff.live.functions.key_log_probes import KeyLogProbes
+
+    if not has_cookies(options.loader):
+        raise KernelError("--keylog needs Linux 5.15", "leave it out, or use a newer kernel")
+    return KeyLogProbes(note, first)
+
+
+def _open_key_log(
+    options: WatchOptions, probes: "KeyLogProbes | None", closing: contextlib.ExitStack
+) -> "KeyLogFile | None":
+    """Open the file of the secrets that ``probes`` see; raises ``OutputError``."""
+    if probes is None or options.keylog is None:
+        return None
+    from sslsniff.sinks.output_files import open_output
+    from sslsniff.sinks.secrets.key_log_file import KeyLogFile
+
+    file = closing.enter_context(open_output(options.keylog, force=options.force))
+    secrets = KeyLogFile(file, options.keylog)
+    probes.write = secrets.write
+    return secrets
+
+
+def _most_entries(*probes: "ServedProbes | KeyLogProbes | None") -> dict[str, int]:
+    """Return how many entries maps need for all of ``probes``, by name."""
+    wanted = [each.entries for each in probes if each is not None]
+    names = {name for each in wanted for name in each}
+    return {name: max(each.get(name, 0) for each in wanted) for name in names}
 
 
 def _cgroup_filter(options: WatchOptions) -> "CgroupFilter | None":

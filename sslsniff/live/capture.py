@@ -31,6 +31,7 @@ from sslsniff.model import Loss, NotProbed
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
+    from sslsniff.live.functions.key_log_probes import KeyLogProbes
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
 
@@ -53,6 +54,7 @@ class LiveCapture:
     can be decoded, and as ``most_cpu`` of one processor allow.
     ``holder``: traces the processes whose threads wait for the probes of a file that they map.
     ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
+    ``key_log``: probes for secrets, which it gets.
 
     Times begin at the host's clock and then follow CLOCK_MONOTONIC, as in the BPF programs: they
     stay even if somebody sets the clock.
@@ -81,6 +83,7 @@ class LiveCapture:
         note: Callable[[str], None],
         holder: "Holder | None" = None,
         served: "ServedProbes | None" = None,
+        key_log: "KeyLogProbes | None" = None,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.fast_path = FastPath()
@@ -95,6 +98,8 @@ class LiveCapture:
         self._note = note
         self._holder = holder
         self._served = served
+        self._key_log = key_log
+        self._hit_handlers = tuple(each for each in (served, key_log) if each is not None)
         self._closing = contextlib.ExitStack()
         self._rustls_connections = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
@@ -123,7 +128,7 @@ class LiveCapture:
             self._records, self._epoll = open_records(
                 loader, self._ring_bytes, self._spill_bytes, self._closing
             )
-            self._probes = Probes(loader, self._tables, self.libraries, self._note)
+            self._probes = Probes(loader, self._tables, self.libraries, self._note, self._key_log)
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
             self._containers = ProcessContainers(self._scope.cgroups, self._tables.decide_cgroup)
@@ -325,7 +330,7 @@ class LiveCapture:
                 self._sampling.update(waiting_bytes, self._open, time.monotonic())
             self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
-                if self._served is not None and self._served.handle(record, offset_ns):
+                if any(each.handle(record, offset_ns) for each in self._hit_handlers):
                     continue
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):

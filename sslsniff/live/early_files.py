@@ -19,6 +19,7 @@ class EarlyFiles:
     """Finds and plans the files that a capture of ``scope`` probes first.
 
     ``style``: how returns are seen.
+    ``key_log``: whether to find where secrets can be seen, too.
     ``process``: the process that plans; by default a new one.
     ``of_one_kind``: of installed libraries that no process uses yet, probe only those of one kind.
     ``unreachable``: the files that cannot be opened.
@@ -38,12 +39,14 @@ class EarlyFiles:
         process: PlanningProcess | None = None,
         *,
         of_one_kind: bool = False,
+        key_log: bool = False,
     ) -> None:
         self.scope = scope
         self.unreachable: list[Unreachable] = []
         self._style = style
         self._process = process
         self._of_one_kind = of_one_kind
+        self._key_log = key_log
         self._error: SslsniffError | None = None
         self._has_searched = False
         self._closing = contextlib.ExitStack()
@@ -55,7 +58,8 @@ class EarlyFiles:
         self._has_searched = True
         resource_limits.allow_open_files()
         try:
-            self.planning = self._closing.enter_context(Planning(self._style, self._process))
+            planning = Planning(self._style, self._process, key_log=self._key_log)
+            self.planning = self._closing.enter_context(planning)
             self.planner = Planner(self.planning)
             # First, so that a file that is mapped during the search is not missed.
             self.mappings = Mappings()

@@ -1,6 +1,7 @@
 """Probes in files: attached, and detached again."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sslsniff.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
@@ -10,6 +11,9 @@ from sslsniff.live.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
 from sslsniff.live.planner import Planned
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 from sslsniff.probing.probe_set import ProbedLibrary
+
+if TYPE_CHECKING:
+    from sslsniff.live.functions.key_log_probes import KeyLogProbes
 
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
@@ -21,11 +25,16 @@ class Probes:
     """Attaches the BPF programs: to files and to tracepoints of the kernel.
 
     ``libraries``: the names that ``events.Opened.library`` indexes; this appends to them.
-    ``note``: called with lines for the user.
+    ``note``: called with lines for the user. ``key_log``: probes for secrets, too.
     """
 
     def __init__(
-        self, loader: Loader, tables: Tables, libraries: list[str], note: Callable[[str], None]
+        self,
+        loader: Loader,
+        tables: Tables,
+        libraries: list[str],
+        note: Callable[[str], None],
+        key_log: "KeyLogProbes | None" = None,
     ) -> None:
         self.count = 0
         """How many probes are in files."""
@@ -35,6 +44,7 @@ class Probes:
         self._tables = tables
         self._libraries = libraries
         self._note = note
+        self._key_log = key_log
         self._kinds: set[ProbedLibrary] = set()
         """The libraries with probes, without these: equal ones in several files count once."""
         self._follows_sockets = False
@@ -76,6 +86,9 @@ class Probes:
                     cookies=[index | each.convention << LAYOUT_BITS for each in probes],
                 )
                 attached.append(detach)
+            if self._key_log is not None:
+                log = self._key_log.attach(self._loader, library, planned.path, planned.file)
+                attached += [log] if log is not None else []
         except SslsniffError as error:
             self._note(f"{planned.path}: {error}")
             detach_all(attached)

@@ -5,16 +5,19 @@ Only who makes plans imports this: it needs the disassembler and all rules, 10 M
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
+from sslsniff.errors import ElfError
 from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.probing import fitting
 from sslsniff.probing.boringssl.stripped_fitting import fit_without_symbols
 from sslsniff.probing.go_fitting import fit_go
+from sslsniff.probing.key_log.key_log_fitting import find_key_log
 from sslsniff.probing.plans import PLANS, Plan
 from sslsniff.probing.plans.names import NAMES
 from sslsniff.probing.plans.unprobed import FAMILY, FAMILY_TEXT, WITH_SYMBOLS
 from sslsniff.probing.probe_set import (
     TRAMPOLINE_REMEDY,
     Attachment,
+    KeyLogPlace,
     ProbedLibrary,
     Refusal,
     ReturnStyle,
@@ -31,10 +34,11 @@ _FAMILY = frozenset(each.library for each in FAMILY)
 
 
 def make_attachment(
-    elf: Elf, style: ReturnStyle, *, may_search_long: bool = True
+    elf: Elf, style: ReturnStyle, *, may_search_long: bool = True, key_log: bool = False
 ) -> Attachment | Refusal:
     """Find a file's TLS libraries and the places of probes; raises ``ElfError`` if damaged.
 
+    ``key_log``: find where their secrets can be seen, too.
     Raises ``LongSearchError`` if that would take long, and ``may_search_long`` is False.
     """
     if elf.machine != _MACHINE:
@@ -77,7 +81,16 @@ def make_attachment(
     )
     if not parts:
         return _refusal(rows, elf.debug_file)
+    if key_log:
+        parts = [each._replace(key_log=_key_log(elf, each.library)) for each in parts]
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
+
+
+def _key_log(elf: Elf, library: str) -> KeyLogPlace | str:
+    try:
+        return find_key_log(elf, library)
+    except (UnfitError, ElfError) as error:
+        return str(error)
 
 
 def _fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:

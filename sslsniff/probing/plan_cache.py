@@ -26,6 +26,7 @@ from sslsniff.probing.plans import PLANS, WITHOUT_SYMBOLS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
 from sslsniff.probing.probe_set import (
     Attachment,
+    KeyLogPlace,
     Probe,
     ProbedLibrary,
     Refusal,
@@ -42,6 +43,7 @@ _MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
 _LARGEST_FIELD = 1 << 32
 _MOST_TEXT_LETTERS = 4096
+_MOST_POINTERS = 4
 
 
 def folder() -> Path:
@@ -70,13 +72,16 @@ def tried(wanted: WantedDebugFile | None, offers: Iterable[debug_files.Offer] = 
     return Tried(wanted, tuple(_identity(os.fstat(each.file)) for each in offers))
 
 
-def load(path: str, status: os.stat_result, style: ReturnStyle) -> Attachment | Refusal | None:
+def load(
+    path: str, status: os.stat_result, style: ReturnStyle, *, key_log: bool = False
+) -> Attachment | Refusal | None:
     """Return the cached plan of the file at ``path``; None: there is no valid entry.
 
+    ``key_log``: the plan must say where secrets can be seen.
     An entry in a wrong form is not valid, nor is one that another user could have written.
     """
     try:
-        stored = json.loads(_read_private(folder(), _name(status, style)))
+        stored = json.loads(_read_private(folder(), _name(status, style, key_log=key_log)))
         if _is_outdated(_parse_tried(stored["tried"]), path, status.st_uid):
             return None
         return parse(stored, path, status.st_size)
@@ -89,6 +94,8 @@ def store(
     status: os.stat_result,
     style: ReturnStyle,
     basis: Tried = _NOTHING_TRIED,
+    *,
+    key_log: bool = False,
 ) -> None:
     """Write a plan into the cache. A failure is not reported: the cache only saves time."""
     with contextlib.suppress(OSError):
@@ -96,7 +103,7 @@ def store(
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
         text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
-        path = place / _name(status, style)
+        path = place / _name(status, style, key_log=key_log)
         temporary = path.with_suffix(f".{os.getpid()}")
         try:
             with open(temporary, "x", encoding="ascii", opener=_private) as file:
@@ -130,10 +137,11 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _name(status: os.stat_result, style: ReturnStyle) -> str:
+def _name(status: os.stat_result, style: ReturnStyle, *, key_log: bool) -> str:
     """Return the entry's name; it also changes with the plans and the release of sslsniff."""
     facts = (_code(), *_identity(status))
-    return "-".join((style.value, *(f"{each:x}" for each in facts))) + ".json"
+    kind = f"{style.value}-keylog" if key_log else style.value
+    return "-".join((kind, *(f"{each:x}" for each in facts))) + ".json"
 
 
 def sources(package: Path) -> list[Path]:
@@ -198,6 +206,7 @@ def _library_entry(library: ProbedLibrary) -> dict[str, Any]:
         "version": library.version,
         "tls_version": library.tls_version,
         "found_by": library.found_by,
+        "key_log": library.key_log,
     }
 
 
@@ -268,12 +277,23 @@ def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
             _parse_layout(entry["layout"]),
             _text_or_none(entry["version"]),
             found_by=_text_or_none(entry["found_by"]),
+            key_log=_parse_key_log(entry["key_log"], size),
         )
     major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
-    return rustls_fitting.make_library(
+    made = rustls_fitting.make_library(
         (major, minor), None if tls_version is None else _number(tls_version, 1 << 16), probes
     )
+    return made._replace(key_log=_parse_key_log(entry["key_log"], size))
+
+
+def _parse_key_log(entry: Any, size: int) -> KeyLogPlace | str | None:
+    if not isinstance(entry, list):
+        return _text_or_none(entry)
+    offset, random = entry
+    if len(random) > _MOST_POINTERS:
+        raise ValueError
+    return KeyLogPlace(_number(offset, size), tuple(_number(each, 1 << 31) for each in random))
 
 
 def _programs(library: str) -> set[str | None]:

@@ -39,6 +39,18 @@ class Probe(NamedTuple):
     convention: int = 0
 
 
+class KeyLogPlace(NamedTuple):
+    """Where a library hands over each of its secrets, whether a key log is wanted or not.
+
+    ``offset``: of the function's entry in the file. ``random``: where the object in its first
+    argument has the client random: offsets, of which each but the last leads to a pointer; empty:
+    the function gets it as an argument.
+    """
+
+    offset: int
+    random: tuple[int, ...] = ()
+
+
 class ProbedLibrary(NamedTuple):
     """One TLS library in a file: its probes, and the layout of its objects.
 
@@ -46,6 +58,7 @@ class ProbedLibrary(NamedTuple):
     ``read_as``: the version whose layout is used instead, because this one's is not known.
     ``tls_version``: as on the wire, of all its connections; None: their objects have it.
     ``found_by``: what proves its functions, if that is not what it is for most of its files.
+    ``key_log``: where its secrets can be seen, or why not; None: that was not asked for.
     """
 
     library: str
@@ -55,6 +68,7 @@ class ProbedLibrary(NamedTuple):
     read_as: str | None = None
     tls_version: int | None = None
     found_by: str | None = None
+    key_log: KeyLogPlace | str | None = None
 
     def __str__(self) -> str:
         name = self.library if self.version is None else f"{self.library} {self.version}"
@@ -123,6 +137,12 @@ class Attachment(NamedTuple):
     def probes(self) -> tuple[Probe, ...]:
         """The probes of all libraries."""
         return tuple(probe for library in self.parts for probe in library.probes)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The file offsets of all places that may be probed."""
+        logs = (each.key_log for each in self.parts if isinstance(each.key_log, KeyLogPlace))
+        return (*(each.offset for each in self.probes), *(each.offset for each in logs))
 
 
 class Refusal(NamedTuple):

@@ -85,6 +85,7 @@ class WatchOptions(OutputOptions):
     spill: int
     max_call_bytes: int
     calls: list[str]
+    keylog: str | None
 
 
 def parse_watch(arguments: Sequence[str], parser: CommandParser | None = None) -> WatchOptions:
@@ -231,6 +232,14 @@ def add_watch_options(parser: CommandParser) -> None:
         help="with --pid or COMMAND: under each exchange, the calls of functions that served it,"
         " whose names match this regular expression (docs/trace.md; may be repeated)",
     )
+    keys = parser.add_argument_group("KEYS")
+    keys.add_argument(
+        "--keylog",
+        type=values.name,
+        metavar="FILE",
+        help="write the secrets of new connections, with which Wireshark decrypts their packets"
+        " (docs/keylog.md)",
+    )
     engine = parser.add_argument_group("ENGINE")
     engine.add_argument(
         "--loader",
@@ -298,6 +307,8 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
     settle_redaction(parser, options)
     if options.calls:
         _check_calls(parser, options)
+    if options.keylog:
+        _check_key_log(parser, options)
     if not (options.pid or options.command) and (options.hold or not options.follows_children):
         parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
 
@@ -320,3 +331,11 @@ def _check_calls(parser: CommandParser, options: argparse.Namespace) -> None:
         parser.error("--calls must see all connections: leave out --sample")
     if options.loader == "bcc":
         parser.error("--calls works with --loader co-re only")
+
+
+def _check_key_log(parser: CommandParser, options: argparse.Namespace) -> None:
+    """Exit with a usage error if secrets cannot be written beside the other options."""
+    if options.redact or options.redact_pattern:
+        parser.error("--keylog writes what decrypts all traffic: leave it or --redact out")
+    if options.loader == "bcc":
+        parser.error("--keylog works with --loader co-re only")

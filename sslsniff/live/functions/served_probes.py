@@ -59,10 +59,13 @@ class ServedProbes:
         detach_all(detaches)
 
     def handle(self, record: memoryview, clock_offset_ns: int) -> bool:
-        """Handle a record if it is a hit; return whether it was one."""
+        """Handle a record if it is a hit of one of the places; return whether it was one."""
         if not is_hit(record):
             return False
-        self._observer.handle_hit(parse_hit(record, clock_offset_ns))
+        hit = parse_hit(record, clock_offset_ns)
+        if hit.place >= len(self._places):
+            return False
+        self._observer.handle_hit(hit)
         return True
 
     def note(self, data: Data, pid: int) -> None:

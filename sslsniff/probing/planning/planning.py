@@ -56,6 +56,7 @@ class Planning:
     """Finds out where probes belong in files; a context manager.
 
     ``style``: how returns are seen.
+    ``key_log``: whether to find where secrets can be seen, too.
     ``process``: its workers analyse the files that the cache does not know; by default a new one.
     ``fd``: pollable when a file may be finished.
     ``searches``: the long searches that began; the reader removes them.
@@ -65,8 +66,11 @@ class Planning:
         self,
         style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
         process: PlanningProcess | None = None,
+        *,
+        key_log: bool = False,
     ) -> None:
         self._style = style
+        self._key_log = key_log
         self._process = process or PlanningProcess()
         self._ready = select.epoll()
         self.fd = self._ready.fileno()
@@ -124,11 +128,11 @@ class Planning:
         ``path``: its name in messages; its debug file is searched beside it, too.
         """
         status = os.fstat(file)
-        known = plan_cache.load(path, status, self._style)
+        known = plan_cache.load(path, status, self._style, key_log=self._key_log)
         if known is not None and _is_in_code(known, file):
             self._finish(path, status, file, known)
         else:
-            self._queue(Job(path, file, status, self._style))
+            self._queue(Job(path, file, status, self._style, key_log=self._key_log))
 
     def collect(self) -> None:
         """Handle the answers that have come, and send workers the next files."""
@@ -177,7 +181,7 @@ class Planning:
             return
         if checked.is_lasting:
             tried = plan_cache.tried(checked.wanted, job.offers)
-            plan_cache.store(checked.plan, job.status, self._style, tried)
+            plan_cache.store(checked.plan, job.status, self._style, tried, key_log=self._key_log)
         job.close_debug_files()
         self._finish(job.path, job.status, job.file, checked.plan)
 
@@ -233,7 +237,7 @@ def _is_in_code(plan: Attachment | Refusal, file: int) -> bool:
         return True
     spans = code_spans(file)
     return all(
-        any(start <= probe.offset < start + size for start, size in spans) for probe in plan.probes
+        any(start <= offset < start + size for start, size in spans) for offset in plan.offsets
     )
 
 

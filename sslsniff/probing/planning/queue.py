@@ -31,11 +31,20 @@ class Job:
     ``offers`` are open files that may be its debug file.
     """
 
-    def __init__(self, path: str, file: int, status: os.stat_result, style: ReturnStyle) -> None:
+    def __init__(
+        self,
+        path: str,
+        file: int,
+        status: os.stat_result,
+        style: ReturnStyle,
+        *,
+        key_log: bool = False,
+    ) -> None:
         self.path = path
         self.file = file
         self.status = status
         self.style = style
+        self.key_log = key_log
         self.offers: list[Offer] = []
         self._has_tried_debug_files = False
         self._opened = contextlib.ExitStack()
@@ -159,6 +168,7 @@ class Queue:
             request = {
                 "path": job.path,
                 "style": job.style.value,
+                "key_log": job.key_log,
                 "cpu_s": self.cpu_s,
                 "debug": [each.path for each in job.offers],
             }

@@ -2,11 +2,12 @@
 
 It is forked from a process that has imported all modules (``process``). Requests and answers are
 messages on its socket, in JSON. A request has the descriptors of the file, and of files that may be
-its debug file: ``{"path": ..., "style": ..., "cpu_s": ..., "debug": [path, ...]}``. An answer is
-either a plan as ``plan_cache`` stores it, ``{"plan": ..., "wanted": [build id, name] or null}``, or
-why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``. With a low limit
-of CPU, a search that takes long is not begun: ``{"over": "...", "wants": "SSL_read"}``. A hostile
-file may have taken over the worker, so sslsniff checks an answer like an entry of the cache.
+its debug file: ``{"path": ..., "style": ..., "key_log": ..., "cpu_s": ..., "debug": [path, ...]}``.
+An answer is either a plan as ``plan_cache`` stores it, ``{"plan": ..., "wanted": [build id, name]
+or null}``, or why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``.
+With a low limit of CPU, a search that takes long is not begun: ``{"over": "...", "wants":
+"SSL_read"}``. A hostile file may have taken over the worker, so sslsniff checks an answer like an
+entry of the cache.
 """
 
 import importlib
@@ -126,6 +127,7 @@ def _plan(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
                 elf,
                 ReturnStyle(request["style"]),
                 may_search_long=request["cpu_s"] >= _SEARCHES_FROM_S,
+                key_log=request["key_log"],
             )
             wanted = elf.wanted
     except ElfError as error:
