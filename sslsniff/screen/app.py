@@ -338,7 +338,7 @@ class ScreenApp(App[None]):
         self.action_view("exchanges")
         self.query_one(SaveLine).ask(pieces.counted(len(rows), "exchange"))
 
-    def on_save_line_named(self, event: SaveLine.Named) -> None:
+    def on_save_line_save_to(self, event: SaveLine.SaveTo) -> None:
         """Save to the file of this name."""
         self._start(self._save, event.path)
 

@@ -45,7 +45,7 @@ class KeyLogProbes:
         """
         where = library.key_log
         if not isinstance(where, KeyLogPlace) or self._next == self._first + MOST_PLACES:
-            self._say(f"{path}: no key log of {library}: {where or 'too many files have one'}")
+            self._say(f"no secrets from {path}: {where or 'too many files have some'}")
             return None
         fetch = fetch_secret(where, library.library)
         place = Place(PlaceKind.ENTRY, "key log", path, 0, where.offset, Cost.STEPPED, fetch)

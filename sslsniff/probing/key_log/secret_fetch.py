@@ -31,7 +31,7 @@ _SECRET_AT = _SIZE_AT + 8
 _WORD_BYTES = 8
 
 
-class _Registers(NamedTuple):
+class _CallRegisters(NamedTuple):
     """The registers of a call. ``label_size``: None: a zero byte ends the label."""
 
     label: int
@@ -42,8 +42,8 @@ class _Registers(NamedTuple):
     size: int
 
 
-_OF_C = _Registers(RSI, None, RDI, RDX, RCX)
-_OF_GO = _Registers(RBX, RCX, RDI, R9, R10)
+_OF_C = _CallRegisters(RSI, None, RDI, RDX, RCX)
+_OF_GO = _CallRegisters(RBX, RCX, RDI, R9, R10)
 
 
 class LoggedSecret(NamedTuple):

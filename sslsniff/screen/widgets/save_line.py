@@ -14,7 +14,7 @@ _NAME = "selection.har"
 class SaveLine(InputLine):
     """Asks for the name of a file. ``check`` raises an error that the name is refused with."""
 
-    class Named(Message):
+    class SaveTo(Message):
         """A name was entered that is not refused."""
 
         def __init__(self, path: str) -> None:
@@ -41,4 +41,4 @@ class SaveLine(InputLine):
             self.explain(str(error), is_wrong=True)
         else:
             self.action_cancel()
-            self.post_message(self.Named(event.value))
+            self.post_message(self.SaveTo(event.value))

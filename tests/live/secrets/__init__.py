@@ -1,0 +1,1 @@
+"""Secrets of connections: key logs, and what tshark decrypts with them."""

@@ -1,0 +1,120 @@
+"""Where secrets are seen in libraries; tests/live/secrets compares them with what passes."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.errors import ElfError
+from sslsniff.probing.key_log.key_log_fitting import find_key_log
+from sslsniff.probing.key_log.labelled_function import labelled_function
+from sslsniff.probing.probe_set import KeyLogPlace, UnfitError
+from tests import libraries
+from tests.live.stripped.test_boringssl import BUN
+from tests.unit.probing.test_attachments import compiled
+from tests.workload.go.fixtures import BEFORE, NEWEST, OLDEST, Fixture
+
+RANDOMS = {
+    "1.1.1": (168, 184),
+    "3.0": (352,),
+    "3.5": (392,),
+    "3.6": (392,),
+    "4.0": (392,),
+}
+"""Where OpenSSL's objects have the client random, as its headers say: in 1.1.1 behind a pointer."""
+
+LOGS = """
+typedef unsigned char u8;
+struct connection {{ long unused; struct {{ long unused; u8 random[32]; }} *inner; void *wants; }};
+int write_line(struct connection *, const char *, const u8 *, long, const u8 *, long);
+__attribute__((noinline, visibility("hidden")))
+int log_secret(struct connection *it, const char *label, const u8 *secret, long size)
+{{
+    if (!it->wants) return 1;
+    return write_line(it, label, it->inner->random, {size}, secret, size) + 1;
+}}
+int first(struct connection *it, const u8 *secret)
+{{
+    return log_secret(it, "{first}", secret, 48) + 2;
+}}
+int second(struct connection *it, const u8 *secret)
+{{
+    return log_secret(it, "{second}", secret, 32) + 3;
+}}
+"""
+
+
+def place_in(path: str | Path, library: str) -> KeyLogPlace:
+    with Elf(str(path)) as elf:
+        return find_key_log(elf, library)
+
+
+@pytest.mark.parametrize("series", libraries.OPENSSL)
+def test_openssl(series: str) -> None:
+    found = place_in(libraries.library(series).path, "openssl")
+    assert found.random == RANDOMS[series]
+
+
+@pytest.mark.parametrize("series", libraries.GNUTLS)
+def test_gnutls(series: str) -> None:
+    assert place_in(libraries.library(series).path, "gnutls").random == (80,)
+
+
+def test_boringssl_without_symbols() -> None:
+    assert place_in(BUN, "boringssl").random == (48, 48)
+
+
+@pytest.mark.parametrize("release", [OLDEST, NEWEST])
+def test_go(release: str) -> None:
+    mode = "stripped" if release == OLDEST else "plain"
+    assert place_in(Fixture("client", release, mode).path, "go").random == ()
+
+
+def test_go_that_passes_arguments_on_the_stack() -> None:
+    with pytest.raises(UnfitError, match=r"only Go 1\.17 and later pass secrets in registers"):
+        place_in(Fixture("client", BEFORE, "stripped").path, "go")
+
+
+@pytest.mark.parametrize("library", ["libressl", "mbedtls", "nss", "rustls", "s2n", "wolfssl"])
+def test_a_library_without_says_why(library: str, tmp_path: Path) -> None:
+    path = compiled(tmp_path, "int nothing(void) { return 1; }")
+    with pytest.raises(UnfitError, match=r"no key log|only for a program|only to a program"):
+        place_in(path, library)
+
+
+def test_two_labels_are_needed(tmp_path: Path) -> None:
+    code = LOGS.format(size=32, first="CLIENT_RANDOM", second="EXPORTER_SECRET")
+    assert place_in(compiled(tmp_path, code), "openssl").random == (8, 8)
+    code = LOGS.format(size=32, first="CLIENT_RANDOM", second="ANOTHER_TEXT")
+    with pytest.raises(UnfitError, match="the function that gets its secrets was not found"):
+        place_in(compiled(tmp_path, code), "openssl")
+
+
+def test_the_client_random_has_32_bytes(tmp_path: Path) -> None:
+    code = LOGS.format(size="size", first="CLIENT_RANDOM", second="EXPORTER_SECRET")
+    with pytest.raises(UnfitError, match="client random was not found"):
+        place_in(compiled(tmp_path, code), "openssl")
+
+
+def test_damaged_copies(tmp_path: Path) -> None:
+    """Either the same function, or none: never one that another text leads to."""
+    whole = libraries.library(libraries.OPENSSL[0]).path
+    with Elf(str(whole)) as elf:
+        right = labelled_function(elf)
+    chance = random.Random(20)
+    data = bytearray(Path(whole).read_bytes())
+    for number in range(40):
+        copy = bytearray(data)
+        for _ in range(200):
+            copy[chance.randrange(64, len(copy))] = chance.randrange(256)
+        path = tmp_path / f"{number}"
+        path.write_bytes(copy)
+        try:
+            with Elf(str(path)) as elf:
+                assert labelled_function(elf) == right
+        except (ElfError, UnfitError):
+            pass
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
