@@ -31,20 +31,10 @@ class Decrypted(NamedTuple):
 
 
 @contextlib.contextmanager
-def recorded(path: Path, port: int) -> Iterator[None]:
-    """Record the TCP packets of a port on the loopback interface, while the block runs."""
-    command: list[str | Path] = [
-        "dumpcap",
-        "-q",
-        "-B",
-        "64",
-        "-i",
-        "lo",
-        "-f",
-        f"tcp port {port}",
-        "-w",
-        path,
-    ]
+def recorded(path: Path, port: int, protocol: str = "tcp") -> Iterator[None]:
+    """Record the packets of a port on the loopback interface, while the block runs."""
+    command: list[str | Path] = ["dumpcap", "-q", "-B", "64", "-i", "lo", "-w", path]
+    command += ["-f", f"{protocol} port {port}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("File:"):
@@ -56,6 +46,13 @@ def recorded(path: Path, port: int) -> Iterator[None]:
         finally:
             process.terminate()
             process.communicate(timeout=PATIENCE_S)
+
+
+def quic_packets(packets: Path, port: int, key_log: Path | None = None) -> list[str]:
+    """Return what tshark says of each packet of QUIC; those that it decrypted have a ``PKN``."""
+    options: list[str | Path] = ["-o", f"tls.keylog_file:{key_log}"] if key_log is not None else []
+    command: list[str | Path] = ["tshark", "-n", "-r", packets, "-d", f"udp.port=={port},quic"]
+    return run(*command, *options, "-T", "fields", "-e", "_ws.col.Info").splitlines()
 
 
 def decrypted(packets: Path, port: int, key_log: Path | None = None) -> Decrypted:

@@ -21,9 +21,9 @@ from tests.live.sniffer import SSLSNIFF
 from tests.live.stripped.test_boringssl import BUN, WHEELS
 from tests.workload.go.fixtures import NEWEST, OLDEST, Fixture
 from tests.workload.passed import new_nonce
-from tests.workload.processes import PATIENCE_S, PROGRAMS, run, started
+from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, run, started
 from tests.workload.python.server import pattern
-from tests.workload.recorded import Decrypted, decrypted, recorded
+from tests.workload.recorded import Decrypted, decrypted, quic_packets, recorded
 from tests.workload.rust.fixtures import fixtures
 from tests.workload.servers import Certificate, Server
 
@@ -133,13 +133,28 @@ def test_grpcio_as_client_and_server(certificate: Certificate, tmp_path: Path) -
     key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
     files = (certificate.certificate, certificate.key)
     with started(sys.executable, PROGRAMS / "python/grpcio_echo.py", *files) as server:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
+        port = int(next_line(server))
         client = PROGRAMS / "python/grpc_client.py"
         with recorded(packets, port), watching(server.pid, key_log):
             run(sys.executable, client, str(port), certificate.certificate, "10", "10")
     # The trailers of a call have a status, too, but none of HTTP.
     assert_decrypted(decrypted(packets, port, key_log), connections=2)
+
+
+def test_http3(certificate: Certificate, tmp_path: Path) -> None:
+    """It does not read and write by functions that are probed, but has the same secrets."""
+    key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
+    files = (certificate.certificate, certificate.key)
+    with started(WHEELS, PROGRAMS / "python/http3_server.py", *files) as server:
+        port = int(next_line(server))
+        client = (WHEELS, PROGRAMS / "python/http3_client.py", str(port), files[0], str(REQUESTS))
+        with recorded(packets, port, "udp"):
+            ran = run_under(tmp_path, *client, options=("--keylog", str(key_log)))
+    assert ran.stdout.decode().split() == [f"/{number}" for number in range(REQUESTS)]
+    assert not any("HEADERS" in each for each in quic_packets(packets, port))
+    seen = quic_packets(packets, port, key_log)
+    assert all("PKN" in each for each in seen)
+    assert sum(each.count("HEADERS") for each in seen) == 2 * REQUESTS
 
 
 def test_key_update(server: Server, certificate: Certificate, tmp_path: Path) -> None:
