@@ -20,6 +20,9 @@ _SECTION_TYPE = 0x0A0D0D0A
 _BYTE_ORDER = 0x1A2B3C4D
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _STATISTICS, _ENHANCED_PACKET = 1, 2, 3, 5, 6
 
+_SECRETS, _TLS_KEY_LOG = 10, 0x544C534B
+"""A Decryption Secrets Block, and what it may contain."""
+
 _COMMENT = 1
 _SHB_OS, _SHB_APPLICATION = 3, 4
 _IF_NAME, _IF_DESCRIPTION, _IF_RESOLUTION, _IF_OFFSET = 2, 3, 9, 14
@@ -90,6 +93,17 @@ class PcapngWriter(PacketWriter):
     def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
         options = _packet_options(origin.process, origin.inbound, comment)
         return _EPB_START.pack(_ENHANCED_PACKET, 0, origin.interface), options + bytes(_LENGTH.size)
+
+    def secrets(self, key_log: bytes) -> None:
+        """Add lines of an NSS key log, for the packets that are added later."""
+        padded = key_log + bytes(-len(key_log) & 3)
+        self._add(_block(_SECRETS, struct.pack("<II", _TLS_KEY_LOG, len(key_log)) + padded))
+
+    def recorded(self, interface: int, time_ns: int, packet: bytes) -> None:
+        """Add an IP packet as it was recorded."""
+        high, low = time_ns >> 32 & WORD, time_ns & WORD
+        fields = struct.pack("<IIIII", interface, high, low, len(packet), len(packet))
+        self._add(_block(_ENHANCED_PACKET, fields + packet + bytes(-len(packet) & 3)))
 
     def statistics(self, time_ns: int, comment: str) -> None:
         """See ``PacketWriter``: as interface statistics, the only place at a file's end."""

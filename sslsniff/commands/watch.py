@@ -14,12 +14,12 @@ from sslsniff.kernel import privileges
 if TYPE_CHECKING:
     from sslsniff.commands.functions.served_planning import ServedPlan
     from sslsniff.commands.held_command import HeldCommand
+    from sslsniff.commands.secret_outputs import SecretOutputs
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
     from sslsniff.live.functions.key_log_probes import KeyLogProbes
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
-    from sslsniff.sinks.secrets.key_log_file import KeyLogFile
     from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
 
@@ -51,7 +51,8 @@ def watch(arguments: Sequence[str]) -> int:
 
     process = PlanningProcess()  # like those above, it forks: before any thread is started
     calls, served = _calls(plan)
-    key_log = _key_log(options, len(plan.places) if plan is not None else 0)
+    secrets = _secret_outputs(options, len(plan.places) if plan is not None else 0, open_files)
+    key_log = secrets.probes if secrets is not None else None
     loading = Loading(
         options.loader,
         options.ring_size,
@@ -84,12 +85,9 @@ def watch(arguments: Sequence[str]) -> int:
     files.find()
     from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
     from sslsniff.live.capture import LiveCapture
-    from sslsniff.sinks.output_files import check_output
 
     standard = sys.stderr if command else sys.stdout
     check_outputs(options, standard)
-    if options.keylog:
-        check_output(options.keylog, options.force)
     with open_files, contextlib.ExitStack() as closing:
         if holder is not None:
             closing.callback(holder.close)
@@ -115,8 +113,11 @@ def watch(arguments: Sequence[str]) -> int:
             sinks = open_sinks(
                 options, standard, closing, control.stop, expression, calls_of, capture
             )
-            secrets = _open_key_log(options, key_log, closing)
+            if secrets is not None:
+                secrets.open(closing)
             privileges.drop(opens_perf_events=capture.opens_perf_events)
+            if secrets is not None:
+                secrets.start()
             if not held:
                 note(f"{capture.describe()}; Ctrl-C ends")
             for each in cgroups.waits_for if cgroups is not None else ():
@@ -127,7 +128,7 @@ def watch(arguments: Sequence[str]) -> int:
             if calls is not None:
                 note(calls.describe(capture.lost_hits()))
             if secrets is not None:
-                note(secrets.describe(capture.lost_hits()))
+                secrets.finish(capture.lost_hits())
     code = held.wait(control.is_drained) if held else 0
     control.done()
     if held and code is None:
@@ -169,34 +170,15 @@ def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProb
     return calls, ServedProbes(plan.places, plan.task, calls)
 
 
-def _key_log(options: WatchOptions, first: int) -> "KeyLogProbes | None":
-    """Return what probes for secrets, None: nothing; ``first``: how many other places there are.
-
-    Raises ``KernelError`` on kernels whose probes do not know where they are.
-    """
-    if not options.keylog:
+def _secret_outputs(
+    options: WatchOptions, first: int, closing: contextlib.ExitStack
+) -> "SecretOutputs | None":
+    """Return what writes secrets, None: nothing; ``first``: how many functions are probed."""
+    if not (options.keylog or options.packets):
         return None
-    from sslsniff.kernel.loaders.loading import has_cookies
-    from sslsniff.live.functions.key_log_probes import KeyLogProbes
+    from sslsniff.commands.secret_outputs import SecretOutputs
 
-    if not has_cookies(options.loader):
-        raise KernelError("--keylog needs Linux 5.15", "leave it out, or use a newer kernel")
-    return KeyLogProbes(note, first)
-
-
-def _open_key_log(
-    options: WatchOptions, probes: "KeyLogProbes | None", closing: contextlib.ExitStack
-) -> "KeyLogFile | None":
-    """Open the file of the secrets that ``probes`` see; raises ``OutputError``."""
-    if probes is None or options.keylog is None:
-        return None
-    from sslsniff.sinks.output_files import open_output
-    from sslsniff.sinks.secrets.key_log_file import KeyLogFile
-
-    file = closing.enter_context(open_output(options.keylog, force=options.force))
-    secrets = KeyLogFile(file, options.keylog)
-    probes.write = secrets.write
-    return secrets
+    return SecretOutputs(options, first, closing)
 
 
 def _most_entries(*probes: "ServedProbes | KeyLogProbes | None") -> dict[str, int]:

@@ -86,6 +86,7 @@ class WatchOptions(OutputOptions):
     max_call_bytes: int
     calls: list[str]
     keylog: str | None
+    packets: str | None
 
 
 def parse_watch(arguments: Sequence[str], parser: CommandParser | None = None) -> WatchOptions:
@@ -240,6 +241,13 @@ def add_watch_options(parser: CommandParser) -> None:
         help="write the secrets of new connections, with which Wireshark decrypts their packets"
         " (docs/keylog.md)",
     )
+    keys.add_argument(
+        "--packets",
+        type=values.name,
+        metavar="FILE",
+        help="write the packets of new connections, encrypted as they are, and their secrets, as"
+        " one pcapng (docs/keylog.md)",
+    )
     engine = parser.add_argument_group("ENGINE")
     engine.add_argument(
         "--loader",
@@ -307,8 +315,8 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
     settle_redaction(parser, options)
     if options.calls:
         _check_calls(parser, options)
-    if options.keylog:
-        _check_key_log(parser, options)
+    if options.keylog or options.packets:
+        _check_secrets(parser, options)
     if not (options.pid or options.command) and (options.hold or not options.follows_children):
         parser.error(f"--{'hold' if options.hold else 'no-children'} needs --pid or -- COMMAND")
 
@@ -333,9 +341,10 @@ def _check_calls(parser: CommandParser, options: argparse.Namespace) -> None:
         parser.error("--calls works with --loader co-re only")
 
 
-def _check_key_log(parser: CommandParser, options: argparse.Namespace) -> None:
+def _check_secrets(parser: CommandParser, options: argparse.Namespace) -> None:
     """Exit with a usage error if secrets cannot be written beside the other options."""
+    option = "--keylog" if options.keylog else "--packets"
     if options.redact or options.redact_pattern:
-        parser.error("--keylog writes what decrypts all traffic: leave it or --redact out")
+        parser.error(f"{option} writes what decrypts all traffic: leave it or --redact out")
     if options.loader == "bcc":
-        parser.error("--keylog works with --loader co-re only")
+        parser.error(f"{option} works with --loader co-re only")

@@ -22,10 +22,9 @@ class KeyLogProbes:
     ``note``: called with lines for the user. ``first``: how many places of other probes there are.
     """
 
-    write: Callable[[LoggedSecret], None]
-    """Gets each secret; set before records are read."""
-
     def __init__(self, note: Callable[[str], None], first: int = 0) -> None:
+        self.writers: list[Callable[[LoggedSecret, int], None]] = []
+        """They get each secret, and the number of its process; set before records are read."""
         self.unreadable = 0
         """How many secrets could not be read."""
         self._note = note
@@ -71,7 +70,8 @@ class KeyLogProbes:
         if secret is None:
             self.unreadable += 1
         else:
-            self.write(secret)
+            for write in self.writers:
+                write(secret, hit.pid)
         return True
 
     def _say(self, line: str) -> None:

@@ -21,8 +21,8 @@ class KeyLogFile:
         self._known: dict[LoggedSecret, None] = {}
         self._count = 0
 
-    def write(self, secret: LoggedSecret) -> None:
-        """Write a secret; raises ``OutputError`` if that is not possible."""
+    def write(self, secret: LoggedSecret, _pid: int) -> None:
+        """Write a secret of a process; raises ``OutputError`` if that is not possible."""
         if secret in self._known:
             return
         self._known[secret] = None

@@ -248,9 +248,9 @@ def test_a_library_without(server: Server, certificate: Certificate, tmp_path: P
 
 
 @contextlib.contextmanager
-def watching(pid: int, key_log: Path) -> Iterator[None]:
+def watching(pid: int, key_log: Path, *options: str | Path) -> Iterator[None]:
     """Write the secrets of a process while the block runs."""
-    watch = (SSLSNIFF, "--keylog", key_log, "-o", key_log.with_suffix(".lines"))
+    watch = (SSLSNIFF, "--keylog", key_log, "-o", key_log.with_suffix(".lines"), *options)
     with started(*watch, "--pid", str(pid), stderr=subprocess.PIPE) as sniffer:
         assert sniffer.stderr is not None
         while "watching" not in sniffer.stderr.readline():

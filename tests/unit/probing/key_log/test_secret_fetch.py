@@ -50,9 +50,9 @@ def test_a_secret_is_written_once() -> None:
     file = io.BytesIO()
     log = KeyLogFile(file, "keys")
     secret = LoggedSecret("CLIENT_RANDOM", bytes(32), bytes(48))
-    log.write(secret)
-    log.write(secret)
-    log.write(secret._replace(label="EXPORTER_SECRET"))
+    log.write(secret, 1)
+    log.write(secret, 1)
+    log.write(secret._replace(label="EXPORTER_SECRET"), 1)
     assert len(file.getvalue().splitlines()) == 2
     assert log.describe(0) == "wrote 2 secrets to keys"
     assert log.describe(3) == "wrote 2 secrets to keys, 3 lost"

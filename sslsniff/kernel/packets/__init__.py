@@ -1,0 +1,1 @@
+"""Which packets pass on this machine? A socket that receives them all, and whose ports they use."""
