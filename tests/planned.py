@@ -8,8 +8,8 @@ from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 
 
 def plan_file(
-    path: Path | str, style: ReturnStyle = ReturnStyle.INSTRUCTIONS
+    path: Path | str, style: ReturnStyle = ReturnStyle.INSTRUCTIONS, *, key_log: bool = False
 ) -> Attachment | Refusal:
     """Return what to attach to the file at ``path``, or why nothing."""
-    with Planning(style) as planning:
+    with Planning(style, key_log=key_log) as planning:
         return survey.plan_all([str(path)], planning)[str(path)]

@@ -330,7 +330,8 @@ class LiveCapture:
                 self._sampling.update(waiting_bytes, self._open, time.monotonic())
             self._reading = records = self._records.read(batch_bytes)
             for record in self.fast_path.run(records, offset_ns):
-                if any(each.handle(record, offset_ns) for each in self._hit_handlers):
+                handlers = self._hit_handlers
+                if handlers and any(each.handle(record, offset_ns) for each in handlers):
                     continue
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):

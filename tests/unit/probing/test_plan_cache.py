@@ -16,7 +16,7 @@ from sslsniff.live import survey
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import plan_cache
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, Probe, Refusal, ReturnStyle
+from sslsniff.probing.probe_set import Attachment, KeyLogPlace, Probe, Refusal, ReturnStyle
 from sslsniff.probing.rustls_fitting import make_library
 from tests import libraries
 from tests.planned import plan_file
@@ -266,3 +266,32 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
         entry.write_text(json.dumps(told))
         assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) is None
         plan_cache.store(found, file.stat(), INSTRUCTIONS)
+
+
+def test_where_secrets_are_seen_is_remembered_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan without them does not say where; one with them is an entry of its own."""
+    path = str(libraries.library("1.1.1").path)
+    plain, whole = plan_file(path), plan_file(path, key_log=True)
+    assert isinstance(plain, Attachment)
+    assert isinstance(whole, Attachment)
+    assert plain.parts[0].key_log is None
+    assert isinstance(whole.parts[0].key_log, KeyLogPlace)
+    assert whole.offsets == (*plain.offsets, whole.parts[0].key_log.offset)
+    assert len(entries(tmp_path / "cache")) == 2
+    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    assert plan_file(path, key_log=True) == whole
+
+
+@pytest.mark.parametrize(
+    "place", [[-1, []], [1 << 40, []], [0, [1] * 5], [0, [-1]], [0, ["1"]], [0], 7, ["0", []]]
+)
+def test_places_of_secrets_of_a_wrong_form_are_not_believed(place: object) -> None:
+    path = str(libraries.library("3.0").path)
+    plan = plan_file(path, key_log=True)
+    stored = json.loads(json.dumps(plan_cache.entry(plan)))
+    assert plan_cache.parse(stored, path, Path(path).stat().st_size) == plan
+    stored["parts"][0]["key_log"] = place
+    with pytest.raises(plan_cache.INVALID):
+        plan_cache.parse(stored, path, Path(path).stat().st_size)
