@@ -9,9 +9,11 @@ from sslsniff.errors import KernelError, OutputError
 from sslsniff.kernel.loaders.loading import has_cookies
 from sslsniff.kernel.packets.packet_socket import PacketSocket, has_same_network
 from sslsniff.live.functions.key_log_probes import KeyLogProbes
+from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import check_output, open_output
 from sslsniff.sinks.secrets.connection_packets import ConnectionPackets
 from sslsniff.sinks.secrets.key_log_file import KeyLogFile
+from sslsniff.sinks.secrets.missing_secrets import MissingSecrets
 
 
 class SecretOutputs:
@@ -29,7 +31,7 @@ class SecretOutputs:
             raise OutputError("packets with their secrets are a pcapng", "name it FILE.pcapng")
         for path in filter(None, (options.keylog, options.packets)):
             check_output(path, options.force)
-        self.probes = KeyLogProbes(note, first)
+        self.probes = KeyLogProbes(first)
         self._source = PacketSocket() if options.packets else None
         if self._source is not None:
             closing.callback(self._source.close)
@@ -42,8 +44,8 @@ class SecretOutputs:
         self._key_log: KeyLogFile | None = None
         self._packets: ConnectionPackets | None = None
 
-    def open(self, closing: contextlib.ExitStack) -> None:
-        """Open the files; raises ``OutputError``."""
+    def open(self, closing: contextlib.ExitStack) -> Sink:
+        """Open the files; return what says which secrets are missing. Raises ``OutputError``."""
         options = self._options
         if options.keylog is not None:
             file = closing.enter_context(open_output(options.keylog, force=options.force))
@@ -57,6 +59,7 @@ class SecretOutputs:
             self._packets = ConnectionPackets(self._source, writer, options.packets)
             closing.callback(self._packets.close)
             self.probes.writers.append(self._packets.write)
+        return MissingSecrets(self.probes.missing, note)
 
     def start(self) -> None:
         """Begin to receive packets, with the rights that are left."""

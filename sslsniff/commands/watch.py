@@ -114,7 +114,7 @@ def watch(arguments: Sequence[str]) -> int:
                 options, standard, closing, control.stop, expression, calls_of, capture
             )
             if secrets is not None:
-                secrets.open(closing)
+                sinks.append(secrets.open(closing))
             privileges.drop(opens_perf_events=capture.opens_perf_events)
             if secrets is not None:
                 secrets.start()

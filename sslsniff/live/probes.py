@@ -87,8 +87,7 @@ class Probes:
                 )
                 attached.append(detach)
             if self._key_log is not None:
-                log = self._key_log.attach(self._loader, library, planned.path, planned.file)
-                attached += [log] if log is not None else []
+                attached += self._key_log.attach(self._loader, library, planned.path, planned.file)
         except SslsniffError as error:
             self._note(f"{planned.path}: {error}")
             detach_all(attached)

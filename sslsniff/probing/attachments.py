@@ -5,7 +5,6 @@ Only who makes plans imports this: it needs the disassembler and all rules, 10 M
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.probing import fitting
 from sslsniff.probing.boringssl.stripped_fitting import fit_without_symbols
@@ -17,7 +16,7 @@ from sslsniff.probing.plans.unprobed import FAMILY, FAMILY_TEXT, WITH_SYMBOLS
 from sslsniff.probing.probe_set import (
     TRAMPOLINE_REMEDY,
     Attachment,
-    KeyLogPlace,
+    KeyLog,
     ProbedLibrary,
     Refusal,
     ReturnStyle,
@@ -82,15 +81,10 @@ def make_attachment(
     if not parts:
         return _refusal(rows, elf.debug_file)
     if key_log:
-        parts = [each._replace(key_log=_key_log(elf, each.library)) for each in parts]
+        logs = {name: find_key_log(elf, name) for name in {each.library for each in parts}}
+        # Several releases of rustls in a file: all their places are found at once.
+        parts = [each._replace(key_log=logs.pop(each.library, KeyLog(()))) for each in parts]
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
-
-
-def _key_log(elf: Elf, library: str) -> KeyLogPlace | str:
-    try:
-        return find_key_log(elf, library)
-    except (UnfitError, ElfError) as error:
-        return str(error)
 
 
 def _fit(plan: Plan, elf: Elf, style: ReturnStyle) -> tuple[ProbedLibrary, list[str]]:

@@ -21,11 +21,13 @@ from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import rustls_fitting
+from sslsniff.probing.key_log.chains import REGISTERS, Chain
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans import PLANS, WITHOUT_SYMBOLS, go_tls
 from sslsniff.probing.plans.rustls_ciphers import METHODS
 from sslsniff.probing.probe_set import (
     Attachment,
+    KeyLog,
     KeyLogPlace,
     Probe,
     ProbedLibrary,
@@ -43,7 +45,8 @@ _MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
 _LARGEST_FIELD = 1 << 32
 _MOST_TEXT_LETTERS = 4096
-_MOST_POINTERS = 4
+_MOST_LOADS = 4
+_FARTHEST = 1 << 30
 
 
 def folder() -> Path:
@@ -287,13 +290,34 @@ def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
     return made._replace(key_log=_parse_key_log(entry["key_log"], size))
 
 
-def _parse_key_log(entry: Any, size: int) -> KeyLogPlace | str | None:
-    if not isinstance(entry, list):
-        return _text_or_none(entry)
-    offset, random = entry
-    if len(random) > _MOST_POINTERS:
+def _parse_key_log(entry: Any, size: int) -> KeyLog | None:
+    if entry is None:
+        return None
+    places, missing = entry
+    return KeyLog(tuple(_parse_place(*each, size=size) for each in places), _text(missing))
+
+
+def _parse_place(
+    offset: Any, label: Any, label_size: Any, random: Any, secret: Any, length: Any, *, size: int
+) -> KeyLogPlace:
+    return KeyLogPlace(
+        _number(offset, size),
+        _parse_chain(*label),
+        None if label_size is None else _parse_chain(*label_size),
+        _parse_chain(*random),
+        _parse_chain(*secret),
+        _parse_chain(*length),
+    )
+
+
+def _parse_chain(register: Any, loads: Any, add: Any) -> Chain:
+    if register not in REGISTERS or len(loads) > _MOST_LOADS:
         raise ValueError
-    return KeyLogPlace(_number(offset, size), tuple(_number(each, 1 << 31) for each in random))
+    return Chain(str(register), tuple(map(_distance, loads)), _distance(add))
+
+
+def _distance(value: Any) -> int:
+    return _number(_whole_number(value) + _FARTHEST, 2 * _FARTHEST) - _FARTHEST
 
 
 def _programs(library: str) -> set[str | None]:

@@ -4,6 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.probing.key_log.chains import Chain
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 
@@ -40,15 +41,25 @@ class Probe(NamedTuple):
 
 
 class KeyLogPlace(NamedTuple):
-    """Where a library hands over each of its secrets, whether a key log is wanted or not.
+    """Where a library hands over a secret, whether a key log is wanted or not.
 
-    ``offset``: of the function's entry in the file. ``random``: where the object in its first
-    argument has the client random: offsets, of which each but the last leads to a pointer; empty:
-    the function gets it as an argument.
+    ``offset``: in the file. The others: what leads to the values there. ``label_size`` is None
+    where a zero byte ends the label.
     """
 
     offset: int
-    random: tuple[int, ...] = ()
+    label: Chain
+    label_size: Chain | None
+    random: Chain
+    secret: Chain
+    size: Chain
+
+
+class KeyLog(NamedTuple):
+    """Where the secrets of a library are seen, and why not all; "" if all are."""
+
+    places: tuple[KeyLogPlace, ...]
+    missing: str = ""
 
 
 class ProbedLibrary(NamedTuple):
@@ -58,7 +69,7 @@ class ProbedLibrary(NamedTuple):
     ``read_as``: the version whose layout is used instead, because this one's is not known.
     ``tls_version``: as on the wire, of all its connections; None: their objects have it.
     ``found_by``: what proves its functions, if that is not what it is for most of its files.
-    ``key_log``: where its secrets can be seen, or why not; None: that was not asked for.
+    ``key_log``: where its secrets can be seen; None: that was not asked for.
     """
 
     library: str
@@ -68,7 +79,7 @@ class ProbedLibrary(NamedTuple):
     read_as: str | None = None
     tls_version: int | None = None
     found_by: str | None = None
-    key_log: KeyLogPlace | str | None = None
+    key_log: KeyLog | None = None
 
     def __str__(self) -> str:
         name = self.library if self.version is None else f"{self.library} {self.version}"
@@ -141,8 +152,9 @@ class Attachment(NamedTuple):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The file offsets of all places that may be probed."""
-        logs = (each.key_log for each in self.parts if isinstance(each.key_log, KeyLogPlace))
-        return (*(each.offset for each in self.probes), *(each.offset for each in logs))
+        logs = (each.key_log for each in self.parts if each.key_log is not None)
+        secrets = (place.offset for each in logs for place in each.places)
+        return (*(each.offset for each in self.probes), *secrets)
 
 
 class Refusal(NamedTuple):

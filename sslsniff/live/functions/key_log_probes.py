@@ -10,7 +10,7 @@ from sslsniff.live.wire import is_hit
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret, fetch_secret, read_secret
-from sslsniff.probing.probe_set import KeyLogPlace, ProbedLibrary
+from sslsniff.probing.probe_set import KeyLog, KeyLogPlace, ProbedLibrary
 
 MOST_PLACES = 1024
 """As many as there are layouts of libraries: ``maps.MOST_LAYOUTS``."""
@@ -19,17 +19,17 @@ MOST_PLACES = 1024
 class KeyLogProbes:
     """Probes the key logs of libraries in the processes that a capture of TLS watches.
 
-    ``note``: called with lines for the user. ``first``: how many places of other probes there are.
+    ``first``: how many places of other probes there are.
     """
 
-    def __init__(self, note: Callable[[str], None], first: int = 0) -> None:
+    def __init__(self, first: int = 0) -> None:
         self.writers: list[Callable[[LoggedSecret, int], None]] = []
         """They get each secret, and the number of its process; set before records are read."""
         self.unreadable = 0
         """How many secrets could not be read."""
-        self._note = note
         self._first = self._next = first
-        self._said: set[str] = set()
+        self.missing: dict[str, str] = {}
+        """A line for the user about each library whose secrets are not all seen, by its name."""
 
     @property
     def entries(self) -> dict[str, int]:
@@ -37,26 +37,30 @@ class KeyLogProbes:
         most = self._first + MOST_PLACES
         return {"fetches": most, "counts": most}
 
-    def attach(self, loader: Loader, library: ProbedLibrary, path: str, file: int) -> Detach | None:
-        """Probe the key log of a library in the open ``file``; None: it has none, which is noted.
+    def attach(self, loader: Loader, library: ProbedLibrary, path: str, file: int) -> list[Detach]:
+        """Probe the key log of a library in the open ``file``; what it lacks is in ``missing``.
 
         Raises ``SslsniffError``.
         """
-        where = library.key_log
-        if not isinstance(where, KeyLogPlace) or self._next == self._first + MOST_PLACES:
-            self._say(f"no secrets from {path}: {where or 'too many files have some'}")
-            return None
-        fetch = fetch_secret(where, library.library)
-        place = Place(PlaceKind.ENTRY, "key log", path, 0, where.offset, Cost.STEPPED, fetch)
+        places, missing = library.key_log or KeyLog(())
+        if self._next + len(places) > self._first + MOST_PLACES:
+            places, missing = (), "too many files have some"
+        if missing:
+            self.missing[library.library] = f"not all secrets of {path}: {missing}"
+        return [self._attach(loader, each, path, file) for each in places]
+
+    def _attach(self, loader: Loader, where: KeyLogPlace, path: str, file: int) -> Detach:
+        fetch = fetch_secret(where)
+        place = Place(PlaceKind.ADDRESS, "key log", path, 0, where.offset, Cost.STEPPED, fetch)
         probed = probed_place(place, Use.REPORT)
-        FetchTables(loader).write(self._next, probed, 0)
-        self._next += 1
+        index, self._next = self._next, self._next + 1
+        FetchTables(loader).write(index, probed, 0)
         return loader.attach_uprobes(
             probed.program,
             descriptor_path(file),
             [where.offset],
             is_return=False,
-            cookies=[self._next - 1],
+            cookies=[index],
         )
 
     def handle(self, record: memoryview, clock_offset_ns: int) -> bool:
@@ -73,8 +77,3 @@ class KeyLogProbes:
             for write in self.writers:
                 write(secret, hit.pid)
         return True
-
-    def _say(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
-            self._note(line)

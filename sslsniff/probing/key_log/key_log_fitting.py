@@ -1,12 +1,15 @@
 """Where the key log of a library in a file is probed."""
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.probing import rustls_fitting
 from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import Memory
+from sslsniff.probing.key_log.chains import Chain
 from sslsniff.probing.key_log.client_random import client_random
 from sslsniff.probing.key_log.labelled_function import labelled_function
+from sslsniff.probing.key_log.rustls_key_log import rustls_key_log
 from sslsniff.probing.plans import go_tls
-from sslsniff.probing.probe_set import KeyLogPlace, UnfitError
+from sslsniff.probing.probe_set import KeyLog, KeyLogPlace, UnfitError
 
 _OF_GO = "crypto/tls.(*Config).writeKeyLog"
 """(label string, clientRandom, secret []byte), in src/crypto/tls/common.go: called for each
@@ -17,23 +20,30 @@ _NO_KEY_LOG = {
     "libressl": "LibreSSL has no key log",
     "mbedtls": "Mbed TLS makes secrets known only to a program that asks for them",
     "nss": "NSS takes secrets out of its key store only for a program that asks for them",
-    "rustls": "rustls makes secrets known only to a program that asks for them",
     "s2n": "s2n makes secrets known only to a program that asks for them",
     "wolfssl": "wolfSSL makes secrets known only to a program that asks for them",
 }
 
 
-def find_key_log(elf: Elf, library: str) -> KeyLogPlace:
-    """Return where a library hands over its secrets; raises ``UnfitError`` with the reason if not.
+def find_key_log(elf: Elf, library: str) -> KeyLog:
+    """Return where a library hands over its secrets; raises ``ElfError`` if the file is damaged."""
+    try:
+        if library == rustls_fitting.LIBRARY:
+            return rustls_key_log(elf)
+        if library == go_tls.LIBRARY:
+            return KeyLog((_of_go(elf),))
+        if library in _LABELLED:
+            return KeyLog((_of_c(elf),))
+    except UnfitError as unfit:
+        return KeyLog((), str(unfit))
+    return KeyLog((), _NO_KEY_LOG[library])
 
-    Raises ``ElfError`` if the file is damaged.
-    """
-    if library == go_tls.LIBRARY:
-        return _of_go(elf)
-    if library not in _LABELLED:
-        raise UnfitError(_NO_KEY_LOG[library])
+
+def _of_c(elf: Elf) -> KeyLogPlace:
     address = labelled_function(elf)
-    return KeyLogPlace(elf.offset(address), client_random(elf, address))
+    *loads, add = client_random(elf, address)
+    random = Chain("rdi", tuple(loads), add)
+    return KeyLogPlace(elf.offset(address), Chain("rsi"), None, random, Chain("rdx"), Chain("rcx"))
 
 
 def _of_go(elf: Elf) -> KeyLogPlace:
@@ -42,4 +52,7 @@ def _of_go(elf: Elf) -> KeyLogPlace:
         raise UnfitError(f"it has no {_OF_GO}")
     if go_tls.convention(elf.code(function)) is not go_tls.REGISTERS:
         raise UnfitError("only Go 1.17 and later pass secrets in registers")
-    return KeyLogPlace(elf.offset(function.address))
+    # The receiver; then pointer and length of a string, and those with a capacity of two slices.
+    _, label, label_size, random, _, _, secret, size, _ = go_tls.REGISTERS.arguments
+    places = (str(each) for each in (label, label_size, random, secret, size))
+    return KeyLogPlace(elf.offset(function.address), *map(Chain, places))

@@ -21,13 +21,15 @@ from tests.live.sniffer import SSLSNIFF
 from tests.live.stripped.test_boringssl import BUN, WHEELS
 from tests.workload.go.fixtures import NEWEST, OLDEST, Fixture
 from tests.workload.passed import new_nonce
-from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, run, started
+from tests.workload.processes import PATIENCE_S, PROGRAMS, Process, next_line, run, started
 from tests.workload.python.server import pattern
 from tests.workload.recorded import Decrypted, decrypted, quic_packets, recorded
+from tests.workload.rust.fixtures import Fixture as RustFixture
 from tests.workload.rust.fixtures import fixtures
-from tests.workload.servers import Certificate, Server
+from tests.workload.servers import Certificate, Server, built_server
 
 REQUESTS = 20
+EARLY_RUSTLS = "server-rustls-0-21-release"
 
 Command = list[str | Path]
 
@@ -236,26 +238,58 @@ def test_a_file_that_exists(tmp_path: Path) -> None:
     assert key_log.read_text() == "mine\n"
 
 
-def test_a_library_without(server: Server, certificate: Certificate, tmp_path: Path) -> None:
-    """It is named, with the reason; what it sends is shown all the same."""
-    [program] = [each.path for each in fixtures("blocking")][:1]
-    key_log = tmp_path / "keys"
-    command = (program, str(server.port), certificate.certificate, "1")
-    ran = run_under(tmp_path, *command, options=("--keylog", str(key_log)))
-    assert f"no secrets from {program}: rustls makes" in ran.captured.stderr
-    assert len(ran.captured.exchanges) == 1
-    assert key_log.read_bytes() == b""
+@pytest.mark.parametrize("tls_version", BOTH)
+@pytest.mark.parametrize(
+    "fixture", [each for each in fixtures("blocking") if each.library == "rustls"], ids="-".join
+)
+def test_rustls(
+    fixture: RustFixture,
+    tls_version: str,
+    server: Server,
+    certificate: Certificate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also stripped, and with libraries of cryptography in C and in assembly."""
+    monkeypatch.setenv("TLS_VERSION", tls_version)
+    key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
+    command: Command = [fixture.path, str(server.port), certificate.certificate, "10", "10"]
+    with recorded(packets, server.port):
+        ran = run_under(tmp_path, *command, options=("--keylog", str(key_log)))
+    assert "not all secrets" not in ran.captured.stderr
+    assert len(ran.captured.exchanges) == REQUESTS
+    seen = decrypted(packets, server.port, key_log)
+    assert (seen.records, seen.finished) == (seen.readable, 4)
+
+
+def test_early_rustls_of_tls_13(certificate: Certificate, tmp_path: Path) -> None:
+    """Why not is said, and TLS 1.2 is decrypted all the same."""
+    [fixture] = [each for each in fixtures("server") if each.path.name == EARLY_RUSTLS]
+    key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
+    for tls_version, finished in (("1.3", 0), ("1.2", 2)):
+        with built_server(fixture.path, certificate) as server:
+            with (
+                recorded(packets, server.port),
+                watching(server.pid, key_log, "--force") as sniffer,
+            ):
+                run(*curl(server, certificate, tmp_path, tls_version))
+                assert sniffer.stderr is not None
+                reason = "before 0.22, rustls has secrets of TLS 1.3 only for a program that asks"
+                assert sniffer.stderr.readline() == (
+                    f"sslsniff: not all secrets of {fixture.path}: {reason} for them\n"
+                )
+            assert decrypted(packets, server.port, key_log).finished == finished
 
 
 @contextlib.contextmanager
-def watching(pid: int, key_log: Path, *options: str | Path) -> Iterator[None]:
+def watching(pid: int, key_log: Path, *options: str | Path) -> Iterator[Process]:
     """Write the secrets of a process while the block runs."""
     watch = (SSLSNIFF, "--keylog", key_log, "-o", key_log.with_suffix(".lines"), *options)
     with started(*watch, "--pid", str(pid), stderr=subprocess.PIPE) as sniffer:
         assert sniffer.stderr is not None
         while "watching" not in sniffer.stderr.readline():
             assert sniffer.poll() is None
-        yield
+        yield sniffer
         time.sleep(0.2)
         sniffer.send_signal(signal.SIGINT)
         sniffer.communicate(timeout=PATIENCE_S)

@@ -16,7 +16,7 @@ from sslsniff.live import survey
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing import plan_cache
 from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, KeyLogPlace, Probe, Refusal, ReturnStyle
+from sslsniff.probing.probe_set import Attachment, Probe, Refusal, ReturnStyle
 from sslsniff.probing.rustls_fitting import make_library
 from tests import libraries
 from tests.planned import plan_file
@@ -277,21 +277,35 @@ def test_where_secrets_are_seen_is_remembered_apart(
     assert isinstance(plain, Attachment)
     assert isinstance(whole, Attachment)
     assert plain.parts[0].key_log is None
-    assert isinstance(whole.parts[0].key_log, KeyLogPlace)
-    assert whole.offsets == (*plain.offsets, whole.parts[0].key_log.offset)
+    assert whole.parts[0].key_log is not None
+    assert whole.offsets == (*plain.offsets, whole.parts[0].key_log.places[0].offset)
     assert len(entries(tmp_path / "cache")) == 2
     monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
     assert plan_file(path, key_log=True) == whole
 
 
+RSI = ["rsi", [], 0]
+PLACE = [0, RSI, None, RSI, RSI, RSI]
+
+
 @pytest.mark.parametrize(
-    "place", [[-1, []], [1 << 40, []], [0, [1] * 5], [0, [-1]], [0, ["1"]], [0], 7, ["0", []]]
+    "log",
+    [
+        *([[[place, *PLACE[1:]]], ""] for place in (-1, 1 << 40, "0", None)),
+        *([[[0, chain, *PLACE[2:]]], ""] for chain in (None, ["rip", [], 0], ["rsi", [0] * 5, 0])),
+        *([[[0, chain, *PLACE[2:]]], ""] for chain in (["rsi", ["0"], 0], ["rsi", [], 1 << 40])),
+        [[PLACE[:-1]], ""],
+        [[PLACE], 7],
+        [[PLACE]],
+        7,
+        "a reason",
+    ],
 )
-def test_places_of_secrets_of_a_wrong_form_are_not_believed(place: object) -> None:
+def test_places_of_secrets_of_a_wrong_form_are_not_believed(log: object) -> None:
     path = str(libraries.library("3.0").path)
     plan = plan_file(path, key_log=True)
     stored = json.loads(json.dumps(plan_cache.entry(plan)))
     assert plan_cache.parse(stored, path, Path(path).stat().st_size) == plan
-    stored["parts"][0]["key_log"] = place
+    stored["parts"][0]["key_log"] = log
     with pytest.raises(plan_cache.INVALID):
         plan_cache.parse(stored, path, Path(path).stat().st_size)

@@ -1,6 +1,7 @@
 """Where secrets are seen in libraries; tests/live/secrets compares them with what passes."""
 
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -8,20 +9,23 @@ import pytest
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
+from sslsniff.probing.key_log.chains import Chain
 from sslsniff.probing.key_log.key_log_fitting import find_key_log
 from sslsniff.probing.key_log.labelled_function import labelled_function
-from sslsniff.probing.probe_set import KeyLogPlace, UnfitError
+from sslsniff.probing.probe_set import KeyLog, UnfitError
 from tests import libraries
 from tests.live.stripped.test_boringssl import BUN
 from tests.unit.probing.test_attachments import compiled
 from tests.workload.go.fixtures import BEFORE, NEWEST, OLDEST, Fixture
+from tests.workload.rust.fixtures import Fixture as RustFixture
+from tests.workload.rust.fixtures import fixtures as rust_fixtures
 
 RANDOMS = {
-    "1.1.1": (168, 184),
-    "3.0": (352,),
-    "3.5": (392,),
-    "3.6": (392,),
-    "4.0": (392,),
+    "1.1.1": Chain("rdi", (168,), 184),
+    "3.0": Chain("rdi", (), 352),
+    "3.5": Chain("rdi", (), 392),
+    "3.6": Chain("rdi", (), 392),
+    "4.0": Chain("rdi", (), 392),
 }
 """Where OpenSSL's objects have the client random, as its headers say: in 1.1.1 behind a pointer."""
 
@@ -46,56 +50,88 @@ int second(struct connection *it, const u8 *secret)
 """
 
 
-def place_in(path: str | Path, library: str) -> KeyLogPlace:
+def key_log(path: str | Path, library: str) -> KeyLog:
     with Elf(str(path)) as elf:
         return find_key_log(elf, library)
 
 
+def random_in(path: str | Path, library: str) -> Chain:
+    """Return where the client random is, at the one place where all secrets are seen."""
+    found = key_log(path, library)
+    assert found.missing == ""
+    [place] = found.places
+    return place.random
+
+
+def missing(path: str | Path, library: str) -> str:
+    """Return why no secret can be seen."""
+    found = key_log(path, library)
+    assert found.places == ()
+    return found.missing
+
+
 @pytest.mark.parametrize("series", libraries.OPENSSL)
 def test_openssl(series: str) -> None:
-    found = place_in(libraries.library(series).path, "openssl")
-    assert found.random == RANDOMS[series]
+    assert random_in(libraries.library(series).path, "openssl") == RANDOMS[series]
 
 
 @pytest.mark.parametrize("series", libraries.GNUTLS)
 def test_gnutls(series: str) -> None:
-    assert place_in(libraries.library(series).path, "gnutls").random == (80,)
+    assert random_in(libraries.library(series).path, "gnutls") == Chain("rdi", (), 80)
 
 
 def test_boringssl_without_symbols() -> None:
-    assert place_in(BUN, "boringssl").random == (48, 48)
+    assert random_in(BUN, "boringssl") == Chain("rdi", (48,), 48)
 
 
 @pytest.mark.parametrize("release", [OLDEST, NEWEST])
 def test_go(release: str) -> None:
     mode = "stripped" if release == OLDEST else "plain"
-    assert place_in(Fixture("client", release, mode).path, "go").random == ()
+    assert random_in(Fixture("client", release, mode).path, "go") == Chain("rdi")
 
 
 def test_go_that_passes_arguments_on_the_stack() -> None:
-    with pytest.raises(UnfitError, match=r"only Go 1\.17 and later pass secrets in registers"):
-        place_in(Fixture("client", BEFORE, "stripped").path, "go")
+    path = Fixture("client", BEFORE, "stripped").path
+    assert missing(path, "go") == "only Go 1.17 and later pass secrets in registers"
 
 
-@pytest.mark.parametrize("library", ["libressl", "mbedtls", "nss", "rustls", "s2n", "wolfssl"])
+@pytest.mark.parametrize("library", ["libressl", "mbedtls", "nss", "s2n", "wolfssl"])
 def test_a_library_without_says_why(library: str, tmp_path: Path) -> None:
     path = compiled(tmp_path, "int nothing(void) { return 1; }")
-    with pytest.raises(UnfitError, match=r"no key log|only for a program|only to a program"):
-        place_in(path, library)
+    reason = missing(path, library)
+    assert re.search("no key log|only for a program|only to a program", reason)
 
 
 def test_two_labels_are_needed(tmp_path: Path) -> None:
     code = LOGS.format(size=32, first="CLIENT_RANDOM", second="EXPORTER_SECRET")
-    assert place_in(compiled(tmp_path, code), "openssl").random == (8, 8)
+    assert random_in(compiled(tmp_path, code), "openssl") == Chain("rdi", (8,), 8)
     code = LOGS.format(size=32, first="CLIENT_RANDOM", second="ANOTHER_TEXT")
-    with pytest.raises(UnfitError, match="the function that gets its secrets was not found"):
-        place_in(compiled(tmp_path, code), "openssl")
+    reason = missing(compiled(tmp_path, code), "openssl")
+    assert reason == "the function that gets its secrets was not found"
 
 
 def test_the_client_random_has_32_bytes(tmp_path: Path) -> None:
     code = LOGS.format(size="size", first="CLIENT_RANDOM", second="EXPORTER_SECRET")
-    with pytest.raises(UnfitError, match="client random was not found"):
-        place_in(compiled(tmp_path, code), "openssl")
+    reason = missing(compiled(tmp_path, code), "openssl")
+    assert reason == "where its connections have the client random was not found"
+
+
+@pytest.mark.parametrize(
+    "fixture", [each for each in rust_fixtures("blocking", "server") if each.library == "rustls"]
+)
+def test_rustls(fixture: RustFixture) -> None:
+    """Two calls of TLS 1.2, with a new session and with a known one; one place of TLS 1.3."""
+    found = key_log(fixture.path, "rustls")
+    assert len({each.offset for each in found.places}) == len(found.places)
+    of_calls = [each for each in found.places if each.label == Chain("rsi")]
+    assert [each.secret for each in of_calls] == [Chain("r9")] * 2
+    if "0-21" in fixture.path.name:
+        assert found.missing.startswith("before 0.22, rustls has secrets of TLS 1.3 only for")
+        assert len(found.places) == 2
+    else:
+        assert found.missing == ""
+        [newer] = set(found.places) - set(of_calls)
+        assert newer.random.register == newer.secret.register == newer.size.register == "rsp"
 
 
 def test_damaged_copies(tmp_path: Path) -> None:

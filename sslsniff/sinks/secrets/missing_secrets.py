@@ -1,0 +1,25 @@
+"""Says of which libraries no secrets, or not all, can be seen: once, when one is used."""
+
+from collections.abc import Callable
+
+from sslsniff.model import Connection
+from sslsniff.sinks.base import Sink
+
+
+class MissingSecrets(Sink):
+    """Calls ``note`` with a line for the user at the first connection of such a library.
+
+    ``reasons``: by the library's name, as connections have it; others may be added later.
+    """
+
+    wants_messages = False
+
+    def __init__(self, reasons: dict[str, str], note: Callable[[str], None]) -> None:
+        self._reasons = reasons
+        self._note = note
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        reason = self._reasons.pop(connection.library, None)
+        if reason is not None:
+            self._note(reason)
