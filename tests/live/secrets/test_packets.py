@@ -1,7 +1,12 @@
 """Packets with their secrets: tshark opens the file decrypted, and nothing else is in it."""
 
+import contextlib
+import select
+import socket
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,6 +70,51 @@ def test_while_it_runs(server: Server, certificate: Certificate, tmp_path: Path)
     seen = decrypted(packets, server.port)
     assert (seen.records, seen.answers, seen.finished) == (seen.readable, 2 * REQUESTS, 4)
     assert streams(packets) == {"0", "1"}
+
+
+def test_a_handshake_of_three_seconds(
+    server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    """Its packets wait longer than others; it is whole, with its SYN."""
+    packets = tmp_path / "packets.pcapng"
+    with slow_proxy(server.port) as port:
+        near = Server(server.pid, port)
+        command = curl(near, certificate, tmp_path, "1.3")
+        ran = run_under(tmp_path, *command, options=("--packets", str(packets)))
+    assert len(ran.captured.exchanges) == REQUESTS
+    # From curl to the proxy, and from there on to the server: two records of one connection.
+    assert streams(packets) == {"0", "1"}
+    seen = decrypted(packets, port)
+    assert (seen.records, seen.answers, seen.finished) == (seen.readable, 2 * REQUESTS, 4)
+
+
+@contextlib.contextmanager
+def slow_proxy(port: int) -> Iterator[int]:
+    """Pass one connection on to a port; the first answer takes three seconds."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        near, _ = listener.accept()
+        far = socket.create_connection(("127.0.0.1", port))
+        ends = {near: far, far: near}
+        delay_s = 3.0
+        while True:
+            for each in select.select([*ends], [], [])[0]:
+                data = each.recv(1 << 16)
+                if each is far:
+                    time.sleep(delay_s)
+                    delay_s = 0
+                if not data:
+                    near.close()
+                    far.close()
+                    return
+                ends[each].sendall(data)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield listener.getsockname()[1]
+    thread.join(PATIENCE_S)
+    listener.close()
 
 
 def test_http3(certificate: Certificate, tmp_path: Path) -> None:

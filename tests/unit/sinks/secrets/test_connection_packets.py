@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.capture_files.pcapng import PcapngWriter
-from sslsniff.sinks.secrets.connection_packets import flow_of
+from sslsniff.sinks.secrets.packet_flows import flow_of
 from tests.unit.captures import tshark
 
 SECRET = b"CLIENT_RANDOM " + b"0" * 64 + b" " + b"1" * 96 + b"\n"
