@@ -50,9 +50,13 @@ def _of_go(elf: Elf) -> KeyLogPlace:
     function = GoFunctions(Memory(elf)).function(_OF_GO)
     if function is None:
         raise UnfitError(f"it has no {_OF_GO}")
-    if go_tls.convention(elf.code(function)) is not go_tls.REGISTERS:
-        raise UnfitError("only Go 1.17 and later pass secrets in registers")
+    convention = go_tls.convention(elf.code(function))
+    if convention is None:
+        raise UnfitError(f"{_OF_GO} does not begin as Go's functions do")
     # The receiver; then pointer and length of a string, and those with a capacity of two slices.
-    _, label, label_size, random, _, _, secret, size, _ = go_tls.REGISTERS.arguments
-    places = (str(each) for each in (label, label_size, random, secret, size))
-    return KeyLogPlace(elf.offset(function.address), *map(Chain, places))
+    if convention is go_tls.REGISTERS:
+        words = [Chain(str(each)) for each in convention.arguments]
+    else:
+        words = [Chain("rsp").loaded(8 * number) for number in range(1, 9)]
+    label, label_size, random, secret, size = (words[number] for number in (1, 2, 3, 6, 7))
+    return KeyLogPlace(elf.offset(function.address), label, label_size, random, secret, size)

@@ -19,7 +19,7 @@ from tests.live.late import patiently
 from tests.live.node_peers import PROGRAM as NODE_PROGRAM
 from tests.live.sniffer import SSLSNIFF
 from tests.live.stripped.test_boringssl import BUN, WHEELS
-from tests.workload.go.fixtures import NEWEST, OLDEST, Fixture
+from tests.workload.go.fixtures import BEFORE, NEWEST, OLDEST, Fixture
 from tests.workload.passed import new_nonce
 from tests.workload.processes import PATIENCE_S, PROGRAMS, Process, next_line, run, started
 from tests.workload.python.server import pattern
@@ -88,6 +88,7 @@ CLIENTS = {
     "wget": (wget, BOTH, 1),
     "node": (node, BOTH, None),
     "bun": (bun, ("1.3",), None),
+    "go-before": (go(BEFORE, "stripped"), BOTH, 2),
     "go-oldest": (go(OLDEST, "stripped"), BOTH, 2),
     "go-newest": (go(NEWEST, "plain"), BOTH, 2),
     "curl_cffi": (curl_cffi, ("1.3",), 1),
