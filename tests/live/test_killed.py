@@ -10,7 +10,8 @@ import pytest
 
 from tests.live.refusals import sniff
 from tests.live.sniffer import READY, SSLSNIFF
-from tests.unit.sinks.test_pcap_killed import judged, wait_ended
+from tests.unit.captures import wait_ended
+from tests.unit.sinks.test_pcap_killed import judged
 from tests.workload.load import Load
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate

@@ -4,6 +4,7 @@ import io
 import itertools
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -181,6 +182,19 @@ def plaintext(seen: Seen, direction: Direction) -> bytes:
     return b"".join(
         bytes(what) if isinstance(what, int) else what for _, what, _ in seen.runs[direction]
     )
+
+
+def wait_ended(pid: int) -> None:
+    """Wait until a process that is not a child of ours has ended."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.001)
+    raise TimeoutError
 
 
 def tshark(path: Path, *arguments: str) -> str:

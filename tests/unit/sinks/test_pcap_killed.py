@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.capture_files.mending import KINDS
-from tests.unit.captures import READ, WRITE, Taker, http1_steps
+from tests.unit.captures import READ, WRITE, Taker, http1_steps, wait_ended
 
 WRITING = """
 import sys
@@ -36,19 +36,6 @@ def judged(path: Path) -> tuple[int, bool]:
     assert "cut short" in done.stderr, done.stderr
     cut = re.search(r"after reading (\d+) packet", done.stderr)
     return int(cut[1]) if cut else 0, False
-
-
-def wait_ended(pid: int) -> None:
-    """Wait until a process that is not a child of ours has ended."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
-                return
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        time.sleep(0.001)
-    raise TimeoutError
 
 
 @pytest.mark.parametrize("size", [1, 16_000])

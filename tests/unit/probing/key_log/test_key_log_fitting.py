@@ -17,8 +17,6 @@ from tests import libraries
 from tests.live.stripped.test_boringssl import BUN
 from tests.unit.probing.test_attachments import compiled
 from tests.workload.go.fixtures import BEFORE, NEWEST, OLDEST, Fixture
-from tests.workload.rust.fixtures import Fixture as RustFixture
-from tests.workload.rust.fixtures import fixtures as rust_fixtures
 
 RANDOMS = {
     "1.1.1": Chain("rdi", (168,), 184),
@@ -114,24 +112,6 @@ def test_the_client_random_has_32_bytes(tmp_path: Path) -> None:
     code = LOGS.format(size="size", first="CLIENT_RANDOM", second="EXPORTER_SECRET")
     reason = missing(compiled(tmp_path, code), "openssl")
     assert reason == "where its connections have the client random was not found"
-
-
-@pytest.mark.parametrize(
-    "fixture", [each for each in rust_fixtures("blocking", "server") if each.library == "rustls"]
-)
-def test_rustls(fixture: RustFixture) -> None:
-    """Two calls of TLS 1.2, with a new session and with a known one; one place of TLS 1.3."""
-    found = key_log(fixture.path, "rustls")
-    assert len({each.offset for each in found.places}) == len(found.places)
-    of_calls = [each for each in found.places if each.label == Chain("rsi")]
-    assert [each.secret for each in of_calls] == [Chain("r9")] * 2
-    if "0-21" in fixture.path.name:
-        assert found.missing.startswith("before 0.22, rustls has secrets of TLS 1.3 only for")
-        assert len(found.places) == 2
-    else:
-        assert found.missing == ""
-        [newer] = set(found.places) - set(of_calls)
-        assert newer.random.register == newer.secret.register == newer.size.register == "rsp"
 
 
 def test_damaged_copies(tmp_path: Path) -> None:
