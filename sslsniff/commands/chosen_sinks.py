@@ -53,6 +53,7 @@ def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
         ("--har", options.har),
         ("--chrome-trace", options.chrome_trace),
         ("--report", options.report),
+        *options.secret_files,
     ):
         if not path:
             continue

@@ -10,7 +10,7 @@ from sslsniff.kernel.loaders.loading import has_cookies
 from sslsniff.kernel.packets.packet_socket import PacketSocket, has_same_network
 from sslsniff.live.functions.key_log_probes import KeyLogProbes
 from sslsniff.sinks.base import Sink
-from sslsniff.sinks.output_files import check_output, open_output
+from sslsniff.sinks.output_files import open_output
 from sslsniff.sinks.secrets.connection_packets import ConnectionPackets
 from sslsniff.sinks.secrets.key_log_file import KeyLogFile
 from sslsniff.sinks.secrets.missing_secrets import MissingSecrets
@@ -29,8 +29,6 @@ class SecretOutputs:
             raise KernelError("secrets need Linux 5.15", "leave out --keylog and --packets")
         if options.packets and not options.packets.endswith(".pcapng"):
             raise OutputError("packets with their secrets are a pcapng", "name it FILE.pcapng")
-        for path in filter(None, (options.keylog, options.packets)):
-            check_output(path, options.force)
         self.probes = KeyLogProbes(first)
         self._source = PacketSocket() if options.packets else None
         if self._source is not None:
@@ -69,7 +67,7 @@ class SecretOutputs:
     def finish(self, lost: int) -> None:
         """Write the rest, and note what was written; ``lost``: how many secrets were not seen."""
         if self._key_log is not None:
-            note(self._key_log.describe(lost))
+            note(self._key_log.describe(lost + self.probes.unreadable))
         if self._packets is not None:
             self._packets.close()
             note(self._packets.describe())

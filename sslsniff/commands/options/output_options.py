@@ -74,6 +74,11 @@ class OutputOptions:
         return True
 
     @property
+    def secret_files(self) -> tuple[tuple[str, str | None], ...]:
+        """The options that name files for secrets, which only a live capture has."""
+        return ()
+
+    @property
     def wants_statistics(self) -> bool:
         """Whether statistics are asked for; what to group them by says so, too."""
         return self.stats or bool(self.group_by)

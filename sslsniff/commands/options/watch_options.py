@@ -88,6 +88,11 @@ class WatchOptions(OutputOptions):
     keylog: str | None
     packets: str | None
 
+    @property
+    def secret_files(self) -> tuple[tuple[str, str | None], ...]:
+        """See ``OutputOptions``."""
+        return ("--keylog", self.keylog), ("--packets", self.packets)
+
 
 def parse_watch(arguments: Sequence[str], parser: CommandParser | None = None) -> WatchOptions:
     """Return what the ``arguments`` of ``sslsniff`` say; exits with 2 if they are wrong.

@@ -33,6 +33,6 @@ class KeyLogFile:
         self._count += 1
 
     def describe(self, lost: int) -> str:
-        """Return a line that says what was written; ``lost``: how many calls were not reported."""
+        """Return a line that says what was written; ``lost``: how many others there were."""
         also = f", {lost} lost" if lost else ""
         return f"wrote {counted(self._count, 'secret')} to {self._path}{also}"

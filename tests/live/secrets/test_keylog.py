@@ -74,6 +74,13 @@ def go(release: str, mode: str) -> Callable[[Server, Certificate, Path, str], Co
     return command
 
 
+def rustls(fixture: RustFixture) -> Callable[[Server, Certificate, Path, str], Command]:
+    def command(server: Server, ca: Certificate, folder: Path, tls_version: str) -> Command:
+        return [fixture.path, str(server.port), ca.certificate, "10", "10"]
+
+    return command
+
+
 def curl_cffi(server: Server, certificate: Certificate, folder: Path, tls_version: str) -> Command:
     bodies = [new_nonce() for _ in range(REQUESTS)]
     for nonce in bodies:
@@ -92,6 +99,11 @@ CLIENTS = {
     "go-oldest": (go(OLDEST, "stripped"), BOTH, 2),
     "go-newest": (go(NEWEST, "plain"), BOTH, 2),
     "curl_cffi": (curl_cffi, ("1.3",), 1),
+    **{
+        "-".join(each): (rustls(each), BOTH, 2)
+        for each in fixtures("blocking")
+        if each.library == "rustls"
+    },
 }
 CASES = [(name, version) for name, (_, versions, _) in CLIENTS.items() for version in versions]
 
@@ -114,6 +126,7 @@ def test_client(
         ran = run_under(tmp_path, *command, options=("--keylog", str(key_log)), stdin=b"go\n")
     assert ran.captured.code == 0, ran.captured.stderr
     assert len(ran.captured.exchanges) == REQUESTS
+    assert "not all secrets" not in ran.captured.stderr
     assert stat.S_IMODE(key_log.stat().st_mode) == 0o600
     before = decrypted(packets, server.port)
     assert before.answers == before.finished == 0
@@ -142,6 +155,22 @@ def test_grpcio_as_client_and_server(certificate: Certificate, tmp_path: Path) -
             run(sys.executable, client, str(port), certificate.certificate, "10", "10")
     # The trailers of a call have a status, too, but none of HTTP.
     assert_decrypted(decrypted(packets, port, key_log), connections=2)
+
+
+def test_boringssl_of_tls_12(certificate: Certificate, tmp_path: Path) -> None:
+    """A server of gRPC, which refuses what curl asks once the handshake is over."""
+    key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
+    files = (certificate.certificate, certificate.key)
+    with started(sys.executable, PROGRAMS / "python/grpcio_echo.py", *files) as server:
+        port = int(next_line(server))
+        near = Server(server.pid, port)
+        with recorded(packets, port), watching(server.pid, key_log):
+            asks = curl(near, certificate, tmp_path, "1.2")
+            subprocess.run(asks, check=False, timeout=PATIENCE_S)
+    lines = key_log.read_text().splitlines()
+    assert {line.split()[0] for line in lines} == {"CLIENT_RANDOM"}
+    assert decrypted(packets, port).finished == 0
+    assert decrypted(packets, port, key_log).finished == 2 * len(lines)
 
 
 def test_http3(certificate: Certificate, tmp_path: Path) -> None:
@@ -229,6 +258,24 @@ def test_refused(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
     assert not (tmp_path / "keys").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("{}/one.pcapng", "--keylog and --packets both name {}/one.pcapng: name two files"),
+        ("-", "--keylog and text both go to standard output: name a file"),
+    ],
+)
+def test_a_name_for_two_outputs(name: str, said: str, tmp_path: Path, bystander: str) -> None:
+    """Also with --force: neither is written over the other."""
+    path = name.format(tmp_path)
+    command: Command = [SSLSNIFF, "--force", "--keylog", path, "--pid", bystander]
+    command += ["--packets", path if path != "-" else tmp_path / "other.pcapng"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert done.stderr == f"sslsniff: {said.format(tmp_path)}\n"
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_file_that_exists(tmp_path: Path) -> None:
     key_log = tmp_path / "keys"
     key_log.write_text("mine\n")
@@ -237,30 +284,6 @@ def test_a_file_that_exists(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"{key_log} exists already" in done.stderr
     assert key_log.read_text() == "mine\n"
-
-
-@pytest.mark.parametrize("tls_version", BOTH)
-@pytest.mark.parametrize(
-    "fixture", [each for each in fixtures("blocking") if each.library == "rustls"], ids="-".join
-)
-def test_rustls(
-    fixture: RustFixture,
-    tls_version: str,
-    server: Server,
-    certificate: Certificate,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Also stripped, and with libraries of cryptography in C and in assembly."""
-    monkeypatch.setenv("TLS_VERSION", tls_version)
-    key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
-    command: Command = [fixture.path, str(server.port), certificate.certificate, "10", "10"]
-    with recorded(packets, server.port):
-        ran = run_under(tmp_path, *command, options=("--keylog", str(key_log)))
-    assert "not all secrets" not in ran.captured.stderr
-    assert len(ran.captured.exchanges) == REQUESTS
-    seen = decrypted(packets, server.port, key_log)
-    assert (seen.records, seen.finished) == (seen.readable, 4)
 
 
 def test_early_rustls_of_tls_13(certificate: Certificate, tmp_path: Path) -> None:
