@@ -114,8 +114,9 @@ static __always_inline int leave_call(u64 stack, struct call *call)
 
 /* Find the open call around `stack`: the nearest one above it, because stacks grow down and those of coroutines do not
  * overlap. A call more than a block away does not count: another coroutine's stack may be between. Returns how many
- * open calls its block has above `stack`; 0: there is none. */
-static __always_inline int enclosing_calls(u64 stack, struct call **innermost)
+ * open calls are found above `stack`, which may be those of one block only, unless the thread has several; 0: there is
+ * none. */
+static __always_inline int enclosing_calls(const struct thread *thread, u64 stack, struct call **innermost)
 {
 	int calls = 0;
 	for (u64 offset = 0; offset < 2; offset++) {
@@ -127,7 +128,7 @@ static __always_inline int enclosing_calls(u64 stack, struct call **innermost)
 			if (!calls++ || open->stack < (*innermost)->stack)
 				*innermost = open;
 		}
-		if (calls)
+		if (calls && thread->open_calls < 2)
 			break;
 	}
 	return calls;

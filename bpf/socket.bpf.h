@@ -112,15 +112,18 @@ SUBPROGRAM int bind_object(u64 object, u64 socket)
 	return 0;
 }
 
-/* TLS inside TLS: the socket of the innermost connection also carries the connections of the open calls around it.
- * Indirect evidence only: a call that is higher on the stack may be another coroutine's. */
+/* TLS inside TLS: the socket of the innermost connection also carries the connections of the open calls around it, at most
+ * a block away. Indirect evidence only: a call that is higher on the stack may be another coroutine's. */
 static __always_inline void bind_outer(const struct call *innermost, u64 socket)
 {
-	struct call_block *block = find_block(innermost->stack);
-	for (int i = 0; block && i < BLOCK_CALLS; i++) {
-		const struct call *call = &block->calls[i];
-		if (call->stack > innermost->stack && !call->has_no_io && call->object != innermost->object)
-			bind_object(call->object, socket);
+	for (u64 offset = 0; offset < 2; offset++) {
+		struct call_block *block = find_block(innermost->stack + (offset << BLOCK_BITS));
+		for (int i = 0; block && i < BLOCK_CALLS; i++) {
+			const struct call *call = &block->calls[i];
+			if (call->stack > innermost->stack && call->stack - innermost->stack < 1 << BLOCK_BITS &&
+			    !call->has_no_io && call->object != innermost->object)
+				bind_object(call->object, socket);
+		}
 	}
 }
 
@@ -196,7 +199,7 @@ static __always_inline int socket_call(const struct sock *sock, u64 sent)
 	if (!thread)
 		return 0;
 	struct call *call = 0;
-	int calls = enclosing_calls(user_stack(), &call);
+	int calls = enclosing_calls(thread, user_stack(), &call);
 	if (calls)
 		note_socket(call, calls, sock);
 	if ((calls && !thread->shut) || !has_addresses(sock) || !is_stream(sock))
