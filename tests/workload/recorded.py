@@ -59,6 +59,8 @@ def decrypted(packets: Path, port: int, key_log: Path | None = None) -> Decrypte
     """Return what tshark sees with the secrets in a key log, or with those beside the packets."""
     options: list[str | Path] = ["-o", f"tls.keylog_file:{key_log}"] if key_log is not None else []
     fields = [part for name in (*_FIELDS, *_STATUSES) for part in ("-e", name)]
+    # Two processors may pass packets on in another order than TCP's; tshark gives up there.
+    options += ["-o", "tcp.reassemble_out_of_order:TRUE"]
     command: list[str | Path] = ["tshark", "-n", "-2", "-r", packets, "-Y", "tls", "-T", "fields"]
     shown = run(*command, "-d", f"tcp.port=={port},tls", *options, *fields)
     rows = [line.split("\t") for line in shown.splitlines()]
