@@ -20,9 +20,16 @@ _FLAGS = (
 _BPF = ("-target", "bpfel-freestanding", "-mcpu=v3", "-g", "-c")  # v3 needs kernel 5.1
 _LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC", "-Ibpf")
 
+# For the glibc of old distributions, and for musl, which has all that it calls.
+_PRELOAD = (
+    *("-target", f"{platform.machine()}-linux-gnu.2.17", "-shared", "-fPIC", "-Ibpf"),
+    *("-fvisibility=hidden", "-ftls-model=initial-exec", "-fasynchronous-unwind-tables"),
+)
+
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
     "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
+    "sslsniff/live/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
     "sslsniff/elf/dwarf/libscanner.so": (
         *_LIBRARY,
         "sslsniff/elf/dwarf/scanner.c",

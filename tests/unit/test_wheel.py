@@ -16,6 +16,7 @@ BUILT = (
     "bpf/sslsniff.bpf.o",
     "capture_files/libpacking.so",
     "elf/dwarf/libscanner.so",
+    "live/preload/libpreload.so",
     "machine_code/stripped/libdistances.so",
 )
 NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.bpf.o", "*.so")
@@ -25,7 +26,7 @@ NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.bpf.o", "*.so")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """A wheel built from a copy of the sources alone."""
     copy = tmp_path_factory.mktemp("wheel") / "sources"
-    for name in ("bpf", "decoders", "sslsniff"):
+    for name in ("bpf", "decoders", "preload", "sslsniff"):
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=NOT_SOURCES)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Wraps GnuTLS 3.7 and 3.8. A record is encrypted, and so counts, in the first call that sends it: where that returns
+ * GNUTLS_E_AGAIN or GNUTLS_E_INTERRUPTED, a later call returns its size, perhaps with (NULL, 0).
+ */
+enum gnutls_function {
+	GNUTLS_RECORD_RECV,
+	GNUTLS_RECORD_SEND,
+	GNUTLS_RECORD_SEND2,
+	GNUTLS_RECORD_SEND_RANGE,
+	GNUTLS_RECORD_SEND_EARLY_DATA,
+	GNUTLS_RECORD_SEND_FILE,
+	GNUTLS_RECORD_RECV_SEQ,
+	GNUTLS_RECORD_RECV_PACKET,
+	GNUTLS_RECORD_RECV_EARLY_DATA,
+	GNUTLS_RECORD_UNCORK,
+	GNUTLS_INIT,
+	GNUTLS_DEINIT,
+	GNUTLS_HANDSHAKE,
+	GNUTLS_BYE,
+	GNUTLS_PACKET_GET, /* from here on those that are only asked */
+	GNUTLS_RECORD_GET_MAX_SIZE,
+	GNUTLS_PROTOCOL_GET_VERSION,
+	GNUTLS_ALPN_GET_SELECTED_PROTOCOL,
+	GNUTLS_CIPHERSUITE_GET,
+};
+
+static const struct names gnutls_names = {
+    .mark = "gnutls_record_get_max_size",
+    .files = {"libgnutls.so.30"},
+    .functions = {[GNUTLS_RECORD_RECV] = "gnutls_record_recv",
+		  [GNUTLS_RECORD_SEND] = "gnutls_record_send",
+		  [GNUTLS_RECORD_SEND2] = "gnutls_record_send2",
+		  [GNUTLS_RECORD_SEND_RANGE] = "gnutls_record_send_range",
+		  [GNUTLS_RECORD_SEND_EARLY_DATA] = "gnutls_record_send_early_data",
+		  [GNUTLS_RECORD_SEND_FILE] = "gnutls_record_send_file",
+		  [GNUTLS_RECORD_RECV_SEQ] = "gnutls_record_recv_seq",
+		  [GNUTLS_RECORD_RECV_PACKET] = "gnutls_record_recv_packet",
+		  [GNUTLS_RECORD_RECV_EARLY_DATA] = "gnutls_record_recv_early_data",
+		  [GNUTLS_RECORD_UNCORK] = "gnutls_record_uncork",
+		  [GNUTLS_INIT] = "gnutls_init",
+		  [GNUTLS_DEINIT] = "gnutls_deinit",
+		  [GNUTLS_HANDSHAKE] = "gnutls_handshake",
+		  [GNUTLS_BYE] = "gnutls_bye",
+		  [GNUTLS_PACKET_GET] = "gnutls_packet_get",
+		  [GNUTLS_RECORD_GET_MAX_SIZE] = "gnutls_record_get_max_size",
+		  [GNUTLS_PROTOCOL_GET_VERSION] = "gnutls_protocol_get_version",
+		  [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = "gnutls_alpn_get_selected_protocol",
+		  [GNUTLS_CIPHERSUITE_GET] = "gnutls_ciphersuite_get"},
+};
+
+#define GNUTLS_E_AGAIN (-28)
+#define GNUTLS_E_INTERRUPTED (-52)
+#define GNUTLS_SERVER 1 /* a flag of gnutls_init */
+
+#define GNUTLS(library, function, type, ...) ((type (*)(__VA_ARGS__))(library)->functions[function])
+
+struct gnutls_datum {
+	const u8 *data;
+	u32 size;
+};
+
+static void describe_gnutls(struct event_opened *event, void *session, const struct library *library)
+{
+	struct gnutls_datum alpn = {0};
+	event->tls_version = (u32)GNUTLS(library, GNUTLS_PROTOCOL_GET_VERSION, int, void *)(session);
+	if (!GNUTLS(library, GNUTLS_ALPN_GET_SELECTED_PROTOCOL, int, void *, struct gnutls_datum *)(session, &alpn)) {
+		event->alpn_bytes = (u8)(alpn.size < ALPN_BYTES ? alpn.size : ALPN_BYTES);
+		memcpy(event->alpn, alpn.data, event->alpn_bytes);
+	}
+	if (library->functions[GNUTLS_CIPHERSUITE_GET]) /* since 3.7.4 */
+		copy_text(event->cipher, GNUTLS(library, GNUTLS_CIPHERSUITE_GET, const char *, void *)(session),
+			  CIPHER_BYTES);
+}
+
+/* How many bytes of a send count now, after it: see above. */
+static u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
+{
+	struct connection *connection = call->counts ? connection_of(call) : 0;
+	if (!connection)
+		return 0;
+	u64 pending = connection->pending;
+	if (result == GNUTLS_E_AGAIN || result == GNUTLS_E_INTERRUPTED) {
+		u64 most = GNUTLS(call->library, GNUTLS_RECORD_GET_MAX_SIZE, size_t, void *)((void *)call->object);
+		connection->pending = pending ? pending : size < most ? size : most;
+		return pending ? 0 : connection->pending;
+	}
+	connection->pending = 0;
+	return result > 0 && !pending ? (u64)result : 0;
+}
+
+#define RECEIVED (result > 0 ? (u64)result : 0)
+#define SENT sent_bytes(&call, (ssize_t)result, wanted)
+
+#define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)                       \
+	EXPORTED type name parameters                                                                            \
+	{                                                                                                        \
+		struct wrapped call =                                                                            \
+		    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0)); \
+		if (!call.library || !call.library->functions[function])                                         \
+			return -1250; /* GNUTLS_E_UNIMPLEMENTED_FEATURE */                                       \
+		type result = ((type(*) parameters)call.library->functions[function])arguments;                  \
+		end_call(&call, direction, buffer, moved, CUT_CALL_LIMIT);                                       \
+		return result;                                                                                   \
+	}
+
+GNUTLS_CALL(gnutls_record_recv, GNUTLS_RECORD_RECV, DIRECTION_READ, buffer, RECEIVED, ssize_t,
+	    (void *session, void *buffer, size_t wanted), (session, buffer, wanted))
+GNUTLS_CALL(gnutls_record_recv_seq, GNUTLS_RECORD_RECV_SEQ, DIRECTION_READ, buffer, RECEIVED, ssize_t,
+	    (void *session, void *buffer, size_t wanted, u8 *sequence), (session, buffer, wanted, sequence))
+GNUTLS_CALL(gnutls_record_recv_early_data, GNUTLS_RECORD_RECV_EARLY_DATA, DIRECTION_READ, buffer, RECEIVED, ssize_t,
+	    (void *session, void *buffer, size_t wanted), (session, buffer, wanted))
+GNUTLS_CALL(gnutls_record_send, GNUTLS_RECORD_SEND, DIRECTION_WRITE, buffer, SENT, ssize_t,
+	    (void *session, const void *buffer, size_t wanted), (session, buffer, wanted))
+GNUTLS_CALL(gnutls_record_send2, GNUTLS_RECORD_SEND2, DIRECTION_WRITE, buffer, SENT, ssize_t,
+	    (void *session, const void *buffer, size_t wanted, size_t padding, u32 flags),
+	    (session, buffer, wanted, padding, flags))
+GNUTLS_CALL(gnutls_record_send_range, GNUTLS_RECORD_SEND_RANGE, DIRECTION_WRITE, buffer, SENT, ssize_t,
+	    (void *session, const void *buffer, size_t wanted, const void *range), (session, buffer, wanted, range))
+GNUTLS_CALL(gnutls_record_send_early_data, GNUTLS_RECORD_SEND_EARLY_DATA, DIRECTION_WRITE, buffer, RECEIVED, ssize_t,
+	    (void *session, const void *buffer, size_t wanted), (session, buffer, wanted))
+GNUTLS_CALL(gnutls_record_uncork, GNUTLS_RECORD_UNCORK, DIRECTION_WRITE, 0, 0, int, (void *session, u32 flags),
+	    (session, flags))
+GNUTLS_CALL(gnutls_handshake, GNUTLS_HANDSHAKE, DIRECTION_READ, 0, 0, int, (void *session), (session))
+GNUTLS_CALL(gnutls_bye, GNUTLS_BYE, DIRECTION_READ, 0, 0, int, (void *session, int how), (session, how))
+
+EXPORTED ssize_t gnutls_record_recv_packet(void *session, void **packet)
+{
+	struct wrapped call =
+	    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0));
+	if (!call.library)
+		return -1250;
+	ssize_t result = GNUTLS(call.library, GNUTLS_RECORD_RECV_PACKET, ssize_t, void *, void **)(session, packet);
+	struct gnutls_datum data = {0};
+	if (result > 0)
+		GNUTLS(call.library, GNUTLS_PACKET_GET, void, void *, struct gnutls_datum *, u8 *)(*packet, &data, 0);
+	end_call(&call, DIRECTION_READ, data.data, data.size, CUT_CALL_LIMIT);
+	return result;
+}
+
+EXPORTED ssize_t gnutls_record_send_file(void *session, int file, off_t *offset, size_t wanted)
+{
+	struct wrapped call =
+	    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0));
+	if (!call.library)
+		return -1250;
+	ssize_t result = GNUTLS(call.library, GNUTLS_RECORD_SEND_FILE, ssize_t, void *, int, off_t *,
+				size_t)(session, file, offset, wanted);
+	end_call(&call, DIRECTION_WRITE, 0, RECEIVED, CUT_SENDFILE);
+	return result;
+}
+
+EXPORTED int gnutls_init(void **session, u32 flags)
+{
+	struct library *library = library_of(FAMILY_GNUTLS, __builtin_return_address(0));
+	int result = library ? GNUTLS(library, GNUTLS_INIT, int, void **, u32)(session, flags) : -1250;
+	struct connection *connection = result ? 0 : new_object(FAMILY_GNUTLS, *session, __builtin_return_address(0));
+	if (connection)
+		connection->role = flags & GNUTLS_SERVER ? ROLE_SERVER : ROLE_CLIENT;
+	return result;
+}
+
+EXPORTED void gnutls_deinit(void *session)
+{
+	struct library *library = library_of(FAMILY_GNUTLS, __builtin_return_address(0));
+	free_object(session);
+	if (library)
+		GNUTLS(library, GNUTLS_DEINIT, void, void *)(session);
+}
