@@ -4,7 +4,7 @@ import errno
 import os
 import select
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from sslsniff.errors import TargetError
@@ -21,16 +21,21 @@ class HeldCommand:
 
     It ends if this process ends before that. It has sslsniff's own standard input, output and
     error, and stays in its process group: Ctrl-C reaches it as if it had been started alone.
+    ``environment``: its variables; by default this process's.
     """
 
-    def __init__(self, arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, arguments: tuple[str, ...], environment: Mapping[str, str] | None = None
+    ) -> None:
         self._name = arguments[0]
         self._go_reader, self._go = os.pipe()
         self._failure, failure_writer = os.pipe()  # both are closed by a successful exec
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._go)
-            _execute_when_released(arguments, self._go_reader, failure_writer)
+            _execute_when_released(
+                arguments, environment or os.environ, self._go_reader, failure_writer
+            )
         os.close(self._go_reader)
         os.close(failure_writer)
 
@@ -63,14 +68,16 @@ class HeldCommand:
         return code if code >= 0 else 128 - code
 
 
-def _execute_when_released(arguments: tuple[str, ...], go: int, failure: int) -> NoReturn:
+def _execute_when_released(
+    arguments: tuple[str, ...], environment: Mapping[str, str], go: int, failure: int
+) -> NoReturn:
     """Execute a command after a byte comes from the pipe ``go``; write an errno to ``failure``."""
     # As a shell would start it: Python ignores two signals, sslsniff itself one more.
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     if os.read(go, 1):
         try:
-            os.execvp(arguments[0], arguments)
+            os.execvpe(arguments[0], arguments, environment)
         except OSError as error:
             os.write(failure, str(error.errno or 0).encode())
     os._exit(127)

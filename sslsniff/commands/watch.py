@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.watch_options import WatchOptions, parse_watch
+from sslsniff.commands.preload.engine_choice import preloads
 from sslsniff.commands.printing import note
 from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
@@ -38,7 +39,10 @@ def watch(arguments: Sequence[str]) -> int:
     control = CaptureControl(options.end_within)
     # A command in the foreground gets Ctrl-C itself; when it ends, so does the capture.
     control.listen(ignore_interrupt=bool(command))
-    privileges.require()
+    if preloads(options):
+        from sslsniff.commands.preload.preload_watch import watch_preloaded
+
+        return watch_preloaded(options, expression, control)
     open_files = contextlib.ExitStack()
     plan = _plan_calls(options, open_files)
     holder = _start_holder() if options.hold or (command and options.hold is None) else None
@@ -141,7 +145,7 @@ def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:
     from sslsniff.commands.top import show_screen
 
     options.parse_filter()
-    privileges.require()
+    preloads(options)
     before = arguments[: arguments.index("--")] if options.command else arguments
     return show_screen(before, options, options.command)
 

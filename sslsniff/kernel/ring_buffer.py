@@ -49,30 +49,30 @@ class PollPacing:
         self._delays = min(_MOST_POLL_DELAYS, max(1, self._delays * _WORK_S / worked_s))
 
 
-class Ring:
-    """A mapped ring buffer of ``size_bytes``; ``fd`` is the map's, pollable when records wait."""
+class RecordRing:
+    """Records in memory that is written by others: ``data``, mapped on after ``size_bytes``.
 
-    def __init__(self, fd: int, size_bytes: int) -> None:
-        page = mmap.PAGESIZE
-        self.fd = fd
+    ``consumer`` and ``producer``: the positions after what was read and written, one number each.
+    """
+
+    fd: int
+    """What can be polled, or stands for it."""
+
+    def __init__(
+        self, consumer: memoryview, producer: memoryview, data: memoryview, size_bytes: int
+    ) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._data = data
         self._mask = size_bytes - 1
-        self._consumer_map = mmap.mmap(fd, page, offset=0)
-        # The kernel maps the data twice in a row, so that no record wraps. Of the second time the
-        # length of one record is enough: this process then counts as using less memory.
-        self._producer_map = mmap.mmap(
-            fd, page + size_bytes + LARGEST_RECORD_BYTES, prot=mmap.PROT_READ, offset=page
-        )
-        self._consumer = memoryview(self._consumer_map).cast("Q")
-        producer = memoryview(self._producer_map)
-        self._producer = producer[:8].cast("Q")
-        self._data = producer[page:]
-        self._records = Records(self._data, 0, 0)
+        self._records = Records(data, 0, 0)
         self._start = 0
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes of records are not released yet."""
-        return self._producer[0] - self._consumer[0]
+        waiting: int = self._producer[0] - self._consumer[0]
+        return waiting
 
     def read(self, most_bytes: int) -> Records:
         """Return the unread records that begin in the next ``most_bytes``, up to the ring's end.
@@ -92,7 +92,7 @@ class Ring:
         return self._data[self._start : records.position]
 
     def release(self) -> int:
-        """Give the room of the records that were read to the kernel; return its bytes."""
+        """Give back the room of the records that were read; return its bytes."""
         size = self._records.position - self._start
         self._start = self._records.position
         self._consumer[0] += size
@@ -105,10 +105,31 @@ class Ring:
         """See ``start``."""
 
     def close(self) -> None:
-        """Unmap. While views of ``read`` exist, as in an error's traceback, the map stays."""
+        """Release the views of the memory."""
         self._data.release()
         self._producer.release()
         self._consumer.release()
+
+
+class Ring(RecordRing):
+    """A mapped ring buffer of ``size_bytes``; ``fd`` is the map's, pollable when records wait."""
+
+    def __init__(self, fd: int, size_bytes: int) -> None:
+        page = mmap.PAGESIZE
+        self.fd = fd
+        self._consumer_map = mmap.mmap(fd, page, offset=0)
+        # The kernel maps the data twice in a row, so that no record wraps. Of the second time the
+        # length of one record is enough: this process then counts as using less memory.
+        self._producer_map = mmap.mmap(
+            fd, page + size_bytes + LARGEST_RECORD_BYTES, prot=mmap.PROT_READ, offset=page
+        )
+        producer = memoryview(self._producer_map)
+        consumer = memoryview(self._consumer_map).cast("Q")
+        super().__init__(consumer, producer[:8].cast("Q"), producer[page:], size_bytes)
+
+    def close(self) -> None:
+        """Unmap. While views of ``read`` exist, as in an error's traceback, the map stays."""
+        super().close()
         with contextlib.suppress(BufferError):  # there are views
             self._producer_map.close()
         self._consumer_map.close()

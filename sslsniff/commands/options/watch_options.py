@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sslsniff import __version__
 from sslsniff.commands.options import values
+from sslsniff.commands.options.engine_options import add_engine, check_preload, options_of_probes
 from sslsniff.commands.options.kafka_options import check_kafka
 from sslsniff.commands.options.output_options import (
     OutputOptions,
@@ -78,6 +79,7 @@ class WatchOptions(OutputOptions):
     lib: list[str]
     sample: float | None
     most_cpu: float | None
+    engine: str
     loader: str
     returns: str
     hold: bool | None
@@ -87,6 +89,11 @@ class WatchOptions(OutputOptions):
     calls: list[str]
     keylog: str | None
     packets: str | None
+
+    @property
+    def needs_probes(self) -> list[str]:
+        """The options that a preloaded library cannot serve."""
+        return options_of_probes(self)
 
     @property
     def secret_files(self) -> tuple[tuple[str, str | None], ...]:
@@ -106,7 +113,10 @@ def parse_watch(arguments: Sequence[str], parser: CommandParser | None = None) -
     if at < len(arguments) and not options.command:
         parser.error("there is no command after --")
     _require_what(parser, options)
-    return options_of(WatchOptions, options)
+    watch = options_of(WatchOptions, options)
+    if watch.engine == "preload":
+        check_preload(parser, watch.command, watch.needs_probes)
+    return watch
 
 
 def parse_top(arguments: Sequence[str]) -> tuple[list[str], WatchOptions]:
@@ -253,49 +263,7 @@ def add_watch_options(parser: CommandParser) -> None:
         help="write the packets of new connections, encrypted as they are, and their secrets, as"
         " one pcapng (docs/keylog.md)",
     )
-    engine = parser.add_argument_group("ENGINE")
-    engine.add_argument(
-        "--loader",
-        choices=("auto", "co-re", "bcc"),
-        default="auto",
-        metavar="HOW",
-        help="load BPF programs by co-re or bcc (default: co-re where there is BTF)",
-    )
-    engine.add_argument(
-        "--returns",
-        choices=("instructions", "trampoline"),
-        default="instructions",
-        metavar="HOW",
-        help="see returns at instructions (default), by trampoline: faster for some programs, but"
-        " kills each that maps a watched library and switches coroutines inside its calls",
-    )
-    engine.add_argument(
-        "--hold",
-        action=argparse.BooleanOptionalAction,
-        help="stop a process where it loads a library, 5 s at most, until that is probed; it uses"
-        " ptrace, so no debugger or strace can trace the process (default: only with COMMAND)",
-    )
-    engine.add_argument(
-        "--ring-size",
-        type=values.ring_size,
-        default=2 * values.MOST_CALL_BYTES,
-        metavar="SIZE",
-        help="room for what was not read yet, a power of two from 4M (default: 32M)",
-    )
-    engine.add_argument(
-        "--spill",
-        type=values.spill_size,
-        default=0,
-        metavar="SIZE",
-        help="more such room in a temporary file, from 4M (default: none)",
-    )
-    engine.add_argument(
-        "--max-call-bytes",
-        type=values.call_limit,
-        default=values.MOST_CALL_BYTES,
-        metavar="SIZE",
-        help="most plaintext kept of one call (default and most: 16M)",
-    )
+    add_engine(parser)
 
 
 def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ OF_WATCHING = {
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
     "--sample", "--most-cpu",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
-    "--no-children", "--hold", "--no-hold", "--calls", "--keylog", "--packets",
+    "--no-children", "--engine", "--hold", "--no-hold", "--calls", "--keylog", "--packets",
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""``sslsniff -- COMMAND`` without rights: by a library that is preloaded into the command."""

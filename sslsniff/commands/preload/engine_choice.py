@@ -1,0 +1,27 @@
+"""Decides how a capture sees calls: by probes in the kernel, or by a preloaded library."""
+
+from sslsniff.commands.options.watch_options import WatchOptions
+from sslsniff.errors import PrivilegeError
+from sslsniff.kernel import privileges
+
+
+def preloads(options: WatchOptions) -> bool:
+    """Say whether to preload a library into the command; else the rights for probes are there.
+
+    Raises ``PrivilegeError`` where neither can be done.
+    """
+    if options.engine == "preload":
+        return True
+    if options.engine == "auto" and options.command and not options.needs_probes:
+        return bool(privileges.missing())
+    try:
+        privileges.require()
+    except PrivilegeError as error:
+        raise PrivilegeError(error.fact, _remedy(options, error.remedy)) from None
+    return False
+
+
+def _remedy(options: WatchOptions, by_rights: str) -> str:
+    if options.command and options.needs_probes:
+        return f"{by_rights}; without rights, leave out {options.needs_probes[0]}"
+    return f"{by_rights}; sslsniff -- COMMAND starts a program and needs no rights"

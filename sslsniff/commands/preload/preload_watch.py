@@ -1,0 +1,55 @@
+"""Watches a command by a library that is preloaded into it."""
+
+import contextlib
+import sys
+
+from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
+from sslsniff.commands.ending import CaptureControl
+from sslsniff.commands.held_command import HeldCommand
+from sslsniff.commands.options.watch_options import WatchOptions
+from sslsniff.commands.printing import note
+from sslsniff.commands.pump import pump
+from sslsniff.errors import KernelError
+from sslsniff.kernel import privileges
+from sslsniff.kernel.memory.shared_ring import SharedRing
+from sslsniff.live.preload.preload_capture import PreloadCapture
+from sslsniff.live.preload.preload_environment import preload_environment
+from sslsniff.live.preload.unseen_program import unseen_libraries
+from sslsniff.sinks.filters import Filter
+
+
+def watch_preloaded(
+    options: WatchOptions, expression: Filter | None, control: CaptureControl
+) -> int:
+    """Start the command and watch it; return its exit code. Raises ``SslsniffError``."""
+    try:
+        ring = SharedRing(options.ring_size, options.max_call_bytes, options.sample or 1)
+    except OSError as error:
+        raise KernelError(
+            f"cannot make memory of {options.ring_size} bytes ({error.strerror})",
+            "try a smaller --ring-size",
+        ) from error
+    held = HeldCommand(options.command, preload_environment(ring.path))
+    check_outputs(options, sys.stderr)
+    not_shown = unseen_libraries(options.command[0])
+    for each in not_shown:
+        note(str(each))
+    capture = PreloadCapture(
+        ring,
+        held.pid,
+        ring_bytes=options.ring_size,
+        is_sampled=options.sample != 1,
+        note=note,
+        not_shown=not_shown,
+    )
+    with contextlib.closing(capture), contextlib.ExitStack() as closing:
+        held.release()
+        # Only now: an earlier error must not leave or overwrite a file.
+        sinks = open_sinks(options, sys.stderr, closing, control.stop, expression, capture=capture)
+        privileges.drop_all()
+        pump(capture, sinks, options, control)
+    code = held.wait(control.is_drained)
+    control.done()
+    if code is None:
+        note(f"process {held.pid} continues, and is not watched any more")
+    return code or 0

@@ -1,0 +1,104 @@
+"""The ring buffer that preloaded programs write to: memory with the form of the BPF ring buffer.
+
+Its layout is that of ``preload/shared.h``; ``preload/ring.h`` says how records are written without
+a lock. The reader has two more things to do than in the kernel's ring: it marks the memory that it
+gives back as free in the next lap, and it skips records whose thread was killed while it wrote.
+"""
+
+import contextlib
+import mmap
+import os
+import struct
+from pathlib import Path
+
+from sslsniff.kernel.memory.doubled_memory import DoubledMemory
+from sslsniff.kernel.ring_buffer import RecordRing
+from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES
+
+MAGIC = 0x31304C5053535373
+READER_AT = 64
+READER = struct.Struct("<QQQQI")
+"""``struct reader_page`` of ``preload/shared.h`` after the position."""
+COUNTERS_AT = 128
+CUTS = 5
+COUNTERS = struct.Struct(f"<{2 * CUTS}Q6Q")
+"""``struct writer_page`` from its losses on."""
+_STOPPED_AT = READER_AT + 32
+_PATTERN_BYTES = 1 << 20
+
+
+class SharedRing(RecordRing):
+    """A ring of ``size_bytes``, a power of two, for programs that open ``path``.
+
+    ``call_limit_bytes``: the most plaintext of one call. ``sample``: the share of connections that
+    is shown. Raises ``OSError``.
+    """
+
+    def __init__(self, size_bytes: int, call_limit_bytes: int, sample: float = 1) -> None:
+        page = mmap.PAGESIZE
+        self.fd = os.memfd_create("sslsniff", os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, 2 * page + size_bytes)
+        self._pages = mmap.mmap(self.fd, 2 * page)
+        fields = (MAGIC, size_bytes, call_limit_bytes, round(sample * (1 << 32)), 0)
+        READER.pack_into(self._pages, READER_AT, *fields)
+        self._memory = DoubledMemory(self.fd, 2 * page, size_bytes)
+        pages = memoryview(self._pages)
+        super().__init__(
+            pages[:8].cast("Q"), pages[page : page + 8].cast("Q"), self._memory.data, size_bytes
+        )
+        self._size_bytes = size_bytes
+        self._free = (0, b"")  # a lap, and memory that is free in it
+
+    @property
+    def path(self) -> str:
+        """The file that programs open."""
+        return f"/proc/{os.getpid()}/fd/{self.fd}"
+
+    @property
+    def counters(self) -> tuple[int, ...]:
+        """What programs counted: ``COUNTERS``."""
+        return COUNTERS.unpack_from(self._pages, mmap.PAGESIZE + COUNTERS_AT)
+
+    def stop_programs(self) -> None:
+        """Let programs write no more records."""
+        struct.pack_into("<I", self._pages, _STOPPED_AT, 1)
+
+    def release(self) -> int:
+        """See ``RecordRing``; marks the room as free in the next lap."""
+        at, size = self._start, self._size_bytes
+        lap = self._consumer[0] // size + 1
+        end = self._records.position
+        self._mark_free(at, min(end, size), lap)
+        if end > size:
+            self._mark_free(size, end, lap + 1)
+        return super().release()
+
+    def _mark_free(self, start: int, end: int, lap: int) -> None:
+        if self._free[0] != lap:
+            self._free = (lap, (lap << 32).to_bytes(8, "little") * (_PATTERN_BYTES // 8))
+        pattern = self._free[1]
+        for at in range(start, end, _PATTERN_BYTES):
+            size = min(_PATTERN_BYTES, end - at)
+            self._data[at : at + size] = pattern[:size]
+
+    def skip_abandoned(self) -> int:
+        """Skip the next record if the thread that writes it has ended; return its length, or 0."""
+        start = self._consumer[0] & self._size_bytes - 1
+        if not self.waiting_bytes:
+            return 0
+        length: int
+        length, thread = struct.unpack_from("<II", self._data, start)
+        if not length & BUSY or Path(f"/proc/{thread}").exists():
+            return 0
+        length &= ~BUSY
+        struct.pack_into("<I", self._data, start, length | DISCARDED)
+        return length + HEADER_BYTES
+
+    def close(self) -> None:
+        """Unmap it. While views of ``read`` exist, as in an error's traceback, the map stays."""
+        super().close()
+        with contextlib.suppress(BufferError):  # there are views
+            self._memory.close()
+        with contextlib.suppress(BufferError):
+            self._pages.close()
+        os.close(self.fd)

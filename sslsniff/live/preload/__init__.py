@@ -1,0 +1,1 @@
+"""Captures a command without rights: by a library that is loaded into it (``preload/``)."""

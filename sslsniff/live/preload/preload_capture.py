@@ -1,0 +1,218 @@
+"""The live source without rights: what a preloaded library in the command's processes writes."""
+
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import NamedTuple
+
+from sslsniff import events
+from sslsniff.events import IsOver, never
+from sslsniff.fast_path import FastPath
+from sslsniff.kernel.memory.shared_ring import CUTS, SharedRing
+from sslsniff.kernel.ring_buffer import PollPacing
+from sslsniff.kernel.ring_records import Records
+from sslsniff.live import wire
+from sslsniff.live.capture_figures import CaptureFigures
+from sslsniff.live.preload.watched_processes import WatchedProcesses
+from sslsniff.live.skipped_records import skip_plaintext
+from sslsniff.model import Loss, LossCause, NotProbed
+
+LIBRARIES = ("unknown", "openssl", "boringssl", "gnutls", "nss")
+"""As ``enum library_name`` of ``preload/library.h`` numbers them."""
+_CAUSES = (LossCause.RING_FULL, LossCause.CALL_LIMIT, None, LossCause.SENDFILE, None)
+"""As ``enum cut`` of ``bpf/event.h`` numbers them; those that cannot happen here are None."""
+
+_BYTES_A_POLL = 8 << 20
+_BATCH_BYTES = 4 << 20
+_BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, as programs wait for its room
+_REST_SHARE = 64
+_LOOK_S = 0.01
+"""How long nobody looks whether there are records: a program cannot wake this process without a
+system call."""
+_ABANDONED_S = 1.0
+"""How long a record may be unfinished before its thread is looked for."""
+
+
+class _Counts(NamedTuple):
+    """``struct writer_page`` of ``preload/shared.h`` after the losses."""
+
+    untracked: int
+    left_out: int
+    lost_exits: int
+    lost_closes: int
+    deep: int
+    separate: int
+
+
+class PreloadCapture:
+    """A ``source.Source`` of what a command's processes write to ``ring``.
+
+    ``pid``: the command, which has not begun yet. ``note``: called with lines for the user.
+    ``not_shown``: TLS libraries of the command that cannot be wrapped.
+    """
+
+    def __init__(
+        self,
+        ring: SharedRing,
+        pid: int,
+        *,
+        ring_bytes: int,
+        is_sampled: bool,
+        note: Callable[[str], None],
+        not_shown: Iterable[NotProbed] = (),
+    ) -> None:
+        self.libraries = [*LIBRARIES]
+        self.fast_path = FastPath()
+        self._ring = ring
+        self._ring_bytes = ring_bytes
+        self._is_sampled = is_sampled
+        self._note = note
+        self._not_shown = list(not_shown)
+        self._processes = WatchedProcesses(pid)
+        self._pacing = PollPacing()
+        self._reading = Records(memoryview(b""), 0, 0)
+        self._stuck_since_s: float | None = None
+        self._abandoned = 0
+        self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def close(self) -> None:
+        """Let the programs write no more, and give the memory back."""
+        self._ring.stop_programs()
+        self._processes.close()
+        self._ring.close()
+
+    def figures(self) -> CaptureFigures:
+        """Return how it goes now."""
+        return CaptureFigures(
+            files=0,
+            probes=0,
+            waiting_bytes=self._ring.waiting_bytes,
+            room_bytes=self._ring_bytes,
+            kept_share=1,
+        )
+
+    def now_ns(self) -> int:
+        """See ``source.Source``."""
+        return time.monotonic_ns() + self._clock_offset_ns
+
+    @property
+    def ended(self) -> bool:
+        """See ``source.Source``: the command and all processes that came from it have ended."""
+        return self._processes.have_ended and not self._ring.waiting_bytes
+
+    def poll(self, timeout_s: float) -> Iterator[events.Event]:
+        """See ``source.Source``."""
+        deadline_s = time.monotonic() + timeout_s
+        exited = self._processes.wait(0)
+        while not (exited or self._ring.waiting_bytes) and time.monotonic() < deadline_s:
+            exited = self._processes.wait(_LOOK_S)
+        if self._ring.waiting_bytes:
+            rest_bytes = 0 if exited else self._ring_bytes // _REST_SHARE
+            if not exited:
+                self._pacing.wait(self._ring, rest_bytes)
+            yield from self._drain(sys.maxsize if exited else _BYTES_A_POLL, rest_bytes)
+            self._pacing.worked()
+        for pid in exited:
+            yield events.Exited(self.now_ns(), pid)
+
+    def finish(
+        self, is_drained: IsOver = never, is_skipped: IsOver = never
+    ) -> Iterator[events.Event]:
+        """See ``source.Source``: programs stop writing first."""
+        self._ring.stop_programs()
+        yield from self._drain(sys.maxsize, is_drained=is_drained)
+        while is_drained() and self._ring.waiting_bytes and not is_skipped():
+            for record in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
+                yield from self._handle(record)
+            self._ring.release()
+            self._reading = self._ring.read(_BATCH_BYTES)
+        self._report_shortcomings()
+
+    def counted_losses(self) -> list[Loss]:
+        """See ``source.Source``."""
+        counters = self._ring.counters
+        return [
+            Loss(cause, counters[2 * index], counters[2 * index + 1])
+            for index, cause in enumerate(_CAUSES)
+            if cause is not None and counters[2 * index + 1]
+        ]
+
+    def left_out(self) -> int | None:
+        """See ``source.Source``."""
+        return self._counts.left_out if self._is_sampled else None
+
+    def not_probed(self) -> list[NotProbed] | None:
+        """See ``source.Source``."""
+        return self._not_shown
+
+    @property
+    def _counts(self) -> _Counts:
+        return _Counts(*self._ring.counters[2 * CUTS :])
+
+    def _drain(
+        self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
+    ) -> Generator[events.Event, None, None]:
+        """Yield the events that wait, until ``rest_bytes`` are unread, or until ``is_drained``."""
+        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // _BATCH_SHARE)
+        read_bytes = 0
+        while read_bytes < most_bytes and not is_drained():
+            self._reading = records = self._ring.read(batch_bytes)
+            for record in self.fast_path.run(records, self._clock_offset_ns):
+                yield from self._handle(wire.parse(record, self._clock_offset_ns))
+                if is_drained():
+                    return
+            batch = self._ring.release()
+            read_bytes += batch
+            if not batch and not self._skip_abandoned():
+                break
+            if self._ring.waiting_bytes <= rest_bytes:
+                break
+
+    def _skip_abandoned(self) -> bool:
+        """Skip a record that its thread did not finish; say whether there was one.
+
+        A thread that is only stopped may take as long as it likes: then the records after it wait.
+        """
+        if not self._ring.waiting_bytes:
+            self._stuck_since_s = None
+            return False
+        now_s = time.monotonic()
+        if self._stuck_since_s is None:
+            self._stuck_since_s = now_s
+        is_late = now_s - self._stuck_since_s > _ABANDONED_S or self._processes.have_ended
+        if not is_late or not self._ring.skip_abandoned():
+            return False
+        self._stuck_since_s = None
+        self._abandoned += 1
+        return True
+
+    def _handle(self, record: events.Record) -> Iterable[events.Event]:
+        """Return the events that follow from a record."""
+        if isinstance(record, events.Opened | events.Exited):
+            self._processes.add(record.pid)
+        elif isinstance(record, events.Paired | events.SocketGone | events.CgroupMade):
+            return ()
+        return (record,)
+
+    def _report_shortcomings(self) -> None:
+        """Note what could not be seen and events do not show."""
+        counts = self._counts
+        if self._abandoned:
+            self._note(f"{self._abandoned} records were not finished: their threads were killed")
+        if counts.untracked:
+            self._note(f"{counts.untracked} TLS calls were not captured: a table was full")
+        if counts.lost_exits or counts.lost_closes:
+            self._note(
+                f"ring buffer full: the ends of {counts.lost_exits} processes and"
+                f" {counts.lost_closes} connections were lost; they count as open"
+            )
+        if counts.deep:
+            self._note(
+                f"{counts.deep} libraries were loaded with RTLD_DEEPBIND: their TLS calls are not"
+                " shown; run sslsniff with sudo"
+            )
+        if counts.separate:
+            self._note(
+                f"{counts.separate} libraries were loaded by dlmopen: their TLS calls are not"
+                " shown; run sslsniff with sudo"
+            )
