@@ -106,7 +106,17 @@ def run_under(
     output = directory / "captured.jsonl"
     done = subprocess.run(
         [
-            *(sniffer.SSLSNIFF, "--json", "--force", "--loader", sniffer.LOADER, "-o", output),
+            *(
+                sniffer.SSLSNIFF,
+                "--json",
+                "--force",
+                "--loader",
+                sniffer.LOADER,
+                "--engine",
+                sniffer.ENGINE,
+                "-o",
+                output,
+            ),
             *(*options, "--", *command),
         ],
         input=stdin,

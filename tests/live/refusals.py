@@ -37,13 +37,14 @@ def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
     assert done.returncode == code
 
 
-def as_nobody(*arguments: str | Path) -> Done:
-    """Run sslsniff without any right; the project is mounted where that user may read it."""
+def as_nobody(*arguments: str | Path, stdin: str = "") -> Done:
+    """Run sslsniff without any right; the project is at /mnt, where that user may read it."""
     script = 'mount --bind "$0" /mnt && cd / && exec "$@"'
     setpriv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     sslsniff = ("/mnt/.venv/bin/python", "-m", "sslsniff")
     return subprocess.run(
         apart("sh", "-c", script, ROOT, *setpriv, *sslsniff, *arguments),
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

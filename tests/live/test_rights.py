@@ -18,7 +18,9 @@ WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--pid", "{pid}"], ["--lib", "{library}"], ["--", "true"]], ids=" ".join
+    "arguments",
+    [["--pid", "{pid}"], ["--lib", "{library}"], ["--engine", "probes", "--", "true"]],
+    ids=" ".join,
 )
 def test_no_root(arguments: list[str], bystander: str, own_library: Path) -> None:
     done = as_nobody(*(each.format(pid=bystander, library=own_library) for each in arguments))
