@@ -8,12 +8,14 @@ from sslsniff.kernel import privileges
 def preloads(options: WatchOptions) -> bool:
     """Say whether to preload a library into the command; else the rights for probes are there.
 
-    Raises ``PrivilegeError`` where neither can be done.
+    Raises ``PrivilegeError`` where neither can be done, and where sudo's variables are no ids.
     """
+    privileges.caller()
     if options.engine == "preload":
         return True
-    if options.engine == "auto" and options.command and not options.needs_probes:
-        return bool(privileges.missing())
+    can_preload = options.engine == "auto" and options.command and not options.needs_probes
+    if can_preload and privileges.missing():
+        return True
     try:
         privileges.require()
     except PrivilegeError as error:
