@@ -199,6 +199,21 @@ static struct library *learn_library(const void *mark, enum family family, const
 
 static const struct names *const family_names[FAMILIES];
 
+/* After an unload: whether the same file is at a caller's place as before, and calls the same library. It is remembered
+ * again, in its place: a program may unload files as often as it likes. */
+static int is_still_so(const struct mapped_file *file, const struct library *library, u64 now)
+{
+	for (u32 i = 0; i < MOST_CALLERS; i++) {
+		struct caller *caller = &callers[i];
+		if (__atomic_load_n(&caller->is_ready, __ATOMIC_ACQUIRE) && caller->start == file->start &&
+		    caller->end == file->end && caller->library == library) {
+			__atomic_store_n(&caller->unloads, now, __ATOMIC_RELEASE);
+			return 1;
+		}
+	}
+	return 0;
+}
+
 static __attribute__((noinline, cold)) struct library *find_library(enum family family, u64 address)
 {
 	struct mapped_file file = file_at(address);
@@ -206,6 +221,8 @@ static __attribute__((noinline, cold)) struct library *find_library(enum family 
 	const struct names *names = family_names[family];
 	void *mark = find_mark(names, &file);
 	struct library *library = mark ? learn_library(mark, family, names) : 0;
+	if (library && is_still_so(&file, library, before))
+		return library;
 	u32 index = library ? __atomic_fetch_add(&caller_count, 1, __ATOMIC_RELAXED) : 0;
 	if (library && index < MOST_CALLERS) {
 		struct caller *caller = &callers[index];
@@ -224,7 +241,7 @@ static inline struct library *library_of(enum family family, const void *address
 		if (!__atomic_load_n(&caller->is_ready, __ATOMIC_ACQUIRE))
 			break;
 		if ((u64)address - caller->start < caller->end - caller->start && caller->family == family &&
-		    caller->unloads == now)
+		    __atomic_load_n(&caller->unloads, __ATOMIC_ACQUIRE) == now)
 			return caller->library;
 	}
 	return find_library(family, (u64)address);

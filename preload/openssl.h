@@ -103,7 +103,7 @@ static void check_ends(struct connection *connection)
 		struct wrapped call =                                                                         \
 		    begin_call(FAMILY_OPENSSL, ssl, __builtin_return_address(0), __builtin_frame_address(0)); \
 		if (!call.library || !call.library->functions[function])                                      \
-			return -1;                                                                            \
+			return 0;                                                                             \
 		type result = ((type(*) parameters)call.library->functions[function])arguments;               \
 		u64 size = (u64)(moved);                                                                      \
 		struct connection *connection = end_call(&call, direction, buffer, size, cut);                \

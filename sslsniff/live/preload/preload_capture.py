@@ -163,6 +163,8 @@ class PreloadCapture:
                     return
             batch = self._ring.release()
             read_bytes += batch
+            if batch:
+                self._stuck_since_s = None
             if not batch and not self._skip_abandoned():
                 break
             if self._ring.waiting_bytes <= rest_bytes:
