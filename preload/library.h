@@ -4,7 +4,7 @@
  * program's call arrives here whichever copy of the TLS library it means: the one that the calling file is linked with,
  * which dlsym finds by the file's own handle. RTLD_NEXT finds only what was there when the program was started.
  *
- * What is found is remembered by the caller's place in memory, so the dynamic linker is asked once for each file. A
+ * What is found is remembered by the caller's place in memory, so dlsym is called once for each file. A
  * TLS library that was found stays in memory from then on.
  */
 #include <dlfcn.h>

@@ -104,7 +104,7 @@ def options_of_probes(options: object) -> list[str]:
 def check_preload(
     parser: CommandParser, command: Sequence[str], needs_probes: Sequence[str]
 ) -> None:
-    """Exit with a usage error unless a library can be preloaded for what is asked for."""
+    """Exit with a usage error unless a library can be preloaded, and can serve all options."""
     if not command:
         parser.error("--engine preload needs -- COMMAND: it cannot look into running processes")
     if needs_probes:
