@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.workload.debian import CACHE, unpack
+from tests.workload.debian import CACHE, one_at_a_time, unpack
 
 _PATIENCE_S = 300
 
@@ -148,14 +148,15 @@ def library(series: str, architecture: str = "amd64") -> Library:
         if os.environ.get("SSLSNIFF_OFFLINE") == "1":
             pytest.skip(f"{series} is not in {CACHE} and SSLSNIFF_OFFLINE is set")
         try:
-            version = _fetch(package, folder, architecture)
+            with one_at_a_time(folder.with_name(f"{folder.name}.lock")):
+                if not done.exists():  # another process may have fetched it meanwhile
+                    done.write_text(_fetch(package, folder, architecture))
         except (OSError, subprocess.SubprocessError) as error:
             told = getattr(error, "stderr", None) or error
             pytest.fail(
                 f"cannot fetch {package.name} of Debian {package.suite} (apt-get and the network "
                 f"are needed; SSLSNIFF_OFFLINE=1 does without): {told}"
             )
-        done.write_text(version)
     version = done.read_text()
     numbered = series in (*OPENSSL, *GNUTLS, *NSS)
     number = version.partition(":")[2] or version  # without the epoch

@@ -3,9 +3,11 @@
 apt checks them against Debian's keys; neither the system's sources nor its lists are touched.
 """
 
+import fcntl
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -22,9 +24,8 @@ def unpack(
     Raises ``OSError`` or ``subprocess.SubprocessError`` where they cannot be had.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    options = _options(suite, architecture)
-    run("apt-get", *options, "update")
-    run("apt-get", *options, "download", *names, cwd=folder)
+    with _lists(suite, architecture) as options:
+        run("apt-get", *options, "download", *names, cwd=folder)
     versions = {}
     for archive in folder.glob("*.deb"):
         run("dpkg-deb", "--extract", archive, folder)
@@ -37,8 +38,8 @@ def unpack(
 
 def needs(suite: str, name: str, wanted: str) -> list[str]:
     """Return the packages that ``name`` depends on, of those that fit the expression ``wanted``."""
-    run("apt-get", *_options(suite), "update")
-    told = run("apt-cache", *_options(suite), "--important", "depends", name)
+    with _lists(suite) as options:
+        told = run("apt-cache", *options, "--important", "depends", name)
     return re.findall(rf"Depends: ({wanted})$", told, re.MULTILINE)
 
 
@@ -60,9 +61,30 @@ def _common(own: str) -> str:
     return own.removesuffix("amd64") + "common"
 
 
-def _options(suite: str, architecture: str = "amd64") -> list[str]:
-    """Return options that make apt know this one suite and keep to itself."""
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Wait until no other process is in here with the same ``lock``, a file."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _lists(suite: str, architecture: str = "amd64") -> Iterator[list[str]]:
+    """Update the lists of ``suite``; give the options with which apt uses them and no others.
+
+    No other process uses these lists meanwhile: an update takes away what a download reads.
+    """
     state = CACHE / "apt" / (suite if architecture == "amd64" else f"{suite}-{architecture}")
+    with one_at_a_time(state / "in_use"):
+        options = _options(suite, architecture, state)
+        run("apt-get", *options, "update")
+        yield options
+
+
+def _options(suite: str, architecture: str, state: Path) -> list[str]:
+    """Return options that make apt know this one suite and keep its files in ``state``."""
     for name in ("lists/partial", "archives/partial"):
         (state / name).mkdir(parents=True, exist_ok=True)
     sources = state / "sources.list"
