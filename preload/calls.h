@@ -30,14 +30,12 @@ static inline struct wrapped begin_call(enum family family, const void *object, 
 	};
 	if (!is_watched() || !call.library)
 		return call;
-	struct thread *thread = this_thread();
 	call.counts = 1;
 	if (is_jump || is_within((u64)address, call.library->start, call.library->end)) {
-		const struct open_call *outer = innermost_call(thread, call.stack);
-		call.counts = !outer || outer->object != call.object;
+		call.counts = innermost_object(call.stack) != call.object;
 	}
 	if (call.counts)
-		open_call(thread, call.object, call.stack);
+		open_call(call.object, call.stack);
 	return call;
 }
 
@@ -53,7 +51,7 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 	if (!call->counts)
 		return 0;
 	struct thread *thread = this_thread();
-	close_call(thread, call->stack);
+	close_call(call->stack);
 	struct connection *connection = connection_of(call);
 	if (!connection || !size)
 		return connection;
@@ -63,7 +61,7 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 			thread->received = 0;
 			bind_descriptor(connection, received - 1, 0, thread->tid);
 		}
-	} else if (!innermost_call(thread, call->stack)) {
+	} else if (!innermost_object(call->stack)) {
 		thread->written = call->object;
 	}
 	u64 most = cut == CUT_SENDFILE ? 0 : reader->call_limit_bytes;

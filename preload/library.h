@@ -10,12 +10,15 @@
 #include <dlfcn.h>
 #include <link.h>
 
+/* As dlsym, which is wrapped here. */
+static void *look_up(void *handle, const char *name);
+
 /* A function of libc that is wrapped here; found when it is called first, which may be before the constructor. */
 static inline void *real_function(void **known, const char *name)
 {
 	void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
 	if (!found) {
-		found = dlsym(RTLD_NEXT, name);
+		found = look_up(RTLD_NEXT, name);
 		__atomic_store_n(known, found, __ATOMIC_RELAXED);
 	}
 	return found;
@@ -80,6 +83,8 @@ struct caller {
 };
 
 static struct library libraries[MOST_LIBRARIES];
+static struct library
+    *fetched[FAMILIES]; /* whose functions a program asked dlsym for, and that it is not linked with */
 static struct caller callers[MOST_CALLERS];
 static u32 library_count, caller_count;
 static u64 unloads; /* how often dlclose was called: another file may be at a caller's place now */
@@ -133,7 +138,7 @@ static int is_own(const void *function)
 /* The function by its name in a file and those that it is linked with; 0: there is none but a wrapper. */
 static void *find_in(void *handle, const char *name)
 {
-	void *found = dlsym(handle, name);
+	void *found = look_up(handle, name);
 	return is_own(found) ? 0 : found;
 }
 
@@ -147,12 +152,17 @@ static void *find_in_file(const char *path, const char *name)
 	return found;
 }
 
-/* The mark of the library that `file` calls; 0: there is none. */
-static void *find_mark(const struct names *names, const struct mapped_file *file)
+/* The mark of the library that `file` is linked with, itself or by the program's; 0: there is none. */
+static void *find_linked(const struct names *names, const struct mapped_file *file)
 {
 	void *found = file->path[0] ? find_in_file(file->path, names->mark) : 0;
-	if (!found)
-		found = find_in(RTLD_NEXT, names->mark);
+	return found ? found : find_in(RTLD_NEXT, names->mark);
+}
+
+/* The mark of the library that is in memory under a usual name; 0: there is none. */
+static void *find_named(const struct names *names)
+{
+	void *found = 0;
 	for (u32 i = 0; !found && i < sizeof(names->files) / sizeof(names->files[0]) && names->files[i]; i++)
 		found = find_in_file(names->files[i], names->mark);
 	return found;
@@ -172,7 +182,7 @@ static struct library *known_library(const void *mark, enum family family)
 static enum library_name library_name(enum family family, void *handle)
 {
 	if (family == FAMILY_OPENSSL)
-		return dlsym(handle, "SSL_CTX_set_grease_enabled") ? LIBRARY_BORINGSSL : LIBRARY_OPENSSL;
+		return look_up(handle, "SSL_CTX_set_grease_enabled") ? LIBRARY_BORINGSSL : LIBRARY_OPENSSL;
 	return family == FAMILY_GNUTLS ? LIBRARY_GNUTLS : LIBRARY_NSS;
 }
 
@@ -219,8 +229,12 @@ static __attribute__((noinline, cold)) struct library *find_library(enum family 
 	struct mapped_file file = file_at(address);
 	u64 before = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
 	const struct names *names = family_names[family];
-	void *mark = find_mark(names, &file);
-	struct library *library = mark ? learn_library(mark, family, names) : 0;
+	void *mark = find_linked(names, &file);
+	struct library *library = mark ? 0 : __atomic_load_n(&fetched[family], __ATOMIC_ACQUIRE);
+	if (!mark && !library)
+		mark = find_named(names);
+	if (mark)
+		library = learn_library(mark, family, names);
 	if (library && is_still_so(&file, library, before))
 		return library;
 	u32 index = library ? __atomic_fetch_add(&caller_count, 1, __ATOMIC_RELAXED) : 0;

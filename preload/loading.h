@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Wraps the calls by which a program loads libraries: a library that is loaded apart from the others finds the TLS
- * library's own functions. dlopen and dlmopen look at who called them, so the wrappers jump there.
+ * library's own functions. They look at who called them, so the wrappers jump there.
  */
 static void *real_dlmopen;
 

@@ -22,6 +22,8 @@
 
 #include "connections.h"
 
+#include "open_calls.h"
+
 #include "records.h"
 
 #include "sockets.h"
@@ -48,6 +50,8 @@ static const struct names *const family_names[FAMILIES] = {
     [FAMILY_NSPR] = &nspr_names,
     [FAMILY_NSS] = &nss_names,
 };
+
+#include "fetching.h"
 
 static void describe(struct event_opened *event, const struct connection *connection)
 {
@@ -109,7 +113,8 @@ __attribute__((constructor)) static void start(void)
 		return;
 	process = wiped_memory(sizeof(*process));
 	connections = wiped_memory(sizeof(struct connection) * BUCKETS * BUCKET_CONNECTIONS);
-	if (!process || !connections)
+	call_buckets = wiped_memory(sizeof(struct call_bucket) * CALL_BUCKETS);
+	if (!process || !connections || !call_buckets)
 		return;
 	long fd = system_call(__NR_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)

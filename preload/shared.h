@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The memory that sslsniff shares with the programs that it preloads into: the contract with
- * sslsniff/live/preload/shared_ring.py. The records in the ring are those of bpf/event.h, in the form of the kernel's
+ * sslsniff/kernel/memory/shared_ring.py. The records in the ring are those of bpf/event.h, in the form of the kernel's
  * ring buffer (kernel/bpf/ringbuf.c): a page with the consumer's position, a page with the producer's, then the data.
  *
  * Two things differ from the kernel's form, since there is no lock: a word in which no record begins yet holds in its
@@ -51,6 +51,7 @@ struct writer_page {
 	u64 lost_closes;
 	u64 deep;     /* libraries that were loaded with RTLD_DEEPBIND */
 	u64 separate; /* and by dlmopen, into a namespace of their own */
+	u64 several;  /* functions that dlsym gave unwrapped: of one TLS library of several of its kind */
 };
 
 _Static_assert(sizeof(struct reader_page) <= PAGE_BYTES && sizeof(struct writer_page) <= PAGE_BYTES, "pages");

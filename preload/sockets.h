@@ -46,18 +46,15 @@ static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 {
 	struct thread *thread = this_thread();
 	u64 stack = (u64)__builtin_frame_address(0);
-	int is_inside = 0;
-	for (int i = 0; i < OPEN_CALLS; i++) {
-		const struct open_call *call = &thread->calls[i];
-		if (!encloses(call, stack))
-			continue;
-		is_inside = 1;
+	u64 innermost = innermost_object(stack);
+	for (int i = 0; innermost && i < ENCLOSING_CALLS; i++) {
 		/* TLS inside TLS: both layers use the socket. */
-		struct connection *connection = find_connection(call->object);
+		u64 object = enclosing_call(stack, i).object;
+		struct connection *connection = object ? find_connection(object) : 0;
 		if (connection)
-			bind_descriptor(connection, descriptor, innermost_call(thread, stack) == call, thread->tid);
+			bind_descriptor(connection, descriptor, object == innermost, thread->tid);
 	}
-	if (is_inside || !is_stream(thread, descriptor))
+	if (innermost || !is_stream(thread, descriptor))
 		return;
 	if (!sends) {
 		thread->received = descriptor + 1;

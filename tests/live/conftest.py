@@ -14,6 +14,7 @@ import pytest
 from sslsniff.kernel import procfs
 from tests.live.late import Late
 from tests.live.sniffer import Sniffer, sniffing
+from tests.live.watching import ENGINES, Watch
 from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
 from tests.workload.load import Load
 from tests.workload.processes import PROGRAMS
@@ -55,6 +56,12 @@ def server_inside(inside: Enclosure, certificate: Certificate) -> Iterator[Serve
 def sniff(tmp_path: Path) -> Callable[..., AbstractContextManager[Sniffer]]:
     """Return a function that runs sslsniff with the given arguments, in this test's folder."""
     return partial(sniffing, tmp_path)
+
+
+@pytest.fixture(params=ENGINES)
+def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Watch:
+    """Return what runs a command under sslsniff, by each engine, in this test's folder."""
+    return Watch(tmp_path, request.param)
 
 
 @pytest.fixture

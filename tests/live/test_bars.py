@@ -1,15 +1,16 @@
 """No byte is lost under load; where bytes must be lost, the count of them is exact."""
 
-import contextlib
 import hashlib
+import itertools
 import json
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -18,16 +19,20 @@ from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
 from tests.chunks_only import ChunksOnly
 from tests.live import checks
-from tests.live.checks import Record, Sniff
-from tests.live.sniffer import SSLSNIFF, Captured, Sniffer
+from tests.live.checks import Record
+from tests.live.sniffer import READY, SSLSNIFF, Captured, Sniffer
+from tests.live.watching import Watch
 from tests.workload.load import EndOfLoad, Load, Receiver, parse_end
 from tests.workload.passed import sha256
-from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, say, started
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, run, say
 from tests.workload.servers import Certificate, Server
 
 MIB = 1 << 20
 CALL_LIMIT = 16 * MIB
 STOPPED_MS = 10_000
+SHORT = 30
+MOST_MARKERS = 30
+RUN_EACH_LINE = 'while read -r line; do eval "$line"; done'
 
 
 @pytest.fixture
@@ -63,49 +68,49 @@ class Sums(ChunksOnly):
         return self._hashes[pid, direction].hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("calls", "size", "end"),
-    [
-        pytest.param(6_400, 16 << 10, "sender", id="100 MB sent"),
-        pytest.param(6_400, 16 << 10, "receiver", id="100 MB received"),
-        pytest.param(200_000, 64, "sender", id="200,000 calls"),
-    ],
-)
+AT_FULL_SPEED = {
+    "100 MB sent": (6_400, 16 << 10, "sender"),
+    "100 MB received": (6_400, 16 << 10, "receiver"),
+    "200,000 calls": (200_000, 64, "sender"),
+}
+"""Calls, their size, and the end that is watched."""
+
+
+@pytest.mark.parametrize("case", AT_FULL_SPEED)
 @pytest.mark.reliability("load", "100 MB, and 200,000 calls, at full speed")
 def test_every_byte(
-    calls: int,
-    size: int,
-    end: str,
+    case: str,
     load: Load,
-    receiver: Receiver,
-    tmp_path: Path,
+    certificate: Certificate,
+    watch: Watch,
     record_property: Record,
 ) -> None:
     """The capture of an end, read back through the library, is what both ends hashed."""
-    capture = tmp_path / "capture.pcapng"
-    sender = held(load.sender(receiver.port, calls, (calls, size)))
-    pid = sender.pid if end == "sender" else receiver.pid
-    sniffer = subprocess.Popen(
-        # room for all of it: on a busy machine the reader may wait long for its turn
-        [
-            *(SSLSNIFF, "--pcap", capture, "--pid", str(pid), "--ring-size", "128M"),
-            *("--end-within", str(int(PATIENCE_S))),
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert sniffer.stderr is not None
-    sniffer.stderr.readline()
-    sent = parse_end(sender.communicate("go\n", 4 * PATIENCE_S)[0])
-    got = receiver.next()
-    if end == "receiver":  # else it ends with the sender, and a signal may come too late for it
-        sniffer.send_signal(signal.SIGINT)
-    _, summary = sniffer.communicate(timeout=PATIENCE_S)
+    calls, size, end = AT_FULL_SPEED[case]
+    capture = watch.folder / "capture.pcapng"
+    # room for all of it: on a busy machine the reader may wait long for its turn
+    options = ("--pcap", capture, "--ring-size", "128M", "--")
+    files = (certificate.certificate, certificate.key)
+    if end == "sender":
+        with load.receiver(*files) as receiver:
+            command = load.sender(receiver.port, calls, (calls, size))
+            with watch.started(*options, *command, stderr=subprocess.PIPE) as sniffer:
+                sent = parse_end(next_line(sniffer))
+                got = receiver.next()
+                _, told = sniffer.communicate(timeout=PATIENCE_S)
+    else:
+        command = load.receive(*files)
+        with watch.started(*options, *command, stderr=subprocess.PIPE) as sniffer:
+            port = int(next_line(sniffer))
+            sent = parse_end(run(*load.sender(port, calls, (calls, size))))
+            got = parse_end(next_line(sniffer))
+            os.kill(got.pid, signal.SIGKILL)
+            _, told = sniffer.communicate(timeout=PATIENCE_S)
 
-    assert sniffer.returncode == 0
-    lost = re.fullmatch(r"1 connection, .*, (\d+) bytes lost\n", summary)
-    assert lost is not None
-    assert lost[1] == "0"
+    assert sniffer.returncode == (0 if end == "sender" else 128 + signal.SIGKILL)
+    lost = re.fullmatch(rf"({READY}.*\n)?1 connection, .*, (\d+) bytes lost\n", told)
+    assert lost is not None, told
+    assert lost[2] == "0"
     assert sent.bytes == got.bytes == calls * size
     assert sent.sha256 == got.sha256
     source = ReplaySource(capture)
@@ -115,9 +120,10 @@ def test_every_byte(
         flows.handle(event)
     assert (source.warnings, source.truncated) == ([], False)
     direction = Direction.WRITE if end == "sender" else Direction.READ
+    pid = sent.pid if end == "sender" else got.pid
     assert sums.bytes == {(pid, direction): calls * size}
     assert sums.sha256(pid, direction) == sent.sha256
-    record_property("lost_bytes", lost[1])
+    record_property("lost_bytes", lost[2])
 
 
 def assert_accounted(captured: Captured, sent: EndOfLoad) -> tuple[int, dict[str, int]]:
@@ -150,60 +156,58 @@ def assert_accounted(captured: Captured, sent: EndOfLoad) -> tuple[int, dict[str
 
 
 def under(
-    load: Load, receiver: Receiver, folder: Path, size: int, *options: str
+    load: Load, receiver: Receiver, watch: Watch, size: int, *options: str
 ) -> tuple[Captured, EndOfLoad]:
     """Send ``size`` bytes with one call."""
     command = load.sender(receiver.port, size, (1, size))
-    ran = checks.run_under(folder, *command, options=("--chunks", *options))
-    sent = parse_end(ran.stdout.decode())
+    with watch.json(*command, options=("--chunks", *options)) as sniffer:
+        sent = parse_end(next_line(sniffer.process))
+        captured = sniffer.wait()
     assert receiver.next().sha256 == sent.sha256
-    return ran.captured, sent
+    return captured, sent
 
 
-def test_large_calls(load: Load, receiver: Receiver, tmp_path: Path) -> None:
+def test_large_calls(load: Load, receiver: Receiver, watch: Watch) -> None:
     """A call is kept whole; above the limit it is cut, and the rest counted."""
     for size in (MIB, CALL_LIMIT):
-        captured, sent = under(load, receiver, tmp_path, size)
+        captured, sent = under(load, receiver, watch, size)
         assert assert_accounted(captured, sent) == (size, {})
         data = b"".join(checks.content(each["data"]) for each in captured.of("chunk"))
         assert sha256(data) == sent.sha256
         assert captured.summary["lost_bytes"] == 0
 
-    captured, sent = under(load, receiver, tmp_path, 20 * MIB)
+    captured, sent = under(load, receiver, watch, 20 * MIB)
     assert assert_accounted(captured, sent) == (CALL_LIMIT, {"call limit": 4 * MIB})
     assert captured.summary["lost_bytes"] == 4 * MIB
     assert captured.summary["lost_events"] == 1
 
-    captured, sent = under(load, receiver, tmp_path, MIB, "--max-call-bytes", "100000")
+    captured, sent = under(load, receiver, watch, MIB, "--max-call-bytes", "100000")
     assert assert_accounted(captured, sent) == (100_000, {"call limit": MIB - 100_000})
 
 
-def test_a_call_of_more_than_4_gib(load: Load, receiver: Receiver, tmp_path: Path) -> None:
+def test_a_call_of_more_than_4_gib(load: Load, receiver: Receiver, watch: Watch) -> None:
     """SSL_write_ex takes any size: what is beyond the limit is counted, however much it is."""
     size = 4096 * MIB + 12_345
-    captured, sent = under(load, receiver, tmp_path, size)
+    captured, sent = under(load, receiver, watch, size)
     assert assert_accounted(captured, sent) == (CALL_LIMIT, {"call limit": size - CALL_LIMIT})
     assert captured.summary["lost_bytes"] == size - CALL_LIMIT
 
 
-def until_caught_up(sniffer: Sniffer, markers: list["subprocess.Popen[str]"]) -> list[EndOfLoad]:
-    """Let one after the other of ``markers`` send until one is shown; return what they sent.
+def until_caught_up(sniffer: Sniffer, send: Callable[[], EndOfLoad]) -> list[EndOfLoad]:
+    """Send again and again until what was sent is shown; return what was sent.
 
     The ring is read in order: when that one is shown, all before it was read.
     """
     sent: list[EndOfLoad] = []
     deadline = time.monotonic() + PATIENCE_S
-    for number, marker in enumerate(markers, start=1):
-        sent.append(parse_end(marker.communicate("go\n", PATIENCE_S)[0]))
-        next_at = min(deadline, time.monotonic() + PATIENCE_S / len(markers))
+    while True:
+        sent.append(send())
+        next_at = time.monotonic() + PATIENCE_S / MOST_MARKERS
         while time.monotonic() < next_at:
             if f'"pid":{sent[-1].pid},' in sniffer.output.read_text("utf-8"):
-                for unused in markers[number:]:
-                    unused.kill()
-                    unused.communicate()
                 return sent
             time.sleep(0.05)
-    raise TimeoutError("the reader has not caught up")
+        assert time.monotonic() < deadline, "the reader has not caught up"
 
 
 @pytest.mark.reliability("fault", "sslsniff is stopped for 10 s, and the ring fills")
@@ -211,41 +215,48 @@ def test_stopped_reader(
     load: Load,
     receiver: Receiver,
     certificate: Certificate,
-    sniff: Sniff,
+    watch: Watch,
     record_property: Record,
 ) -> None:
     """Nobody reads the ring for ten seconds under load: what is lost is known exactly."""
-    with contextlib.ExitStack() as ending:
-        quick = ending.enter_context(load.receiver(certificate.certificate, certificate.key))
+    options = ("--chunks", "--ring-size", "4M")
+    seeds = itertools.count(2)
+    with (
+        load.receiver(certificate.certificate, certificate.key) as quick,
+        watch.json("sh", "-c", RUN_EACH_LINE, options=options) as sniffer,
+    ):
+
+        def send(port: int, seed: int, *calls: tuple[int, int]) -> EndOfLoad:
+            say(sniffer.process, shlex.join(load.sender(port, seed, *calls)))
+            return parse_end(next_line(sniffer.process))
+
+        def send_little() -> EndOfLoad:
+            return send(quick.port, next(seeds), (30, 700))
+
+        send_little()  # now sslsniff has begun
+        sniffer.process.send_signal(signal.SIGSTOP)
         # One that has its connection all the time, others that come and go meanwhile.
         burst = ((900, 4_000), (STOPPED_MS // 10, 0))
-        long = held(load.sender(receiver.port, 1, (20, 1000), *burst * 10))
-        short = [held(load.sender(quick.port, seed, (30, 700))) for seed in range(2, 7)]
-        markers = [held(load.sender(quick.port, seed, (1, 700))) for seed in range(10, 40)]
-        after = held(load.sender(quick.port, 99, (30, 700)))
-        senders = [long, *short, *markers, after]
-        pids = [part for each in senders for part in ("--pid", str(each.pid))]
-        with sniff("--chunks", "--ring-size", "4M", *pids) as sniffer:
-            sniffer.process.send_signal(signal.SIGSTOP)
-            sent = [
-                parse_end(each.communicate("go\n", 4 * PATIENCE_S)[0]) for each in (long, *short)
-            ]
-            sniffer.process.send_signal(signal.SIGCONT)
-            sent += until_caught_up(sniffer, markers)
-            sent.append(parse_end(after.communicate("go\n", PATIENCE_S)[0]))
-            captured = sniffer.wait()
+        sent = [send(receiver.port, 1, (20, 1000), *burst * 10)]
+        sent += [send_little() for _ in range(SHORT)]
+        sniffer.process.send_signal(signal.SIGCONT)
+        sent += until_caught_up(sniffer, lambda: send(quick.port, next(seeds), (1, 700)))
+        sent.append(send_little())
+        assert sniffer.process.stdin is not None
+        sniffer.process.stdin.close()
+        captured = sniffer.wait()
 
     assert captured.code == 0
     # The short ones ended while the ring was full: each a process with a connection, its only one.
     told_ends = re.search(r"the ends of (\d+) processes and (\d+) connections", captured.stderr)
     assert told_ends is not None, captured.stderr
-    assert 0 < int(told_ends[1]) <= len(short)
+    assert int(told_ends[1]) > 0
     closed = sum(each["event"] == "closed" for each in captured.of("connection"))
     opened = sum(each["event"] == "opened" for each in captured.of("connection"))
     assert opened - closed <= int(told_ends[2])
     assert "were evicted" not in captured.stderr
     summary = captured.summary
-    total = sum(each.bytes for each in sent)
+    total = sum(each.bytes for each in sent) + 21_000
     assert summary["bytes"] + summary["lost_bytes"] == total
     assert summary["lost_bytes"] > 30_000_000
     kept, lost = assert_accounted(captured, sent[0])
@@ -279,20 +290,20 @@ def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> 
     assert captured.summary["lost_bytes"] == sum(lost.values())
 
 
-def test_addresses_come_later(certificate: Certificate, server: Server, sniff: Sniff) -> None:
+def test_addresses_come_later(certificate: Certificate, server: Server, watch: Watch) -> None:
     """The ring is full when a connection's socket is found: it is told with what follows."""
     files = (certificate.certificate, certificate.key)
     program = (sys.executable, PROGRAMS / "python/full_ring.py", str(server.port), *files)
-    with started(*program) as client:
+    with watch.json(*program, options=("--chunks", "--ring-size", "4M")) as sniffer:
+        client = sniffer.process
         assert next_line(client) == "ready"
-        with sniff("--chunks", "--ring-size", "4M", "--pid", str(client.pid)) as sniffer:
-            sniffer.process.send_signal(signal.SIGSTOP)
-            say(client, "go")
-            port = int(next_line(client))
-            sniffer.process.send_signal(signal.SIGCONT)
-            sniffer.until(60, "chunk")
-            say(client, "go")
-            captured = sniffer.wait()
+        client.send_signal(signal.SIGSTOP)
+        say(client, "go")
+        port = int(next_line(client))
+        client.send_signal(signal.SIGCONT)
+        sniffer.until(60, "chunk")
+        say(client, "go")
+        captured = sniffer.wait()
 
     [last] = [each for each in captured.of("chunk") if each["data"].get("text") == "z"]
     [closed] = [

@@ -3,13 +3,15 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.live.checks import Sniff, assert_whole, content, run_under
-from tests.live.sniffer import Captured, without_waiting
+from tests.live.sniffer import READY, Captured, Sniffer, without_waiting
+from tests.live.watching import Watch
 from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, next_line, run, say, started
 from tests.workload.servers import Certificate
 
@@ -22,7 +24,11 @@ class Coroutines(NamedTuple):
     program: Path
     server: "subprocess.Popen[str]"
     port: str
-    environment: dict[str, str]
+    library: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **loading(self.library)}
 
     def command(self, connections: int, threads: int, how: str = "") -> list[str]:
         numbers = (self.port, connections, REQUESTS, threads)
@@ -43,7 +49,7 @@ def coroutines(program: Path, certificate: Certificate, own_library: Path) -> It
     environment = {**os.environ, **loading(own_library)}
     command = (program, "serve", certificate.certificate, certificate.key, "2")
     with started(*command, env=environment) as server:
-        yield Coroutines(program, server, next_line(server), environment)
+        yield Coroutines(program, server, next_line(server), own_library)
         server.communicate(timeout=PATIENCE_S)
         assert server.returncode == 0
 
@@ -70,6 +76,13 @@ def asking(coroutines: Coroutines, connections: int, threads: int, how: str = ""
     return started(*coroutines.command(connections, threads, how), env=coroutines.environment)
 
 
+def watched(
+    coroutines: Coroutines, watch: Watch, connections: int, threads: int, how: str = ""
+) -> AbstractContextManager[Sniffer]:
+    command = coroutines.command(connections, threads, how)
+    return watch.json(*command, **loading(coroutines.library))
+
+
 def assert_seen(captured: Captured, ports: list[int]) -> None:
     """Each request and its answer is there once, with the address of its own connection."""
     seen = []
@@ -86,22 +99,23 @@ def assert_seen(captured: Captured, ports: list[int]) -> None:
 
 
 def assert_silent(captured: Captured) -> None:
-    """Nothing is said but what is watched."""
-    assert (captured.code, without_waiting(captured.stderr).count("\n")) == (0, 1)
+    """Nothing is said but what is watched, and by a preloaded library nothing at all."""
+    assert captured.code == 0
+    lines = without_waiting(captured.stderr).splitlines()
+    assert [each for each in lines if not each.startswith(READY)] == []
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("connections", [1, 16, 1000])
 @pytest.mark.reliability("load", "1,000 coroutines on two threads, all inside of TLS calls")
 def test_every_exchange(
-    connections: int, threads: int, coroutines: Coroutines, sniff: Sniff
+    connections: int, threads: int, coroutines: Coroutines, watch: Watch
 ) -> None:
     """The server, which is not watched, has as many coroutines in the same library."""
-    with asking(coroutines, connections, threads) as process:
-        client = Asking(process)
-        with sniff("--pid", str(process.pid)) as sniffer:
-            right = client.go()
-            captured = sniffer.wait()
+    with watched(coroutines, watch, connections, threads) as sniffer:
+        client = Asking(sniffer.process)
+        right = client.go()
+        captured = sniffer.wait()
     assert right == connections * REQUESTS
     assert_seen(captured, client.ports)
     assert_silent(captured)
@@ -116,24 +130,22 @@ def test_every_exchange(
         pytest.param("xjl", id="all of these"),
     ],
 )
-def test_ways(how: str, coroutines: Coroutines, sniff: Sniff) -> None:
-    with asking(coroutines, 16, 2, how) as process:
-        client = Asking(process)
-        with sniff("--pid", str(process.pid)) as sniffer:
-            right = client.go()
-            captured = sniffer.wait()
+def test_ways(how: str, coroutines: Coroutines, watch: Watch) -> None:
+    with watched(coroutines, watch, 16, 2, how) as sniffer:
+        client = Asking(sniffer.process)
+        right = client.go()
+        captured = sniffer.wait()
     assert right == 16 * REQUESTS
     assert_seen(captured, client.ports)
     assert_silent(captured)
 
 
-def test_dropped_coroutines(coroutines: Coroutines, sniff: Sniff) -> None:
+def test_dropped_coroutines(coroutines: Coroutines, watch: Watch) -> None:
     """As many coroutines again never return from a read."""
-    with asking(coroutines, 16, 2, "d") as process:
-        client = Asking(process)
-        with sniff("--pid", str(process.pid)) as sniffer:
-            right = client.go()
-            captured = sniffer.wait()
+    with watched(coroutines, watch, 16, 2, "d") as sniffer:
+        client = Asking(sniffer.process)
+        right = client.go()
+        captured = sniffer.wait()
     assert right == 16 * REQUESTS
     answered = [each for each in captured.exchanges if each["response"]]
     dropped = [each["request"]["target"] for each in captured.exchanges if not each["response"]]

@@ -15,9 +15,10 @@ import pytest
 from tests.live.checks import Record, Sniff, assert_passed, assert_whole, connections, read
 from tests.live.kernel_objects import alive, entries, objects, wait_until
 from tests.live.memory import breakpoints, wait_probed
-from tests.live.sniffer import sniffing
+from tests.live.sniffer import Captured, sniffing
 from tests.live.test_openssl_cli import s_server
 from tests.live.test_terminal import ping, s_client, showing, wait_for
+from tests.live.watching import Watch
 from tests.workload.clients import ask, late_python_client, load_library, python_client
 from tests.workload.load import Load
 from tests.workload.processes import PATIENCE_S, PROGRAMS, held, loading, run, say
@@ -52,6 +53,19 @@ def harmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+def run_harmed(program: Path, port: int, fault: str, **environment: str) -> tuple[int, str, str]:
+    """Run a program that is harmed; return its exit code as a shell has it, and its outputs."""
+    done = subprocess.run(
+        [program, str(port), fault],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=PATIENCE_S,
+    )
+    code = done.returncode
+    return code if code >= 0 else 128 - code, done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("returns", ["instructions", "trampoline"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.reliability("fault", "programs crash, are killed, fork or exec inside a call")
@@ -65,29 +79,36 @@ def test_in_the_middle_of_a_call(
     record_property: Record,
 ) -> None:
     """The program ends as it does unwatched; the kernel's tables keep nothing of it."""
-    command = [str(harmed), str(server.port), fault]
-    environment = {**os.environ, **loading(own_library)}
-
-    def end() -> tuple[int, bytes, bytes]:
-        done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
-        return done.returncode, done.stdout, done.stderr
-
-    unwatched = end()
+    unwatched = run_harmed(harmed, server.port, fault)
     with sniff("--lib", str(own_library), "--returns", returns) as sniffer:
-        watched = end()
+        watched = run_harmed(harmed, server.port, fault, **loading(own_library))
         sniffer.until(len(FAULTS[fault]))
         wait_until(lambda: not any(entries(sniffer.process.pid, *LIVES).values()))
         captured = sniffer.stop()
 
     assert watched == unwatched
-    assert b"hello from /before\n" in watched[1]
+    assert (captured.code, captured.stderr.count("\n")) == (0, 1)
+    assert_fault_is_seen(fault, captured)
+    record_property("lost_bytes", captured.summary["lost_bytes"])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_harmed_command(fault: str, harmed: Path, server: Server, watch: Watch) -> None:
+    """Its exit code and outputs are those that it has unwatched."""
+    code, stdout, stderr = run_harmed(harmed, server.port, fault)
+    with watch.json(harmed, str(server.port), fault) as sniffer:
+        watched, _ = sniffer.process.communicate(timeout=PATIENCE_S)
+        captured = sniffer.wait()
+    assert (captured.code, watched, captured.stderr) == (code, stdout, stderr)
+    assert_fault_is_seen(fault, captured)
+
+
+def assert_fault_is_seen(fault: str, captured: Captured) -> None:
     assert sorted(
         (each["request"]["target"], each["error"]) for each in captured.exchanges
     ) == sorted(FAULTS[fault])
     assert_whole(captured)
     assert connections(captured) == connections(captured, "closed")
-    assert (captured.code, captured.stderr.count("\n")) == (0, 1)
-    record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
 @pytest.mark.reliability("fault", "a library is replaced while it is mapped")

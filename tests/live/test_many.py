@@ -1,26 +1,23 @@
 """Many short processes, many connections: all are seen, and nothing of them stays behind."""
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.checks import Record, Sniff, assert_whole, connections, content
+from tests.live.checks import Record, assert_whole, connections, content
 from tests.live.kernel_objects import entries, wait_until
 from tests.live.sniffer import Sniffer
+from tests.live.watching import Watch
 from tests.workload.load import Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import (
     PATIENCE_S,
     PROGRAMS,
     Process,
-    held,
     next_line,
     run,
     say,
-    started,
 )
 from tests.workload.servers import Certificate
 
@@ -44,26 +41,28 @@ def memory_bytes(sniffer: Sniffer) -> int:
 
 @pytest.mark.reliability("load", "2,000 short processes")
 def test_short_processes(
-    load: Load, certificate: Certificate, sniff: Sniff, record_property: Record
+    load: Load, certificate: Certificate, watch: Watch, record_property: Record
 ) -> None:
     """Children of a shell, one after the other: the data of each, byte by byte."""
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         command = " ".join(load.sender(receiver.port, 0, (1, PROCESS_BYTES)))
         command = command.replace(" 0 ", " $seed ", 1)
-        script = f"for seed in $(seq {PROCESSES}); do {command}; done; echo; read word"
-        shell = held(["sh", "-c", script])
-        assert shell.stdout is not None
-        with sniff("--chunks", "--pid", str(shell.pid)) as sniffer:
-            open_files = files(sniffer)
+        script = f"read word; for seed in $(seq {PROCESSES}); do {command}; done; echo; read word"
+        with watch.json("sh", "-c", script, options=["--chunks"]) as sniffer:
+            shell = sniffer.process
+            assert shell.stdout is not None
             say(shell, "go")
-            sent = []
+            sent = [parse_end(shell.stdout.readline())]
+            assert receiver.next().sha256 == sent[0].sha256
+            open_files = files(sniffer)
             for line in iter(shell.stdout.readline, "\n"):
                 sent.append(parse_end(line))
                 assert receiver.next().sha256 == sent[-1].sha256
             sniffer.until(PROCESSES, "chunk")
             assert files(sniffer) <= open_files
-            left = {"threads": 0, "watched": 0, "connections": 0, "pids": 1}
-            wait_until(lambda: entries(sniffer.process.pid, *left) == left)
+            if watch.has_probes:
+                left = {"threads": 0, "watched": 0, "connections": 0, "pids": 1}
+                wait_until(lambda: entries(sniffer.process.pid, *left) == left)
             shell.communicate("end\n", PATIENCE_S)
             captured = sniffer.wait()
 
@@ -76,13 +75,11 @@ def test_short_processes(
     record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
-@contextlib.contextmanager
-def pairs(folder: Path, certificate: Certificate) -> Iterator[Process]:
-    """Run tests/workload/c/pairs.c."""
+def pairs(folder: Path) -> Path:
+    """Return tests/workload/c/pairs.c, ready to run."""
     program = folder / "pairs"
     run("gcc", "-O2", "-Wall", "-Werror", "-o", program, PAIRS, "-lssl", "-lcrypto")
-    with started(program, certificate.certificate, certificate.key) as process:
-        yield process
+    return program
 
 
 def make(process: Process, count: int) -> None:
@@ -92,24 +89,25 @@ def make(process: Process, count: int) -> None:
 
 @pytest.mark.reliability("load", "20,000 short connections")
 def test_connections(
-    certificate: Certificate, tmp_path: Path, sniff: Sniff, record_property: Record
+    certificate: Certificate, tmp_path: Path, watch: Watch, record_property: Record
 ) -> None:
     """Both ends of each, with an exchange; the memory for the first quarter is enough."""
-    with (
-        pairs(tmp_path, certificate) as process,
-        sniff("--pid", str(process.pid)) as sniffer,
-    ):
-        open_files = files(sniffer)
+    program = pairs(tmp_path)
+    with watch.json(program, certificate.certificate, certificate.key) as sniffer:
+        process = sniffer.process
         make(process, CONNECTIONS // 8)
         sniffer.until(CONNECTIONS // 4)
+        open_files = files(sniffer)
         at_first_bytes = memory_bytes(sniffer)
         make(process, CONNECTIONS // 8 * 3)
         sniffer.until(CONNECTIONS)
         grown_bytes = memory_bytes(sniffer) - at_first_bytes
         assert files(sniffer) <= open_files
-        left = {"threads": 1, "watched": 1, "connections": 0}
-        wait_until(lambda: entries(sniffer.process.pid, *left) == left)
-        captured = sniffer.stop()
+        if watch.has_probes:
+            left = {"threads": 1, "watched": 1, "connections": 0}
+            wait_until(lambda: entries(sniffer.process.pid, *left) == left)
+        process.communicate(timeout=PATIENCE_S)
+        captured = sniffer.wait()
 
     targets = Counter(each["request"]["target"] for each in captured.exchanges)
     assert set(targets.values()) == {2}

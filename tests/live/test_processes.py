@@ -8,9 +8,8 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-
-import pytest
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
@@ -20,8 +19,10 @@ from sslsniff.live.scope import Scope
 from tests.live import checks
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections
 from tests.live.memory import wait_probed
+from tests.live.sniffer import Captured
+from tests.live.watching import Watch
 from tests.workload.clients import ask, late_python_client, load_library, python_client
-from tests.workload.curl import curl, gets, results
+from tests.workload.curl import Request, curl, gets, results
 from tests.workload.load import Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import (
@@ -64,18 +65,18 @@ def test_before_and_after(
     assert connections(captured) == 2
 
 
-def test_forked_servers(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
-    """Children and grandchildren of a --pid use TLS at once, without an exec."""
+def test_forked_servers(certificate: Certificate, tmp_path: Path, watch: Watch) -> None:
+    """Children and grandchildren of a command use TLS at once, without an exec."""
     requests = gets(28)
     program = (sys.executable, PROGRAMS / "python/prefork.py")
-    with started(*program, certificate.certificate, certificate.key, "4") as server:
-        assert server.stdout is not None
-        origin = f"https://localhost:{server.stdout.readline().strip()}"
+    told = ("sh", "-c", 'echo $$; exec "$0" "$@"', *program)
+    with watch.json(*told, certificate.certificate, certificate.key, "4") as sniffer:
+        pid = int(next_line(sniffer.process))
+        origin = f"https://localhost:{next_line(sniffer.process)}"
         command = curl(origin, requests, certificate, tmp_path, "--http1.1")
-        with sniff("--pid", str(server.pid)) as sniffer:
-            say(server, "go")
-            passed = results(run(*command), requests)
-            captured = sniffer.wait()
+        say(sniffer.process, "go")
+        passed = results(run(*command), requests)
+        captured = sniffer.wait()
 
     assert captured.code == 0
     assert_passed(captured, passed, role="server")
@@ -83,7 +84,7 @@ def test_forked_servers(certificate: Certificate, tmp_path: Path, sniff: Sniff) 
     served = [int(checks.content(each["response"]["body"])) for each in captured.exchanges]
     assert served == [each["pid"] for each in captured.exchanges]
     assert sorted(map(served.count, set(served))) == [4] * 7
-    assert server.pid in served
+    assert pid in served
     assert connections(captured) == connections(captured, "closed") == 28
 
 
@@ -116,35 +117,17 @@ def test_equal_pointers(
     assert_whole(captured)
 
 
-@pytest.mark.parametrize("way", ["library", "parent"])
-def test_a_hundred_curls(
-    way: str,
-    server: Server,
-    certificate: Certificate,
-    own_library: Path,
-    tmp_path: Path,
-    sniff: Sniff,
-) -> None:
-    """One after the other, each a short process: none is missed."""
-    requests = gets(100)
+def hundred_curls(requests: list[Request], server: Server, certificate: Certificate) -> str:
+    """Return a script that makes each request by a curl of its own."""
     commands = []
-    for number, request in enumerate(requests):
-        folder = tmp_path / f"curl-{number}"
-        folder.mkdir()
+    for request in requests:
+        folder = Path(tempfile.mkdtemp(dir=certificate.certificate.parent))
         commands.append(shlex.join(curl(server.url, [request], certificate, folder)))
-    by_library = way == "library"
-    script = ["sh", "-c", "\n".join(commands)]
-    shell = held(script, **(loading(own_library) if by_library else {}))
-    options = ("--lib", str(own_library)) if by_library else ("--pid", str(shell.pid))
-    with sniff(*options) as sniffer:
-        stdout, _ = shell.communicate("go\n", 2 * PATIENCE_S)
-        if by_library:
-            sniffer.until(100)
-            captured = sniffer.stop()
-        else:
-            captured = sniffer.wait()
+    return "\n".join(commands)
 
-    lines = stdout.splitlines()
+
+def assert_hundred(captured: Captured, requests: list[Request], lines: list[str]) -> None:
+    """None of these short processes is missed."""
     passed = [
         each
         for line, request in zip(lines, requests, strict=True)
@@ -154,6 +137,28 @@ def test_a_hundred_curls(
     assert_whole(captured)
     assert len({each["pid"] for each in captured.exchanges}) == 100
     assert connections(captured, comm="curl") == connections(captured, "closed") == 100
+
+
+def test_a_hundred_curls(server: Server, certificate: Certificate, watch: Watch) -> None:
+    """One after the other, each a short process."""
+    requests = gets(100)
+    script = hundred_curls(requests, server, certificate)
+    with watch.json("sh", "-c", script) as sniffer:
+        stdout, _ = sniffer.process.communicate(timeout=2 * PATIENCE_S)
+        captured = sniffer.wait()
+    assert_hundred(captured, requests, stdout.splitlines())
+
+
+def test_a_hundred_curls_of_a_library(
+    server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
+) -> None:
+    requests = gets(100)
+    script = hundred_curls(requests, server, certificate)
+    with sniff("--lib", str(own_library)) as sniffer:
+        stdout = run("sh", "-c", script, **loading(own_library))
+        sniffer.until(100)
+        captured = sniffer.stop()
+    assert_hundred(captured, requests, stdout.splitlines())
 
 
 def test_pid_shows_no_other(
@@ -218,7 +223,7 @@ def test_comm(
     assert connections(captured, comm=agent.name[:15]) == 3
 
 
-def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff) -> None:
+def test_exec(server: Server, certificate: Certificate, tmp_path: Path, watch: Watch) -> None:
     """A watched process becomes another program: the same number, other connections."""
     requests = gets(3)
     become = curl(server.url, requests, certificate, tmp_path)
@@ -231,9 +236,8 @@ def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: S
         "os.execvp('curl', sys.argv[3:])\n"
     )
     arguments = [str(server.port), str(certificate.certificate), *become]
-    process = held([sys.executable, "-c", script, *arguments])
-    with sniff("--pid", str(process.pid)) as sniffer:
-        stdout, _ = process.communicate("go\n", PATIENCE_S)
+    with watch.json(sys.executable, "-c", script, *arguments) as sniffer:
+        stdout, _ = sniffer.process.communicate(timeout=PATIENCE_S)
         captured = sniffer.wait()
 
     passed = results(stdout, requests)
@@ -242,7 +246,7 @@ def test_exec(server: Server, certificate: Certificate, tmp_path: Path, sniff: S
     assert before["request"]["target"] == "/before"
     assert sorted(map(checks.seen, after)) == sorted(passed)
     assert {each["comm"] for each in after} == {"curl"}
-    assert {each["pid"] for each in captured.exchanges} == {process.pid}
+    assert len({each["pid"] for each in captured.exchanges}) == 1
     assert before["connection"] not in {each["connection"] for each in after}
     assert connections(captured) == connections(captured, "closed") == 2
     assert_whole(captured)
@@ -293,20 +297,18 @@ def test_connection_older_than_the_probes(
     assert f"{own_library} was loaded" in captured.stderr
 
 
-def test_killed_in_a_call(load: Load, certificate: Certificate, sniff: Sniff) -> None:
+def test_killed_in_a_call(load: Load, certificate: Certificate, watch: Watch) -> None:
     """The only watched process is killed while it waits inside SSL_read: sslsniff ends."""
-    with load.receiver(certificate.certificate, certificate.key) as receiver:
-        waiter = held(load.waiter(receiver.port, 7))
-        with sniff("--pid", str(waiter.pid)) as sniffer:
-            say(waiter, "go")
-            assert waiter.stdout is not None
-            told = parse_end(waiter.stdout.readline())
-            waiter.kill()
-            captured = sniffer.wait()
-        waiter.communicate()
+    with (
+        load.receiver(certificate.certificate, certificate.key) as receiver,
+        watch.json(*load.waiter(receiver.port, 7)) as sniffer,
+    ):
+        told = parse_end(next_line(sniffer.process))
+        os.kill(told.pid, signal.SIGKILL)
+        captured = sniffer.wait()
 
-    assert captured.code == 0
-    assert captured.stderr.count("\n") == 1
+    assert captured.code == 128 + signal.SIGKILL
+    assert captured.stderr == ""
     [exchange] = captured.exchanges
     assert exchange["request"]["target"] == "/7"
     assert exchange["response"] is None

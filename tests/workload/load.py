@@ -49,7 +49,7 @@ class Load:
     @contextlib.contextmanager
     def receiver(self, certificate: Path, key: Path) -> Iterator[Receiver]:
         process = subprocess.Popen(
-            [self.program, "receive", certificate, key], stdout=subprocess.PIPE, text=True
+            self.receive(certificate, key), stdout=subprocess.PIPE, text=True
         )
         try:
             assert process.stdout is not None
@@ -57,6 +57,10 @@ class Load:
         finally:
             process.kill()
             process.communicate()
+
+    def receive(self, certificate: Path, key: Path) -> list[str]:
+        """Return the command that prints its port, then serves one connection after the other."""
+        return [str(self.program), "receive", str(certificate), str(key)]
 
     def sender(self, port: int, seed: int, *calls: tuple[int, int]) -> list[str]:
         """Return the command that makes ``calls``: pairs of how many, and how many bytes each.

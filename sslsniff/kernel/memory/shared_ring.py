@@ -21,7 +21,7 @@ READER = struct.Struct("<QQQQI")
 """``struct reader_page`` of ``preload/shared.h`` after the position."""
 COUNTERS_AT = 128
 CUTS = 5
-COUNTERS = struct.Struct(f"<{2 * CUTS}Q6Q")
+COUNTERS = struct.Struct(f"<{2 * CUTS}Q7Q")
 """``struct writer_page`` from its losses on."""
 _STOPPED_AT = READER_AT + 32
 _PATTERN_BYTES = 1 << 20

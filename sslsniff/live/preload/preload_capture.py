@@ -42,6 +42,7 @@ class _Counts(NamedTuple):
     lost_closes: int
     deep: int
     separate: int
+    several: int
 
 
 class PreloadCapture:
@@ -217,4 +218,9 @@ class PreloadCapture:
             self._note(
                 f"{counts.separate} libraries were loaded by dlmopen: their TLS calls are not"
                 " shown; run sslsniff with sudo"
+            )
+        if counts.several:
+            self._note(
+                f"{counts.several} functions of a TLS library were asked for by dlsym while there was"
+                " another of its kind: their calls are not shown; run sslsniff with sudo"
             )
