@@ -22,6 +22,7 @@ enum gnutls_function {
 	GNUTLS_RECORD_GET_MAX_SIZE,
 	GNUTLS_PROTOCOL_GET_VERSION,
 	GNUTLS_ALPN_GET_SELECTED_PROTOCOL,
+	GNUTLS_CIPHER_GET,
 	GNUTLS_CIPHERSUITE_GET,
 };
 
@@ -46,11 +47,14 @@ static const struct names gnutls_names = {
 		  [GNUTLS_RECORD_GET_MAX_SIZE] = "gnutls_record_get_max_size",
 		  [GNUTLS_PROTOCOL_GET_VERSION] = "gnutls_protocol_get_version",
 		  [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = "gnutls_alpn_get_selected_protocol",
+		  [GNUTLS_CIPHER_GET] = "gnutls_cipher_get",
 		  [GNUTLS_CIPHERSUITE_GET] = "gnutls_ciphersuite_get"},
 };
 
 #define GNUTLS_E_AGAIN (-28)
 #define GNUTLS_E_INTERRUPTED (-52)
+#define FILE_PIECE_BYTES 4096 /* of a file that is sent, in one record */
+#define GNUTLS_CIPHER_NULL 1
 #define GNUTLS_SERVER 1 /* a flag of gnutls_init */
 
 #define GNUTLS(library, function, type, ...) ((type (*)(__VA_ARGS__))(library)->functions[function])
@@ -68,7 +72,9 @@ static void describe_gnutls(struct event_opened *event, void *session, const str
 		event->alpn_bytes = (u8)(alpn.size < ALPN_BYTES ? alpn.size : ALPN_BYTES);
 		memcpy(event->alpn, alpn.data, event->alpn_bytes);
 	}
-	if (library->functions[GNUTLS_CIPHERSUITE_GET]) /* since 3.7.4 */
+	/* Since 3.7.4; it crashes before there is a cipher (lib/algorithms/ciphersuites.c). */
+	if (library->functions[GNUTLS_CIPHERSUITE_GET] &&
+	    GNUTLS(library, GNUTLS_CIPHER_GET, int, void *)(session) > GNUTLS_CIPHER_NULL)
 		copy_text(event->cipher, GNUTLS(library, GNUTLS_CIPHERSUITE_GET, const char *, void *)(session),
 			  CIPHER_BYTES);
 }
@@ -90,6 +96,7 @@ static u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
 }
 
 #define RECEIVED (result > 0 ? (u64)result : 0)
+#define KEPT (result >= 0 ? wanted : 0) /* until the handshake sends it: all, and 0 is success */
 #define SENT sent_bytes(&call, (ssize_t)result, wanted)
 
 #define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)                       \
@@ -117,7 +124,7 @@ GNUTLS_CALL(gnutls_record_send2, GNUTLS_RECORD_SEND2, DIRECTION_WRITE, buffer, S
 	    (session, buffer, wanted, padding, flags))
 GNUTLS_CALL(gnutls_record_send_range, GNUTLS_RECORD_SEND_RANGE, DIRECTION_WRITE, buffer, SENT, ssize_t,
 	    (void *session, const void *buffer, size_t wanted, const void *range), (session, buffer, wanted, range))
-GNUTLS_CALL(gnutls_record_send_early_data, GNUTLS_RECORD_SEND_EARLY_DATA, DIRECTION_WRITE, buffer, RECEIVED, ssize_t,
+GNUTLS_CALL(gnutls_record_send_early_data, GNUTLS_RECORD_SEND_EARLY_DATA, DIRECTION_WRITE, buffer, KEPT, ssize_t,
 	    (void *session, const void *buffer, size_t wanted), (session, buffer, wanted))
 GNUTLS_CALL(gnutls_record_uncork, GNUTLS_RECORD_UNCORK, DIRECTION_WRITE, 0, 0, int, (void *session, u32 flags),
 	    (session, flags))
@@ -138,6 +145,24 @@ EXPORTED ssize_t gnutls_record_recv_packet(void *session, void **packet)
 	return result;
 }
 
+/* Emit what a call sent of a file, up to its position `end`. */
+static void emit_file(struct connection *connection, int file, u64 end, u64 size)
+{
+	u8 data[FILE_PIECE_BYTES];
+	u32 tid = this_thread()->tid;
+	while (size) {
+		long wanted = (long)(size < sizeof(data) ? size : sizeof(data));
+		long got = system_call(__NR_pread64, file, (long)data, wanted, (long)(end - size), 0, 0);
+		if (got <= 0) { /* it has become shorter */
+			emit_plaintext(connection, tid, DIRECTION_WRITE, 0, 0, size, CUT_SENDFILE);
+			return;
+		}
+		emit_plaintext(connection, tid, DIRECTION_WRITE, data, (u64)got, (u64)got, CUT_NONE);
+		size -= (u64)got;
+	}
+}
+
+/* It reads the file, and sends from inside of the library, where no wrapper is. */
 EXPORTED ssize_t gnutls_record_send_file(void *session, int file, off_t *offset, size_t wanted)
 {
 	struct wrapped call =
@@ -146,7 +171,10 @@ EXPORTED ssize_t gnutls_record_send_file(void *session, int file, off_t *offset,
 		return -1250;
 	ssize_t result = GNUTLS(call.library, GNUTLS_RECORD_SEND_FILE, ssize_t, void *, int, off_t *,
 				size_t)(session, file, offset, wanted);
-	end_call(&call, DIRECTION_WRITE, 0, RECEIVED, CUT_SENDFILE);
+	struct connection *connection = end_call(&call, DIRECTION_WRITE, 0, 0, CUT_NONE);
+	if (connection && result > 0)
+		emit_file(connection, file,
+			  (u64)(offset ? *offset : system_call(__NR_lseek, file, 0, SEEK_CUR, 0, 0, 0)), (u64)result);
 	return result;
 }
 

@@ -29,24 +29,27 @@ static inline void lose(u8 cut, u64 bytes)
 	add_to(&writer->lost[cut].bytes, bytes);
 }
 
-/* Announce a connection. Returns whether there was room. */
+/* Announce a connection. Returns whether there was room. The library is asked before the record is begun: others wait for
+ * a record that is begun. */
 static __attribute__((noinline)) int announce_opened(struct connection *connection, u32 tid)
 {
+	struct event_opened opened = {
+	    .pid = process->pid,
+	    .uid = process->uid,
+	    .object = connection->object,
+	    .library = connection->library->name,
+	    .from_start = connection->from_start,
+	    .role = connection->role,
+	};
+	if (tid == process->pid) /* the name of a process is that of its first thread, which may change it */
+		system_call(__NR_prctl, PR_GET_NAME, (long)process->comm, 0, 0, 0, 0);
+	memcpy(opened.comm, process->comm, COMM_BYTES);
+	describe(&opened, connection);
 	struct event_opened *event = begin_record(sizeof(*event), tid);
 	if (!event)
 		return 0;
-	memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_OPENED, tid, connection->id);
-	event->pid = process->pid;
-	event->uid = process->uid;
-	event->object = connection->object;
-	event->library = connection->library->name;
-	event->from_start = connection->from_start;
-	event->role = connection->role;
-	if (tid == process->pid) /* the name of a process is that of its first thread, which may change it */
-		system_call(__NR_prctl, PR_GET_NAME, (long)process->comm, 0, 0, 0, 0);
-	memcpy(event->comm, process->comm, COMM_BYTES);
-	describe(event, connection);
+	fill_header(&opened.header, EVENT_OPENED, tid, connection->id);
+	*event = opened;
 	end_record(event, sizeof(*event));
 	connection->is_announced = 1;
 	return 1;

@@ -101,30 +101,20 @@ def run_under(
     options: Iterable[str] = (),
     stdin: bytes = b"",
     code: int = 0,
+    engine: str = "auto",
 ) -> Ran:
     """Run ``sslsniff -- COMMAND``, which ends with ``code``."""
     output = directory / "captured.jsonl"
+    how = ("--engine", engine, "--loader", sniffer.LOADER)
     done = subprocess.run(
-        [
-            *(
-                sniffer.SSLSNIFF,
-                "--json",
-                "--force",
-                "--loader",
-                sniffer.LOADER,
-                "--engine",
-                sniffer.ENGINE,
-                "-o",
-                output,
-            ),
-            *(*options, "--", *command),
-        ],
+        [*(sniffer.SSLSNIFF, "--json", "--force", *how, "-o", output), *options, "--", *command],
         input=stdin,
         capture_output=True,
         timeout=4 * PATIENCE_S,
     )
     lines = output.read_text("utf-8").splitlines() if output.exists() else []
     captured = Captured([json.loads(line) for line in lines], done.stderr.decode(), done.returncode)
+    assert captured.code == code, captured.stderr
     return Ran(captured, done.stdout)
 
 

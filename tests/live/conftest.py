@@ -59,9 +59,14 @@ def sniff(tmp_path: Path) -> Callable[..., AbstractContextManager[Sniffer]]:
 
 
 @pytest.fixture(params=ENGINES)
-def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Watch:
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def watch(engine: str, tmp_path: Path) -> Watch:
     """Return what runs a command under sslsniff, by each engine, in this test's folder."""
-    return Watch(tmp_path, request.param)
+    return Watch(tmp_path, engine)
 
 
 @pytest.fixture

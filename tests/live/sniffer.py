@@ -24,7 +24,6 @@ PLANNED_LATER = "is analysed: watched from now on"
 # tests/kernels sets both, for slower machines and another loader.
 IS_EMULATED = "SSLSNIFF_PATIENCE_S" in os.environ
 LOADER = os.environ.get("SSLSNIFF_LOADER", "auto")
-ENGINE = os.environ.get("SSLSNIFF_ENGINE", "auto")
 
 
 @dataclass

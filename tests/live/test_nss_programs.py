@@ -43,10 +43,10 @@ def tool(series: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
-def test_curl(version: str, server: Server, tmp_path: Path) -> None:
+def test_curl(version: str, server: Server, tmp_path: Path, engine: str) -> None:
     sizes = ("1", "1000", "100000", "3", "5")
     program = (sys.executable, PROGRAMS / "python/nss_curl.py")
-    ran = run_under(tmp_path, *program, str(server.port), version, *sizes)
+    ran = run_under(tmp_path, *program, str(server.port), version, *sizes, engine=engine)
     passed = told(ran.stdout.decode())
     assert len(passed) == len(sizes)
     assert_passed(ran.captured, passed, role="client", library="nss")
@@ -55,14 +55,13 @@ def test_curl(version: str, server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("series", libraries.NSS)
-def test_tstclnt(series: str, server: Server, tmp_path: Path) -> None:
+def test_tstclnt(series: str, server: Server, tmp_path: Path, engine: str) -> None:
     request = tmp_path / "request"  # from a pipe that has ended it would poll for ever
     head = f"GET /bytes/50000 HTTP/1.1\r\nx-nonce: {new_nonce()}\r\nConnection: close\r\n\r\n"
     request.write_text(head)
     client = (*tool(series, "tstclnt"), "-D", "-o", "-h", "127.0.0.1", "-p", str(server.port))
-    options = ("--lib", str(libraries.library(series).path))
     script = ("sh", "-c", f'exec "$@" <{request}', "sh")
-    ran = run_under(tmp_path, *script, *client, options=options)
+    ran = run_under(tmp_path, *script, *client, engine=engine)
     [exchange] = ran.captured.exchanges
     assert seen(exchange).response_sha256 == sha256(pattern(50000))
     assert exchange["library"] == "nss"

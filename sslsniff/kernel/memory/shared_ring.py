@@ -9,8 +9,8 @@ import contextlib
 import mmap
 import os
 import struct
-from pathlib import Path
 
+from sslsniff.kernel import procfs
 from sslsniff.kernel.memory.doubled_memory import DoubledMemory
 from sslsniff.kernel.ring_buffer import RecordRing
 from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES
@@ -25,6 +25,8 @@ COUNTERS = struct.Struct(f"<{2 * CUTS}Q7Q")
 """``struct writer_page`` from its losses on."""
 _STOPPED_AT = READER_AT + 32
 _PATTERN_BYTES = 1 << 20
+_ENDED = (None, "Z", "X")
+"""States of threads that write no more: gone, or not waited for yet."""
 
 
 class SharedRing(RecordRing):
@@ -81,14 +83,17 @@ class SharedRing(RecordRing):
             size = min(_PATTERN_BYTES, end - at)
             self._data[at : at + size] = pattern[:size]
 
-    def skip_abandoned(self) -> int:
-        """Skip the next record if the thread that writes it has ended; return its length, or 0."""
+    def skip_abandoned(self, *, whoever: bool = False) -> int:
+        """Skip the next record if the thread that writes it has ended; return its length, or 0.
+
+        ``whoever``: no thread writes any more, and another may have that number now.
+        """
         start = self._consumer[0] & self._size_bytes - 1
         if not self.waiting_bytes:
             return 0
         length: int
         length, thread = struct.unpack_from("<II", self._data, start)
-        if not length & BUSY or Path(f"/proc/{thread}").exists():
+        if not length & BUSY or not (whoever or procfs.state(thread) in _ENDED):
             return 0
         length &= ~BUSY
         struct.pack_into("<I", self._data, start, length | DISCARDED)

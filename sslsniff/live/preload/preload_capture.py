@@ -182,8 +182,9 @@ class PreloadCapture:
         now_s = time.monotonic()
         if self._stuck_since_s is None:
             self._stuck_since_s = now_s
-        is_late = now_s - self._stuck_since_s > _ABANDONED_S or self._processes.have_ended
-        if not is_late or not self._ring.skip_abandoned():
+        all_ended = self._processes.have_ended
+        is_late = now_s - self._stuck_since_s > _ABANDONED_S or all_ended
+        if not is_late or not self._ring.skip_abandoned(whoever=all_ended):
             return False
         self._stuck_since_s = None
         self._abandoned += 1
@@ -221,6 +222,6 @@ class PreloadCapture:
             )
         if counts.several:
             self._note(
-                f"{counts.several} functions of a TLS library were asked for by dlsym while there was"
+                f"{counts.several} functions of a TLS library were asked for while there was"
                 " another of its kind: their calls are not shown; run sslsniff with sudo"
             )

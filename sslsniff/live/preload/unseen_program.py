@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
 from sslsniff.live import survey
@@ -46,10 +47,20 @@ def _why_not_loaded(path: Path) -> str | None:
         return "the program is setuid: nothing can be preloaded into it"
     with path.open("rb") as file:
         elf = ELFFile(file)
-        kinds = {each["p_type"] for each in elf.iter_segments()}
         if elf.get_machine_arch() != _own_architecture():
             return "the program is for another processor"
-    return None if "PT_INTERP" in kinds else "the program loads no libraries"
+        loads = _has_interpreter(elf) or _is_dynamic_linker(elf)
+    return None if loads else "the program loads no libraries"
+
+
+def _has_interpreter(elf: ELFFile) -> bool:
+    return any(each["p_type"] == "PT_INTERP" for each in elf.iter_segments())
+
+
+def _is_dynamic_linker(elf: ELFFile) -> bool:
+    """Say whether a file without an interpreter is one: only a library has a name to load it by."""
+    dynamic = (each for each in elf.iter_segments() if isinstance(each, DynamicSegment))
+    return any(tag.entry.d_tag == "DT_SONAME" for each in dynamic for tag in each.iter_tags())
 
 
 def _own_architecture() -> str:
