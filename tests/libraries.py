@@ -31,6 +31,17 @@ class _Package(NamedTuple):
 
 
 _NSS = ("libnss3", "libnspr4", "libsqlite3-0")
+_NODE = (
+    "nodejs",
+    "libuv1",
+    "libc-ares2",
+    "libicu72",
+    "libnghttp2-14",
+    "libbrotli1",
+    "node-acorn",
+    "node-cjs-module-lexer",
+    "node-undici",
+)
 _MBEDTLS = ("libmbedcrypto7", "libmbedx509-1")
 _MBEDTLS_2_16 = ("libmbedcrypto3", "libmbedx509-0")
 _MBEDTLS_3_6 = ("libmbedcrypto16", "libmbedx509-7")
@@ -74,6 +85,7 @@ _PACKAGES = {
     "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
     "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
+    "nodejs": _Package("bookworm", "libnode108", None, "libnode.so.?*", _NODE),
     "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.110": _Package("trixie", "libnss3-tools", "trixie", "libssl3.so", _NSS),

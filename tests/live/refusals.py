@@ -37,9 +37,14 @@ def assert_told(done: Done, fact: str, *, code: int = 1) -> None:
     assert done.returncode == code
 
 
-def as_nobody(*arguments: str | Path, stdin: str = "") -> Done:
-    """Run sslsniff without any right; the project is at /mnt, where that user may read it."""
-    script = 'mount --bind "$0" /mnt && cd / && exec "$@"'
+def as_nobody(*arguments: str | Path, stdin: str = "", share: Path | None = None) -> Done:
+    """Run sslsniff without any right; the project is at /mnt, where that user may read it.
+
+    The files in ``share``, a folder, are in /usr/share, too.
+    """
+    lower = f"lowerdir={share}:/usr/share"
+    over = f"mount -t overlay overlay -o '{lower}' /usr/share" if share else "true"
+    script = f'{over} && mount --bind "$0" /mnt && cd / && exec "$@"'
     setpriv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     sslsniff = ("/mnt/.venv/bin/python", "-m", "sslsniff")
     return subprocess.run(

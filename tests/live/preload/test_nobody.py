@@ -4,22 +4,35 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.live.checks import Ran, assert_passed, assert_whole, connections, read
-from tests.live.refusals import NOBODY, as_nobody, assert_told
+from tests import libraries
+from tests.live.checks import (
+    Ran,
+    assert_passed,
+    assert_whole,
+    connections,
+    content,
+    read,
+    seen,
+)
+from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told
 from tests.live.sniffer import Captured
 from tests.live.test_gnutls import UNKNOWN, found, script, wget, without_port
 from tests.live.test_gnutls import asked as asked_by_wget
 from tests.live.test_gnutls import requests as requests_of_wget
 from tests.workload.curl import Request, curl, gets, results
+from tests.workload.databases import DATABASES, PASSWORD
 from tests.workload.go.fixtures import BEFORE, NEWEST, Fixture
-from tests.workload.passed import told
-from tests.workload.processes import run
+from tests.workload.passed import new_nonce, sha256, told
+from tests.workload.ports import free_port
+from tests.workload.processes import PATIENCE_S, run
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
@@ -43,9 +56,16 @@ def own_certificate(folder: Path) -> Certificate:
     return Certificate(folder / "certificate.pem", folder / "none")
 
 
-def run_as_nobody(folder: Path, *command: str | Path, stdin: str = "", options: str = "") -> Ran:
+def run_as_nobody(
+    folder: Path,
+    *command: str | Path,
+    stdin: str = "",
+    options: str = "",
+    share: Path | None = None,
+) -> Ran:
     output = folder / "captured.jsonl"
-    done = as_nobody("--json", *options.split(), "-o", output, "--", *command, stdin=stdin)
+    arguments = (*options.split(), "-o", output, "--", *command)
+    done = as_nobody("--json", *arguments, stdin=stdin, share=share)
     lines = output.read_text("utf-8").splitlines() if output.exists() else []
     captured = Captured([json.loads(line) for line in lines], done.stderr, done.returncode)
     assert captured.code == 0, captured.stderr
@@ -82,7 +102,7 @@ def test_wget(server: Server, own_certificate: Certificate, folder: Path) -> Non
     assert_whole(ran.captured)
 
 
-@pytest.mark.parametrize("style", ["http.client", "requests", "threads"])
+@pytest.mark.parametrize("style", ["http.client", "requests", "httpx", "aiohttp", "threads"])
 def test_python(style: str, server: Server, own_certificate: Certificate, folder: Path) -> None:
     program = (PYTHON, f"{PROGRAMS}/python_client.py", style, str(server.port))
     ran = run_as_nobody(folder, *program, own_certificate.certificate, stdin="3\n6\n")
@@ -90,6 +110,122 @@ def test_python(style: str, server: Server, own_certificate: Certificate, folder
     assert len(passed) == 9 * (4 if style == "threads" else 1)
     assert_passed(ran.captured, passed, role="client")
     assert_whole(ran.captured)
+
+
+NODE_ASKS = """
+const https = require('https'), fs = require('fs');
+const [port, certificate, ...nonces] = process.argv.slice(1);
+const agent = new https.Agent({keepAlive: true, maxSockets: 3, ca: fs.readFileSync(certificate)});
+for (const nonce of nonces)
+  https.get({host: 'localhost', port, path: '/bytes/70000', agent, headers: {'x-nonce': nonce}},
+            (answer) => answer.resume());
+setTimeout(() => agent.destroy(), 2000);
+"""
+
+
+def test_node_with_a_shared_openssl(
+    server: Server, own_certificate: Certificate, folder: Path
+) -> None:
+    """Debian's: it fetches OpenSSL as a library, and reads and writes through memory."""
+    nonces = [new_nonce() for _ in range(12)]
+    node = libraries.library("nodejs")
+    arguments = (str(server.port), own_certificate.certificate, *nonces)
+    command = at_mnt((*node.loader, node.folder / "usr/bin/node"))
+    share = node.folder / "usr/share"
+    ran = run_as_nobody(folder, *command, "-e", NODE_ASKS, *arguments, share=share)
+    assert sorted(seen(each).nonce for each in ran.captured.exchanges) == sorted(nonces)
+    hashes = {seen(each).response_sha256 for each in ran.captured.exchanges}
+    assert hashes == {sha256(pattern(70_000))}
+    assert all(each["client"] and each["server"] for each in ran.captured.exchanges)
+    assert_whole(ran.captured)
+
+
+def at_mnt(command: Iterable[str | Path]) -> list[str]:
+    """Return a command with files of the project where that user may read them."""
+    return [str(each).replace(str(ROOT), "/mnt") for each in command]
+
+
+def test_psql(certificate: Certificate, folder: Path) -> None:
+    with DATABASES["postgresql"](certificate) as database:
+        where = f"host=127.0.0.1 port={database.port} user=app dbname=postgres sslmode=require"
+        asked = ["SELECT generate_series(1, 1000)", "SELECT 'a', pg_sleep(0.1)", "SELECT 1"]
+        told = [part for text in asked for part in ("-c", text)]
+        command = ("env", f"PGPASSWORD={PASSWORD}", "psql", "-X", "-q", where, *told)
+        ran = run_as_nobody(folder, *command)
+        plain = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
+    assert ran.stdout == plain.stdout
+    assert [each["db"]["text"] for each in ran.captured.exchanges] == asked
+    assert [each["db"]["rows"] for each in ran.captured.exchanges] == [1000, 1, 1]
+    assert_whole(ran.captured)
+
+
+NGINX = """
+daemon off; pid {folder}/pid; worker_processes 2;
+events {{ }}
+http {{
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    access_log {folder}/access.log;
+    server {{
+        listen 127.0.0.1:{port} ssl http2;
+        ssl_certificate {folder}/certificate.pem;
+        ssl_certificate_key {folder}/key.pem;
+        root {folder}/files;
+    }}
+}}
+"""
+
+
+def test_nginx_and_git(certificate: Certificate, folder: Path) -> None:
+    """A command that starts a server, and a client that clones from it: both ends are seen."""
+    files = folder / "files"
+    run("git", "init", "-q", "--bare", files / "own.git")
+    run("git", "clone", "-q", files / "own.git", folder / "source")
+    (folder / "source/large").write_bytes(pattern(3_000_000))
+    run("sh", "-c", COMMIT, files / "own.git", folder / "source")
+    shutil.copy(certificate.key, folder / "key.pem")
+    port = free_port()
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
+    run("chown", "-R", NOBODY, folder)
+    ran = run_as_nobody(folder, "sh", "-c", SERVE_AND_CLONE, str(folder), str(port))
+    assert (folder / "clone/large").read_bytes() == pattern(3_000_000)
+    ends = {role: exchanges_of(ran.captured, role) for role in ("client", "server")}
+    assert ends["client"] == ends["server"]
+    logged = (folder / "access.log").read_text().splitlines()
+    assert len(ran.captured.exchanges) == 2 * len(logged)
+    assert {each["library"] for each in ran.captured.exchanges} == {"gnutls", "openssl"}
+    assert_whole(ran.captured)
+
+
+COMMIT = """
+set -e; cd "$1"
+git add large
+git -c user.name=one -c user.email=one@localhost commit -q -m large
+git push -q origin HEAD
+cd "$0"; git update-server-info
+"""
+SERVE_AND_CLONE = """
+nginx -p "$0" -c nginx.conf -e stderr & server=$!
+until test -e "$0/pid"; do sleep 0.05; done
+export HOME="$0" GIT_SSL_NO_VERIFY=1
+git clone -q "https://127.0.0.1:$1/own.git" "$0/clone"
+kill -QUIT $server; wait $server
+"""
+
+
+def exchanges_of(captured: Captured, role: str) -> list[tuple[str, int, str]]:
+    """Return target, status and hash of the body of each exchange that an end saw."""
+    return sorted(
+        (each["request"]["target"], each["response"]["status"], body_sha256(each))
+        for each in captured.exchanges
+        if each["role"] == role
+    )
+
+
+def body_sha256(exchange: dict[str, Any]) -> str:
+    assert exchange["error"] is None
+    return sha256(content(exchange["response"]["body"]))
 
 
 def test_memory_buffers(server: Server, own_certificate: Certificate, folder: Path) -> None:

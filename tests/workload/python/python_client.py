@@ -1,4 +1,4 @@
-"""An HTTPS client in Python: http.client, requests, or http.client in several threads.
+"""An HTTPS client in Python: http.client, requests, httpx, aiohttp, or several threads.
 
     python python_client.py STYLE PORT CERTIFICATE
 
@@ -90,6 +90,57 @@ def use_requests(port: int, certificate: str) -> Callable[[int], None]:
     return make
 
 
+def use_httpx(port: int, certificate: str) -> Callable[[int], None]:
+    """Return a function that makes requests with httpx."""
+    import httpx
+
+    context = ssl.create_default_context(cafile=certificate)
+    client = httpx.Client(verify=context, trust_env=False)
+
+    def make(count: int) -> None:
+        for number in range(count):
+            method, target, body, nonce = asked = request(number)
+            response = client.request(
+                method,
+                f"https://localhost:{port}{target}",
+                content=body or None,
+                headers={"x-nonce": nonce},
+            )
+            used = response.extensions["network_stream"].get_extra_info("socket")
+            tell(asked, response.status_code, response.content, used)
+
+    return make
+
+
+def use_aiohttp(port: int, certificate: str) -> Callable[[int], None]:
+    """Return a function that makes requests with aiohttp: asyncio gives TLS its bytes in memory."""
+    import asyncio
+
+    import aiohttp
+
+    context = ssl.create_default_context(cafile=certificate)
+
+    async def ask(count: int) -> None:
+        sockets: list[socket.socket] = []
+
+        def make_socket(address: Any) -> socket.socket:
+            sockets.append(socket.socket(*address[:3]))
+            return sockets[-1]
+
+        connector = aiohttp.TCPConnector(socket_factory=make_socket)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            for number in range(count):
+                method, target, body, nonce = asked = request(number)
+                url = f"https://localhost:{port}{target}"
+                headers = {"x-nonce": nonce}
+                async with session.request(
+                    method, url, data=body or None, headers=headers, ssl=context
+                ) as response:
+                    tell(asked, response.status, await response.read(), sockets[-1])
+
+    return lambda count: asyncio.run(ask(count))
+
+
 def use_threads(port: int, certificate: str) -> Callable[[int], None]:
     """Return a function that makes the same requests in each of four threads, at once."""
     makers = [use_http_client(port, certificate) for _ in range(4)]
@@ -104,7 +155,13 @@ def use_threads(port: int, certificate: str) -> Callable[[int], None]:
     return make
 
 
-STYLES = {"http.client": use_http_client, "requests": use_requests, "threads": use_threads}
+STYLES = {
+    "http.client": use_http_client,
+    "requests": use_requests,
+    "httpx": use_httpx,
+    "aiohttp": use_aiohttp,
+    "threads": use_threads,
+}
 
 
 def know_localhost() -> None:
