@@ -231,7 +231,8 @@ static const struct event_data *data_of(const struct record *record)
 {
 	__u32 length = __atomic_load_n(&record->length, __ATOMIC_ACQUIRE); /* the kernel writes it at last */
 	const struct event_data *event = &record->event;
-	if (length >= DISCARDED || event->header.kind != EVENT_DATA || event->header.cut != CUT_NONE)
+	if (length >= DISCARDED || length < sizeof(*event) || event->header.kind != EVENT_DATA ||
+	    event->header.cut != CUT_NONE)
 		return NULL;
 	if (!event->captured || event->captured != event->span || event->captured > length - sizeof(*event))
 		return NULL;

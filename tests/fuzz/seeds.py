@@ -1,9 +1,13 @@
 """Where each target's search begins."""
 
+from sslsniff.events import EventKind
+from sslsniff.live.wire import CLOSED, DATA, ENDED
 from tests.fuzz.debug_info_seeds import debug_info_seeds
 from tests.unit.decoders.databases import test_mysql, test_postgresql, test_redis
 from tests.unit.decoders.databases.database_wires import MY_LOGIN, PG_LOGIN
 from tests.unit.decoders.wires import C, Step, frame
+from tests.unit.kernel.ring import laid_out
+from tests.unit.test_fast_path import addresses, opened
 
 _REQUEST = (
     b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -56,6 +60,15 @@ def _joined(steps: list[Step]) -> bytes:
     return b"".join(data for _, data in sorted(sent, key=lambda step: step[0] is not C))
 
 
+_RECORDS = [
+    opened(1, from_start=True),
+    addresses(1),
+    *(DATA.pack(EventKind.DATA, 1, 0, 70, 1, 1, 5 * at, 5, 5, 0) + b"hello" for at in range(4)),
+    ENDED.pack(EventKind.ENDED, 1, 0, 70, 1, 1, 20),
+    CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, 1, 20, 0),
+]
+_LAID_OUT = laid_out(_RECORDS)
+_RING = _LAID_OUT.end.to_bytes(8, "little") + bytes(_LAID_OUT.data[: _LAID_OUT.end])
 SEEDS: dict[str, list[bytes]] = {
     # The first octet says how a wire is cut and lost, see target.py.
     "http1": [b"\0" + _REQUEST + _RESPONSE, b"\3" + _UPGRADE + _SWITCHING],
@@ -80,6 +93,7 @@ SEEDS: dict[str, list[bytes]] = {
     "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
     "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],
     **debug_info_seeds(),
+    "damaged_ring": [_RING, _RING.replace(b"hello", b"GET /")],
     # The first octets say what the function is like, see trace_targets.py.
     "locations": [
         b"\x1f\2\1\x9c\x91\x10",  # fbreg of a frame with a CFA

@@ -18,6 +18,7 @@ _MODULES = {
     ),
     "tests.fuzz.debug_info_targets": ("scanner", "lines", "debug_info"),
     "tests.fuzz.trace_targets": ("locations", "operands", "conditions"),
+    "tests.fuzz.ring_targets": ("damaged_ring",),
 }
 
 if __name__ == "__main__":

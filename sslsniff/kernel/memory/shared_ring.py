@@ -13,7 +13,7 @@ import struct
 from sslsniff.kernel import procfs
 from sslsniff.kernel.memory.doubled_memory import DoubledMemory
 from sslsniff.kernel.ring_buffer import RecordRing
-from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES
+from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 
 MAGIC = 0x31304C5053535373
 READER_AT = 64
@@ -27,6 +27,10 @@ _STOPPED_AT = READER_AT + 32
 _PATTERN_BYTES = 1 << 20
 _ENDED = (None, "Z", "X")
 """States of threads that write no more: gone, or not waited for yet."""
+
+
+class DamagedRingError(Exception):
+    """A program has written into the ring what cannot be."""
 
 
 class SharedRing(RecordRing):
@@ -49,6 +53,7 @@ class SharedRing(RecordRing):
             pages[:8].cast("Q"), pages[page : page + 8].cast("Q"), self._memory.data, size_bytes
         )
         self._size_bytes = size_bytes
+        self._is_given_up = False
         self._free = (0, b"")  # a lap, and memory that is free in it
 
     @property
@@ -61,15 +66,36 @@ class SharedRing(RecordRing):
         """What programs counted: ``COUNTERS``."""
         return COUNTERS.unpack_from(self._pages, mmap.PAGESIZE + COUNTERS_AT)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """See ``RecordRing``."""
+        return 0 if self._is_given_up else super().waiting_bytes
+
+    def read(self, most_bytes: int) -> Records:
+        """See ``RecordRing``. Raises ``DamagedRingError``."""
+        if not 0 <= self.waiting_bytes <= self._size_bytes:
+            raise DamagedRingError
+        return super().read(most_bytes)
+
     def stop_programs(self) -> None:
         """Let programs write no more records."""
         struct.pack_into("<I", self._pages, _STOPPED_AT, 1)
 
+    def give_up(self) -> None:
+        """Let programs write no more records, and leave what they wrote."""
+        self.stop_programs()
+        self._is_given_up = True
+
     def release(self) -> int:
-        """See ``RecordRing``; marks the room as free in the next lap."""
+        """See ``RecordRing``; marks the room as free in the next lap.
+
+        Raises ``DamagedRingError``.
+        """
         at, size = self._start, self._size_bytes
         lap = self._consumer[0] // size + 1
         end = self._records.position
+        if end - at > self.waiting_bytes:
+            raise DamagedRingError
         self._mark_free(at, min(end, size), lap)
         if end > size:
             self._mark_free(size, end, lap + 1)

@@ -1,5 +1,6 @@
 """The live source without rights: what a preloaded library in the command's processes writes."""
 
+import struct
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from sslsniff import events
 from sslsniff.events import IsOver, never
 from sslsniff.fast_path import FastPath
-from sslsniff.kernel.memory.shared_ring import CUTS, SharedRing
+from sslsniff.kernel.memory.shared_ring import CUTS, DamagedRingError, SharedRing
 from sslsniff.kernel.ring_buffer import PollPacing
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
@@ -122,11 +123,14 @@ class PreloadCapture:
         """See ``source.Source``: programs stop writing first."""
         self._ring.stop_programs()
         yield from self._drain(sys.maxsize, is_drained=is_drained)
-        while is_drained() and self._ring.waiting_bytes and not is_skipped():
-            for record in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
-                yield from self._handle(record)
-            self._ring.release()
-            self._reading = self._ring.read(_BATCH_BYTES)
+        try:
+            while is_drained() and self._ring.waiting_bytes and not is_skipped():
+                for record in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
+                    yield from self._handle(record)
+                self._ring.release()
+                self._reading = self._ring.read(_BATCH_BYTES)
+        except (DamagedRingError, LookupError, ValueError, struct.error):
+            self._give_up()
         self._report_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
@@ -157,12 +161,16 @@ class PreloadCapture:
         batch_bytes = min(_BATCH_BYTES, self._ring_bytes // _BATCH_SHARE)
         read_bytes = 0
         while read_bytes < most_bytes and not is_drained():
-            self._reading = records = self._ring.read(batch_bytes)
-            for record in self.fast_path.run(records, self._clock_offset_ns):
-                yield from self._handle(wire.parse(record, self._clock_offset_ns))
-                if is_drained():
-                    return
-            batch = self._ring.release()
+            try:
+                self._reading = records = self._ring.read(batch_bytes)
+                for record in self.fast_path.run(records, self._clock_offset_ns):
+                    yield from self._handle(self._parse(record))
+                    if is_drained():
+                        return
+                batch = self._ring.release()
+            except DamagedRingError:
+                self._give_up()
+                return
             read_bytes += batch
             if batch:
                 self._stuck_since_s = None
@@ -170,6 +178,23 @@ class PreloadCapture:
                 break
             if self._ring.waiting_bytes <= rest_bytes:
                 break
+
+    def _parse(self, record: memoryview) -> events.Record:
+        """As ``wire.parse``; raises ``DamagedRingError`` for what no preloaded library writes."""
+        try:
+            event = wire.parse(record, self._clock_offset_ns)
+        except (LookupError, ValueError, struct.error):
+            raise DamagedRingError from None
+        if isinstance(event, events.Opened) and event.library >= len(LIBRARIES):
+            raise DamagedRingError
+        return event
+
+    def _give_up(self) -> None:
+        self._ring.give_up()
+        self._note(
+            "a program overwrote the memory that it shares with sslsniff: nothing more is shown;"
+            " run sslsniff with sudo"
+        )
 
     def _skip_abandoned(self) -> bool:
         """Skip a record that its thread did not finish; say whether there was one.

@@ -32,7 +32,7 @@ class WatchedProcesses:
         """Follow a process from now on; one that has ended is left out."""
         if pid in self._open.values():
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, OverflowError):
             descriptor = os.pidfd_open(pid)
             self._open[descriptor] = pid
             self._epoll.register(descriptor, select.EPOLLIN)
