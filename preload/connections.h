@@ -19,7 +19,13 @@ struct connection {
 };
 
 static struct connection *connections;
-static u8 has_connections; /* whether there was any; before that, socket calls tell nothing */
+static u8 had_connection;
+
+/* Whether there was any connection. Before that, socket calls tell nothing. */
+static inline int has_connections(void)
+{
+	return __atomic_load_n(&had_connection, __ATOMIC_RELAXED);
+}
 
 static inline u64 mix(u64 value)
 {
@@ -48,7 +54,7 @@ static void begin_connection(struct connection *connection, struct library *libr
 	u64 id =
 	    (u64)this_thread()->pid << 32 | (u32)(__atomic_fetch_add(&writer->connections, 1, __ATOMIC_RELAXED) + 1);
 	u64 object = connection->object;
-	has_connections = 1;
+	__atomic_store_n(&had_connection, 1, __ATOMIC_RELAXED);
 	*connection = (struct connection){.object = object, .id = id, .library = library};
 	connection->references = 1;
 	connection->from_start = from_start != 0;

@@ -162,5 +162,5 @@ EXPORTED void *dlsym(void *handle, const char *name)
 	struct wrapped_function function;
 	if (reader && handle != RTLD_NEXT && is_wrapped(name, &function))
 		return wrapped_answer(handle, name, &function, __builtin_return_address(0));
-	__attribute__((musttail)) return real_dlsym()(handle, name);
+	JUMP return real_dlsym()(handle, name);
 }

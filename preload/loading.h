@@ -9,16 +9,15 @@ EXPORTED void *dlopen(const char *path, int mode)
 {
 	if (mode & RTLD_DEEPBIND && is_watched())
 		add_to(&writer->deep, 1);
-	__attribute__((musttail)) return ((void *(*)(const char *, int))real_function(&real_dlopen, "dlopen"))(path,
-													       mode);
+	JUMP return ((void *(*)(const char *, int))real_function(&real_dlopen, "dlopen"))(path, mode);
 }
 
 EXPORTED void *dlmopen(long name_space, const char *path, int mode)
 {
 	if (name_space && is_watched()) /* 0: LM_ID_BASE */
 		add_to(&writer->separate, 1);
-	__attribute__((musttail)) return ((void *(*)(long, const char *, int))real_function(&real_dlmopen, "dlmopen"))(
-	    name_space, path, mode);
+	JUMP return ((void *(*)(long, const char *, int))real_function(&real_dlmopen, "dlmopen"))(name_space, path,
+												  mode);
 }
 
 EXPORTED int dlclose(void *handle)

@@ -57,7 +57,7 @@ static void describe_nss(struct event_opened *event, void *descriptor, const str
 
 static int is_nss(const void *descriptor)
 {
-	return has_connections && find_connection((u64)descriptor);
+	return has_connections() && find_connection((u64)descriptor);
 }
 
 #define NSPR_CALL(name, function, direction, is_peek, parameters, arguments)                                      \
@@ -108,7 +108,7 @@ EXPORTED void *SSL_ImportFD(void *model, void *descriptor)
 EXPORTED int SSL_ResetHandshake(void *descriptor, int as_server)
 {
 	struct library *library = library_of(FAMILY_NSS, __builtin_return_address(0));
-	struct connection *connection = has_connections ? find_connection((u64)descriptor) : 0;
+	struct connection *connection = has_connections() ? find_connection((u64)descriptor) : 0;
 	if (connection)
 		connection->role = as_server ? ROLE_SERVER : ROLE_CLIENT;
 	return library ? NSS(library, SSL_RESET_HANDSHAKE, int, void *, int)(descriptor, as_server) : -1;

@@ -71,7 +71,7 @@ static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 	EXPORTED ssize_t name parameters                                                               \
 	{                                                                                              \
 		ssize_t result = ((ssize_t(*) parameters)real_function(&real_##name, #name))arguments; \
-		if (result > 0 && has_connections && is_watched())                                     \
+		if (result > 0 && has_connections() && is_watched())                                   \
 			note_descriptor(descriptor, sends);                                            \
 		return result;                                                                         \
 	}

@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.live.refusals import as_nobody
 from tests.workload.servers import Server, python_server, self_signed
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
@@ -18,13 +19,16 @@ STORY = """
 The demo starts a TLS server on loopback. sslsniff watches the process of the server, and no other.
 curl sends it six requests: a GET and a form over HTTP/1.1, then four GETs at once over HTTP/2.
 """
+WITHOUT_RIGHTS = """
+A command that sslsniff starts can be watched without rights, as the user nobody does here:
+"""
 _SSLSNIFF = ".venv/bin/sslsniff"
 _AS_ROOT = f"sudo {_SSLSNIFF}" if "SUDO_UID" in os.environ else _SSLSNIFF
 _COMMANDS = {
     f"{_SSLSNIFF} read {CAPTURE} -vv": "the same exchanges, with headers and bodies",
     f"{_SSLSNIFF} read {CAPTURE} --frames": "the frames of HTTP/2",
     f"{_AS_ROOT} list": "which processes use TLS, and with which library",
-    f"{_AS_ROOT} -- curl -sSo /dev/null https://pypi.org/": "what a command sends and receives",
+    f"{_SSLSNIFF} -- curl -sSo /dev/null https://pypi.org/": "what a command sends and receives",
 }
 _NEXT = "\n".join(f"  {command:60}  # {what}" for command, what in _COMMANDS.items())
 END = f"""
@@ -43,7 +47,8 @@ def main() -> None:
         certificate = self_signed(Path(folder))
         with python_server(certificate) as server:
             watch(server, certificate.certificate)
-    report()
+            report()
+            watch_without_rights(server)
     print(END)
 
 
@@ -79,6 +84,16 @@ def report() -> None:
     command = ["report", str(CAPTURE), "-o", str(REPORT), "--force"]
     print("$", _SSLSNIFF, *command, flush=True)
     subprocess.run([SSLSNIFF, *command], check=True, capture_output=True)
+
+
+def watch_without_rights(server: Server) -> None:
+    """Run a command under sslsniff as the user nobody."""
+    command = ["curl", "-sSk", "-o", "/dev/null", f"{server.url}/hello"]
+    print(WITHOUT_RIGHTS)
+    print("$", _SSLSNIFF, "--", *command, flush=True)
+    done = as_nobody("--", *command)
+    print(done.stdout + done.stderr, end="")
+    done.check_returncode()
 
 
 if __name__ == "__main__":

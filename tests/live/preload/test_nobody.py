@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +129,8 @@ def test_node_with_a_shared_openssl(
     """Debian's: it fetches OpenSSL as a library, and reads and writes through memory."""
     nonces = [new_nonce() for _ in range(12)]
     node = libraries.library("nodejs")
-    arguments = (str(server.port), own_certificate.certificate, *nonces)
-    command = at_mnt((*node.loader, node.folder / "usr/bin/node"))
+    arguments = (str(server.port), str(own_certificate.certificate), *nonces)
+    command = at_mnt(*node.loader, node.folder / "usr/bin/node")
     share = node.folder / "usr/share"
     ran = run_as_nobody(folder, *command, "-e", NODE_ASKS, *arguments, share=share)
     assert sorted(seen(each).nonce for each in ran.captured.exchanges) == sorted(nonces)
@@ -140,7 +140,7 @@ def test_node_with_a_shared_openssl(
     assert_whole(ran.captured)
 
 
-def at_mnt(command: Iterable[str | Path]) -> list[str]:
+def at_mnt(*command: str | Path) -> list[str]:
     """Return a command with files of the project where that user may read them."""
     return [str(each).replace(str(ROOT), "/mnt") for each in command]
 

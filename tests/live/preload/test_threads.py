@@ -1,21 +1,37 @@
 """The preloaded library under many threads: each message once, no data race, killed processes."""
 
+import contextlib
+import os
+import random
+import subprocess
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.live.checks import assert_whole, run_under
-from tests.live.preload.streams import streams
-from tests.workload.processes import PROGRAMS, run
+from sslsniff.kernel.memory.shared_ring import SharedRing
+from sslsniff.live.preload.preload_capture import PreloadCapture
+from sslsniff.live.preload.preload_environment import RING_VARIABLE
+from sslsniff.model import Chunk, Connection, Direction
+from sslsniff.tracing.flows import Flows
+from tests.chunks_only import ChunksOnly
+from tests.live.checks import connections, run_under
+from tests.live.test_ways import seen
+from tests.live.watching import Watch
+from tests.workload.processes import PROGRAMS, next_line, run, say
 from tests.workload.servers import Certificate
 
 ROOT = PROGRAMS.parents[1]
-SOURCE = PROGRAMS / "c/in_memory.c"
-OPTIONS = ("-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
+SOURCE = PROGRAMS / "c/many_threads.c"
+OPTIONS = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
 LIBRARIES = ("-lssl", "-lcrypto")
-Streams = Counter[tuple[str, bytes, bytes]]
-"""Role, and what an end wrote and read."""
+RING_BYTES = 64 << 20
+KILLED = 8
+CAUGHT_UP_S = 4  # with a full ring, and a second for each record that was not finished
+Streams = Counter[tuple[str, str]]
+"""What an end wrote and read -> how many ends did."""
 
 
 @pytest.fixture(scope="module")
@@ -26,35 +42,119 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def passed(threads: int, messages: int, size: int) -> Streams:
-    """Return what both ends of each connection of tests/workload/c/in_memory.c write and read."""
+    """Return what the ends of the connections of tests/workload/c/many_threads.c pass."""
     expected: Streams = Counter()
     for thread in range(threads):
         asked = said("t%d n%d ", thread, messages, size)
         answered = said("T%d N%d ", thread, messages, size)
-        expected["client", asked, answered] += 1
-        expected["server", answered, asked] += 1
+        expected += Counter([(asked, answered), (answered, asked)])
     return expected
 
 
-def said(form: str, thread: int, messages: int, size: int) -> bytes:
+def said(form: str, thread: int, messages: int, size: int) -> str:
     texts = (form % (thread, number) for number in range(messages))
-    return b"".join((text * (size // len(text) + 1))[:size].encode() for text in texts)
+    return "".join((text * (size // len(text) + 1))[:size] for text in texts)
 
 
-@pytest.mark.parametrize(("threads", "messages", "size"), [(1000, 20, 200), (50, 40, 16_000)])
+def arguments(how: str, certificate: Certificate, *numbers: int) -> list[str]:
+    return [*map(str, (how, *numbers, certificate.certificate, certificate.key))]
+
+
+@pytest.mark.parametrize("numbers", [(1000, 20, 200), (50, 40, 16_000)])
 def test_each_message_once(
-    threads: int,
-    messages: int,
-    size: int,
+    numbers: tuple[int, int, int],
     program: Path,
     certificate: Certificate,
     tmp_path: Path,
     engine: str,
 ) -> None:
-    """All threads at once."""
-    numbers = map(str, (threads, messages, size))
-    command = (program, *numbers, certificate.certificate, certificate.key)
+    """A thousand threads, and fewer with large messages."""
+    command = (str(program), *arguments("memory", certificate, *numbers))
     options = ("--chunks", "--ring-size", "256M")
     captured = run_under(tmp_path, *command, options=options, engine=engine).captured
-    assert streams(captured) == passed(threads, messages, size)
-    assert_whole(captured)
+    assert seen(captured) == passed(*numbers)
+    assert captured.summary["lost_bytes"] == 0
+    assert connections(captured) == connections(captured, "closed") == 2 * numbers[0]
+
+
+class Heard(ChunksOnly):
+    """A ``flows.Listener`` that keeps what each end writes and reads."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, dict[Direction, bytearray]] = {}
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        self.streams[connection.id] = {direction: bytearray() for direction in Direction}
+
+    def chunk(self, chunk: Chunk) -> None:
+        assert chunk.missing == 0
+        self.streams[chunk.connection.id][chunk.direction] += chunk.data
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None: ...
+
+    def closed(self, connection: Connection, time_ns: int) -> None: ...
+
+    def passed(self) -> Streams:
+        return Counter(
+            (each[Direction.WRITE].decode(), each[Direction.READ].decode())
+            for each in self.streams.values()
+        )
+
+
+@pytest.mark.parametrize("how", ["memory", "sockets"])
+def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> None:
+    """Program and library are built with ThreadSanitizer, which ends a program with a race."""
+    program, library, hidden = (tmp_path / name for name in ("program", "preload.so", "hidden"))
+    hidden.write_text("{ local: dlsym; };")  # the sanitizer calls it before it is ready itself
+    sanitized = (*OPTIONS, "-fsanitize=thread")
+    run("gcc", *sanitized, "-o", program, SOURCE, *LIBRARIES)
+    shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}")
+    hiding = f"-Wl,--version-script={hidden}"
+    run("gcc", *sanitized, *shared, hiding, "-o", library, ROOT / "preload/preload.c")
+    ring = SharedRing(RING_BYTES, 1 << 20)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": f"libtsan.so.2 {library}",
+        "TSAN_OPTIONS": "halt_on_error=1",
+        RING_VARIABLE: ring.path,
+    }
+    numbers = (100, 20, 300)
+    heard, notes = Heard(), list[str]()
+    command = [str(program), *arguments(how, certificate, *numbers)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        capture = PreloadCapture(
+            ring, process.pid, ring_bytes=RING_BYTES, is_sampled=False, note=notes.append
+        )
+        flows = Flows(capture.libraries, heard)
+        with contextlib.closing(capture):
+            while not capture.ended:
+                for event in capture.poll(0.1):
+                    flows.handle(event)
+            for event in capture.finish():
+                flows.handle(event)
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert (process.returncode, errors, notes) == (0, "", [])
+    assert heard.passed() == passed(*numbers)
+
+
+def test_killed_while_they_write(program: Path, certificate: Certificate, watch: Watch) -> None:
+    """Processes are killed at random moments: those after them are seen, each message once."""
+    busy = [str(program), *arguments("sockets", certificate, 8, 100_000, 500)]
+    last = [str(program), *arguments("memory", certificate, 2, 50, 100)]
+    script = f"""
+        for number in $(seq {KILLED}); do {" ".join(busy)} & echo $!; read word; kill -9 $!; done
+        sleep {CAUGHT_UP_S}; {" ".join(last)}
+    """
+    moments = random.Random(5)
+    with watch.json("sh", "-c", script, options=["--chunks", "--ring-size", "4M"]) as sniffer:
+        killed = set()
+        for _ in range(KILLED):
+            killed.add(int(next_line(sniffer.process)))
+            time.sleep(moments.uniform(0.05, 0.2))
+            say(sniffer.process, "kill")
+        captured = sniffer.wait()
+    assert captured.code == 0
+    rest = [each for each in captured.objects if each.get("pid") not in killed]
+    assert len(rest) < len(captured.objects)
+    assert seen(replace(captured, objects=rest)) == passed(2, 50, 100)
