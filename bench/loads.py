@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from tests.workload.servers import Certificate, self_signed
 
+_PATIENCE_S = 120
 _SOURCES = Path(__file__).parent / "programs"
 
 
@@ -28,11 +29,19 @@ class _Load:
     source = ""
     libraries: tuple[str, ...] = ("-lssl", "-lcrypto")
 
-    def __init__(self, folder: Path, certificate: Certificate) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        certificate: Certificate,
+        before: Iterable[str | Path] = (),
+        stderr: IO[str] | None = None,
+    ) -> None:
+        """Start it; ``before`` is a command that it is an argument of."""
         self._process = subprocess.Popen(
-            [*self._command(folder), certificate.certificate, certificate.key],
+            [*before, *self._command(folder), certificate.certificate, certificate.key],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
         self._line()
@@ -52,6 +61,10 @@ class _Load:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
+
+    def end(self) -> None:
+        """Let it end by itself."""
+        self._process.communicate(timeout=_PATIENCE_S)
 
     @property
     def library(self) -> str:
@@ -89,6 +102,12 @@ class Messages(MessageLoad):
     """By a program in C, with SSL_read and SSL_write."""
 
     source = "messages"
+
+
+class InMemory(MessageLoad):
+    """By a program in C, both ends in one thread and in memory."""
+
+    source = "in_memory"
 
 
 class GnutlsMessages(MessageLoad):

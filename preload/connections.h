@@ -14,6 +14,7 @@ struct connection {
 	struct library *library;
 	u64 pending;	       /* bytes that count already, and that a later call will return (GnuTLS) */
 	int descriptor, rival; /* of the socket, plus 1; and of one that may be it instead */
+	int without_addresses; /* of one that is of another family, plus 1: asked once */
 	int references;
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
 };

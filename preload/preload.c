@@ -114,7 +114,8 @@ __attribute__((constructor)) static void start(void)
 	process = wiped_memory(sizeof(*process));
 	connections = wiped_memory(sizeof(struct connection) * BUCKETS * BUCKET_CONNECTIONS);
 	call_buckets = wiped_memory(sizeof(struct call_bucket) * CALL_BUCKETS);
-	if (!process || !connections || !call_buckets)
+	is_mapped = wiped_memory(MOST_PARTS);
+	if (!process || !connections || !call_buckets || !is_mapped)
 		return;
 	long fd = system_call(__NR_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)

@@ -4,7 +4,6 @@
  * (MADV_WIPEONFORK, Linux 4.14), so nothing has to be called at a fork. After vfork parent and child share it, and the
  * parent waits.
  */
-#include <linux/mman.h>
 #include <linux/prctl.h>
 #include <fcntl.h>
 

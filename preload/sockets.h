@@ -11,7 +11,7 @@
 static void bind_descriptor(struct connection *connection, int descriptor, int is_sure, u32 tid)
 {
 	int known = connection->descriptor;
-	if (known == descriptor + 1) {
+	if (known == descriptor + 1 || connection->without_addresses == descriptor + 1) {
 		connection->rival = 0;
 		return;
 	}
@@ -20,8 +20,10 @@ static void bind_descriptor(struct connection *connection, int descriptor, int i
 		return;
 	}
 	struct event_addresses addresses;
-	if (!read_addresses(descriptor, &addresses))
+	if (!read_addresses(descriptor, &addresses)) {
+		connection->without_addresses = descriptor + 1;
 		return;
+	}
 	connection->descriptor = descriptor + 1;
 	connection->rival = 0;
 	connection->has_addresses = 0;

@@ -235,18 +235,12 @@ class PreloadCapture:
                 f"ring buffer full: the ends of {counts.lost_exits} processes and"
                 f" {counts.lost_closes} connections were lost; they count as open"
             )
-        if counts.deep:
-            self._note(
-                f"{counts.deep} libraries were loaded with RTLD_DEEPBIND: their TLS calls are not"
-                " shown; run sslsniff with sudo"
-            )
-        if counts.separate:
-            self._note(
-                f"{counts.separate} libraries were loaded by dlmopen: their TLS calls are not"
-                " shown; run sslsniff with sudo"
-            )
-        if counts.several:
-            self._note(
-                f"{counts.several} functions of a TLS library were asked for while there was"
-                " another of its kind: their calls are not shown; run sslsniff with sudo"
-            )
+        for what, count in (
+            ("libraries loaded with RTLD_DEEPBIND", counts.deep),
+            ("libraries loaded by dlmopen", counts.separate),
+            ("functions of one of several TLS libraries, from dlsym", counts.several),
+        ):
+            if count:
+                self._note(
+                    f"{what}: {count}; their TLS calls are not shown; run sslsniff with sudo"
+                )

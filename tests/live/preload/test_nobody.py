@@ -281,3 +281,34 @@ def test_static_program_is_named(folder: Path) -> None:
     assert "the program loads no libraries; run sslsniff with sudo" in line
     [row] = ran.captured.summary["not_probed"]
     assert row["library"] == "unknown"
+
+
+LOADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **arguments)
+{
+    void *near = dlopen("libnear.so", RTLD_NOW);
+    if (!near || !dlsym(near, "near") || !dlopen(arguments[1], RTLD_NOW | RTLD_DEEPBIND) ||
+        !dlmopen(LM_ID_NEWLM, arguments[1], RTLD_NOW))
+        puts(dlerror());
+    if (dlsym(RTLD_DEFAULT, "SSL_read") || dlsym(RTLD_DEFAULT, "gnutls_init"))
+        puts("there are functions of libraries that are not loaded");
+    return count - 2;
+}
+"""
+
+
+def test_ways_to_load_a_library(folder: Path) -> None:
+    """A file beside the program is found; what hides a library from the wrappers is told."""
+    (folder / "near.c").write_text("int near;\n")
+    run("gcc", "-shared", "-o", folder / "libnear.so", folder / "near.c")
+    (folder / "loads.c").write_text(LOADS)
+    near = "-Wl,-rpath,$ORIGIN,--enable-new-dtags"
+    run("gcc", "-o", folder / "loads", folder / "loads.c", near, "-ldl")
+    ran = run_as_nobody(folder, folder / "loads", "libz.so.1")
+    assert ran.stdout == b""
+    not_shown = "their TLS calls are not shown; run sslsniff with sudo"
+    assert f"libraries loaded with RTLD_DEEPBIND: 1; {not_shown}\n" in ran.captured.stderr
+    assert f"libraries loaded by dlmopen: 1; {not_shown}\n" in ran.captured.stderr

@@ -1,0 +1,103 @@
+"""What a call costs a command under the preloaded library, beside probes and nobody.
+
+Both ends of a connection are in one thread, and their bytes pass through memory: that thread has
+one processor, and sslsniff, which captures to pcap, the other.
+"""
+
+import contextlib
+import re
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.loads import InMemory, MessageLoad, Messages, own_folder
+from bench.rows import Row
+from bench.sniffer import SSLSNIFF
+from bench.watches import Cost
+from tests.workload.servers import Certificate
+
+_MESSAGES = {64: 150_000, 1024: 100_000, 16384: 10_000}
+_MOST_ADDED_US = {64: 0.25, 1024: 0.25, 16384: None}
+_ROUNDS = 5
+_LEAST_RATE = 85
+_PACED, _PACED_RATE = 600_000, 300_000
+_ENGINES = ("preload", "probes")
+_LOST = re.compile(r"(\d+) bytes lost")
+
+
+class _Watched:
+    """A program under ``sslsniff -- COMMAND``; ``lost_bytes`` once it has ended."""
+
+    lost_bytes = -1
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        self.errors = folder / "errors.txt"
+        capture = folder / "capture.pcapng"
+        self.before = (SSLSNIFF, "--force", "--engine", engine, "--pcap", capture, "--")
+
+    @contextlib.contextmanager
+    def running(
+        self, load: type[MessageLoad], folder: Path, certificate: Certificate
+    ) -> Iterator[MessageLoad]:
+        """Run a program from ``with`` to its end."""
+        with self.errors.open("w") as errors:
+            program = load(folder, certificate, before=self.before, stderr=errors)
+            yield program
+            program.end()
+        found = _LOST.search(self.errors.read_text())
+        if found is None:
+            raise RuntimeError(self.errors.read_text())
+        self.lost_bytes = int(found[1])
+
+
+def measure() -> Iterator[Row]:
+    """Start the program alone and by each engine, in alternation."""
+    with own_folder() as (folder, certificate):
+        costs = {load: _compare(load, folder, certificate) for load in (InMemory, Messages)}
+        for size in _MESSAGES:
+            probes = costs[InMemory]["probes", size]
+            ours = costs[InMemory]["preload", size]
+            note = f"probes {probes.added_us:.1f} us"
+            bar = _MOST_ADDED_US[size]
+            yield Row(f"{size} B: preloaded, added to a call", ours.added_us, "us", bar, note)
+        for size in _MESSAGES:
+            probes, ours = (costs[Messages][engine, size] for engine in ("probes", "preload"))
+            note = f"probes {100 * probes.rate:.0f} %"
+            least = _LEAST_RATE if size == 1024 else None
+            yield Row(
+                f"{size} B between two threads: rate left",
+                100 * ours.rate,
+                "%",
+                note=note,
+                least=least,
+            )
+        for size in (64, 1024):
+            watched = _Watched(folder, "preload")
+            with watched.running(InMemory, folder, certificate) as program:
+                seconds, _ = program.send(_PACED, size, _PACED_RATE)
+            note = f"{_PACED / seconds:,.0f} messages a second, each written and read"
+            yield Row(
+                f"{size} B at 300,000 a second: bytes lost", watched.lost_bytes, "bytes", 0, note
+            )
+
+
+def _compare(
+    load: type[MessageLoad], folder: Path, certificate: Certificate
+) -> dict[tuple[str, int], Cost]:
+    """Return the medians of what each engine changes, by its name and the size of messages."""
+    seen: dict[tuple[str, int], list[Cost]] = {}
+    with load(folder, certificate) as alone:
+        for _ in range(_ROUNDS):
+            for engine in _ENGINES:
+                with _Watched(folder, engine).running(load, folder, certificate) as watched:
+                    for size, count in _MESSAGES.items():
+                        before_s, _ = alone.send(count, size)
+                        seconds, calls = watched.send(count, size)
+                        after_s, _ = alone.send(count, size)
+                        alone_s = (before_s + after_s) / 2
+                        cost = Cost(alone_s / seconds, 1e6 * (seconds - alone_s) / calls)
+                        seen.setdefault((engine, size), []).append(cost)
+    return {
+        key: Cost(*(statistics.median(each) for each in zip(*costs, strict=True)))
+        for key, costs in seen.items()
+    }
