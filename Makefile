@@ -204,6 +204,8 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
 	h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1 python-mbedtls==2.10.1 aioquic==1.7.2
+	$@/bin/pip download -q --disable-pip-version-check --no-deps --only-binary :all: --dest $@/musl \
+	--platform musllinux_1_2_x86_64 --python-version 3.11 psycopg-binary==3.3.9
 	@touch $@
 
 # A program in Zig and C++ with BoringSSL linked in.

@@ -140,6 +140,8 @@ static void *wrapped_answer(void *handle, const char *name, const struct wrapped
 			    const void *address)
 {
 	void *found = look_up(handle, name);
+	if (!reader)
+		return is_own(found) ? look_up(RTLD_NEXT, name) : found;
 	if (!found)
 		return 0;
 	struct library *linked = library_of(function->family, address);
@@ -160,7 +162,7 @@ static void *wrapped_answer(void *handle, const char *name, const struct wrapped
 EXPORTED void *dlsym(void *handle, const char *name)
 {
 	struct wrapped_function function;
-	if (reader && handle != RTLD_NEXT && is_wrapped(name, &function))
+	if (handle != RTLD_NEXT && is_wrapped(name, &function))
 		return wrapped_answer(handle, name, &function, __builtin_return_address(0));
 	JUMP return real_dlsym()(handle, name);
 }

@@ -85,6 +85,7 @@ _PACKAGES = {
     "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
     "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
+    "musl": _Package("trixie", "musl", None, "libc.so"),
     "nodejs": _Package("bookworm", "libnode108", None, "libnode.so.?*", _NODE),
     "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
     "nss-3.87": _Package("bookworm", "libnss3-tools", None, "libssl3.so", _NSS),

@@ -58,9 +58,10 @@ def _has_interpreter(elf: ELFFile) -> bool:
 
 
 def _is_dynamic_linker(elf: ELFFile) -> bool:
-    """Say whether a file without an interpreter is one: only a library has a name to load it by."""
+    """Say whether a file without an interpreter is one: a static program has nothing for others."""
     dynamic = (each for each in elf.iter_segments() if isinstance(each, DynamicSegment))
-    return any(tag.entry.d_tag == "DT_SONAME" for each in dynamic for tag in each.iter_tags())
+    symbols = (symbol for each in dynamic for symbol in each.iter_symbols())
+    return any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in symbols)
 
 
 def _own_architecture() -> str:

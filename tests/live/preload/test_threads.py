@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -16,17 +17,19 @@ from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import RING_VARIABLE
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
+from tests import libraries
 from tests.chunks_only import ChunksOnly
 from tests.live.checks import connections, run_under
 from tests.live.test_ways import seen
 from tests.live.watching import Watch
+from tests.workload.debian import CACHE
 from tests.workload.processes import PROGRAMS, next_line, run, say
 from tests.workload.servers import Certificate
 
 ROOT = PROGRAMS.parents[1]
 SOURCE = PROGRAMS / "c/many_threads.c"
 OPTIONS = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
-LIBRARIES = ("-lssl", "-lcrypto")
+_LINKED = ("-lssl", "-lcrypto")
 RING_BYTES = 64 << 20
 KILLED = 8
 CAUGHT_UP_S = 4  # with a full ring, and a second for each record that was not finished
@@ -37,7 +40,7 @@ Streams = Counter[tuple[str, str]]
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("in_memory") / "in_memory"
-    run("gcc", *OPTIONS, "-o", built, SOURCE, *LIBRARIES)
+    run("gcc", *OPTIONS, "-o", built, SOURCE, *_LINKED)
     return built
 
 
@@ -107,7 +110,7 @@ def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> Non
     program, library, hidden = (tmp_path / name for name in ("program", "preload.so", "hidden"))
     hidden.write_text("{ local: dlsym; };")  # the sanitizer calls it before it is ready itself
     sanitized = (*OPTIONS, "-fsanitize=thread")
-    run("gcc", *sanitized, "-o", program, SOURCE, *LIBRARIES)
+    run("gcc", *sanitized, "-o", program, SOURCE, *_LINKED)
     shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}")
     hiding = f"-Wl,--version-script={hidden}"
     run("gcc", *sanitized, *shared, hiding, "-o", library, ROOT / "preload/preload.c")
@@ -136,6 +139,30 @@ def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> Non
         errors = process.stderr.read()
     assert (process.returncode, errors, notes) == (0, "", [])
     assert heard.passed() == passed(*numbers)
+
+
+def test_musl(certificate: Certificate, tmp_path: Path) -> None:
+    """The same library serves programs with another libc, here with the OpenSSL of a wheel."""
+    [wheel] = (CACHE / "wheels/musl").glob("*.whl")
+    run(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path)
+    [folder] = tmp_path.glob("*.libs")
+    found = [*folder.glob("libssl-*"), *folder.glob("libcrypto-*")]
+    linked = [*map(str, found), f"-Wl,-rpath,{folder}"]
+    headers = []
+    for at, real in enumerate((Path("/usr/include"), Path("/usr/include/x86_64-linux-gnu"))):
+        (tmp_path / str(at)).mkdir()
+        (tmp_path / str(at) / "openssl").symlink_to(real / "openssl")
+        headers.append(f"-I{tmp_path / str(at)}")
+    program = tmp_path / "many_threads"
+    compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-dynamic")
+    run(*compiler, "-O1", *headers, "-o", program, SOURCE, *linked, "-Wl,--allow-shlib-undefined")
+    numbers = (20, 20, 200)
+    loader = libraries.library("musl").folder / "usr/lib/x86_64-linux-musl/libc.so"
+    command = (str(loader), str(program), *arguments("memory", certificate, *numbers))
+    captured = run_under(tmp_path, *command, options=["--chunks"], engine="preload").captured
+    assert seen(captured) == passed(*numbers)
+    assert captured.not_probed == []
+    assert {each["library"] for each in captured.of("connection")} == {"openssl"}
 
 
 def test_killed_while_they_write(program: Path, certificate: Certificate, watch: Watch) -> None:
