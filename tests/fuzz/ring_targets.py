@@ -12,6 +12,7 @@ import atheris
 with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.tracing"]):
     from sslsniff.kernel.memory.shared_ring import SharedRing
     from sslsniff.live.preload.preload_capture import PreloadCapture
+    from sslsniff.live.preload.unseen_programs import UnseenPrograms
     from sslsniff.tracing.flows import Flows
     from sslsniff.tracing.tracer import Tracer
 
@@ -33,7 +34,12 @@ def damaged_ring(data: bytes) -> None:
         memory[2 * PAGE : 2 * PAGE + len(data[8:])] = data[8:]
     notes: list[str] = []
     capture = PreloadCapture(
-        ring, os.getpid(), ring_bytes=RING_BYTES, is_sampled=False, note=notes.append
+        ring,
+        os.getpid(),
+        ring_bytes=RING_BYTES,
+        is_sampled=False,
+        note=notes.append,
+        unseen=UnseenPrograms(notes.append),
     )
     sinks = [PcapSink(io.BytesIO()), JsonSink(io.BytesIO())]
     flows = Flows(capture.libraries, Tracer(sinks), capture.fast_path)

@@ -1,7 +1,9 @@
 """Watches a command by a library that is preloaded into it."""
 
 import contextlib
+import shutil
 import sys
+from pathlib import Path
 
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 from sslsniff.commands.ending import CaptureControl
@@ -14,7 +16,7 @@ from sslsniff.kernel import privileges
 from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import preload_environment
-from sslsniff.live.preload.unseen_program import unseen_libraries
+from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.sinks.filters import Filter
 
 
@@ -31,16 +33,16 @@ def watch_preloaded(
         ) from error
     held = HeldCommand(options.command, preload_environment(ring.path))
     check_outputs(options, sys.stderr)
-    not_shown = unseen_libraries(options.command[0])
-    for each in not_shown:
-        note(str(each))
+    unseen = UnseenPrograms(note)
+    if (program := shutil.which(options.command[0])) is not None:
+        unseen.look_at(str(Path(program).resolve()), now=True)
     capture = PreloadCapture(
         ring,
         held.pid,
         ring_bytes=options.ring_size,
         is_sampled=options.sample != 1,
         note=note,
-        not_shown=not_shown,
+        unseen=unseen,
     )
     with contextlib.closing(capture), contextlib.ExitStack() as closing:
         held.release()

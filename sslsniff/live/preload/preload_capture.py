@@ -14,6 +14,7 @@ from sslsniff.kernel.ring_buffer import PollPacing
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
+from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.live.preload.watched_processes import WatchedProcesses
 from sslsniff.live.skipped_records import skip_plaintext
 from sslsniff.model import Loss, LossCause, NotProbed
@@ -30,6 +31,8 @@ _REST_SHARE = 64
 _LOOK_S = 0.01
 """How long nobody looks whether there are records: a program cannot wake this process without a
 system call."""
+_LATE_LOOK_S = 2.0
+"""How long the end may wait for a look at a program."""
 _ABANDONED_S = 1.0
 """How long a record may be unfinished before its thread is looked for."""
 
@@ -50,7 +53,7 @@ class PreloadCapture:
     """A ``source.Source`` of what a command's processes write to ``ring``.
 
     ``pid``: the command, which has not begun yet. ``note``: called with lines for the user.
-    ``not_shown``: TLS libraries of the command that cannot be wrapped.
+    ``unseen``: what is known of programs whose TLS cannot be wrapped.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class PreloadCapture:
         ring_bytes: int,
         is_sampled: bool,
         note: Callable[[str], None],
-        not_shown: Iterable[NotProbed] = (),
+        unseen: UnseenPrograms,
     ) -> None:
         self.libraries = [*LIBRARIES]
         self.fast_path = FastPath()
@@ -69,7 +72,7 @@ class PreloadCapture:
         self._ring_bytes = ring_bytes
         self._is_sampled = is_sampled
         self._note = note
-        self._not_shown = list(not_shown)
+        self._unseen = unseen
         self._processes = WatchedProcesses(pid)
         self._pacing = PollPacing()
         self._reading = Records(memoryview(b""), 0, 0)
@@ -105,6 +108,9 @@ class PreloadCapture:
     def poll(self, timeout_s: float) -> Iterator[events.Event]:
         """See ``source.Source``."""
         deadline_s = time.monotonic() + timeout_s
+        if self._processes.look_for_children():
+            for program in self._processes.programs():
+                self._unseen.look_at(program)
         exited = self._processes.wait(0)
         while not (exited or self._ring.waiting_bytes) and time.monotonic() < deadline_s:
             exited = self._processes.wait(_LOOK_S)
@@ -131,6 +137,7 @@ class PreloadCapture:
                 self._reading = self._ring.read(_BATCH_BYTES)
         except (DamagedRingError, LookupError, ValueError, struct.error):
             self._give_up()
+        self._unseen.finish(_LATE_LOOK_S)
         self._report_shortcomings()
 
     def counted_losses(self) -> list[Loss]:
@@ -148,7 +155,7 @@ class PreloadCapture:
 
     def not_probed(self) -> list[NotProbed] | None:
         """See ``source.Source``."""
-        return self._not_shown
+        return self._unseen.found
 
     @property
     def _counts(self) -> _Counts:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import time
+from pathlib import Path
 
 from sslsniff.kernel import procfs
 
@@ -28,6 +29,14 @@ class WatchedProcesses:
         """Whether all have ended."""
         return not self._open
 
+    def programs(self) -> set[str]:
+        """Return the programs of those that run, as far as they can be known."""
+        found = set()
+        for pid in self._open.values():
+            with contextlib.suppress(OSError):
+                found.add(str(Path(f"/proc/{pid}/exe").readlink()))
+        return found
+
     def add(self, pid: int) -> None:
         """Follow a process from now on; one that has ended is left out."""
         if pid in self._open.values():
@@ -37,13 +46,18 @@ class WatchedProcesses:
             self._open[descriptor] = pid
             self._epoll.register(descriptor, select.EPOLLIN)
 
-    def wait(self, timeout_s: float) -> list[int]:
-        """Wait for ends, ``timeout_s`` at most; return the processes that have ended."""
+    def look_for_children(self) -> bool:
+        """Add the descendants, if it is time to look again; say whether it was."""
         now_s = time.monotonic()
-        if now_s - self._looked_s > _LOOK_AGAIN_S:
+        is_time = now_s - self._looked_s > _LOOK_AGAIN_S
+        if is_time:
             self._looked_s = now_s
             for pid in procfs.descendants(self._open.values()):
                 self.add(pid)
+        return is_time
+
+    def wait(self, timeout_s: float) -> list[int]:
+        """Wait for ends, ``timeout_s`` at most; return the processes that have ended."""
         ended = []
         for descriptor, _ in self._epoll.poll(timeout_s):
             for child in procfs.descendants([self._open[descriptor]]):

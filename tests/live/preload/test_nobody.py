@@ -272,13 +272,15 @@ def test_go_is_named(release: str, mode: str, folder: Path) -> None:
     ), done.stderr
 
 
-def test_static_program_is_named(folder: Path) -> None:
-    source, program = folder / "empty.c", folder / "empty"
-    source.write_text("int main(void) { return 0; }\n")
+@pytest.mark.parametrize("shell", [(), ("sh", "-c", '"$0"; true')], ids=["command", "child"])
+def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
+    """At once, and one that the command starts while it runs."""
+    source, program = folder / "sleeps.c", folder / "sleeps"
+    source.write_text("#include <unistd.h>\nint main(void) { return (int)sleep(1); }\n")
     run("gcc", "-static", "-o", program, source)
-    ran = run_as_nobody(folder, program)
+    ran = run_as_nobody(folder, *shell, program)
     [line] = ran.captured.not_probed
-    assert "the program loads no libraries; run sslsniff with sudo" in line
+    assert f"({program}): the program loads no libraries; run sslsniff with sudo" in line
     [row] = ran.captured.summary["not_probed"]
     assert row["library"] == "unknown"
 

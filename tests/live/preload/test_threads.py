@@ -15,6 +15,7 @@ import pytest
 from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import RING_VARIABLE
+from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
 from tests import libraries
@@ -126,7 +127,12 @@ def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> Non
     command = [str(program), *arguments(how, certificate, *numbers)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         capture = PreloadCapture(
-            ring, process.pid, ring_bytes=RING_BYTES, is_sampled=False, note=notes.append
+            ring,
+            process.pid,
+            ring_bytes=RING_BYTES,
+            is_sampled=False,
+            note=notes.append,
+            unseen=UnseenPrograms(notes.append),
         )
         flows = Flows(capture.libraries, heard)
         with contextlib.closing(capture):

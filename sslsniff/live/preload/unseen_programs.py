@@ -1,8 +1,10 @@
-"""Names the TLS libraries of a command that a preloaded library cannot see, and why."""
+"""Names the TLS libraries of programs that a preloaded library cannot see, and why."""
 
 import os
-import shutil
+import queue
 import stat
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -17,14 +19,52 @@ from sslsniff.probing.probe_set import Attachment, ReturnStyle
 _REMEDY = "run sslsniff with sudo"
 
 
-def unseen_libraries(command: str) -> list[NotProbed]:
-    """Return the TLS libraries in a command's own file, whose calls do not pass another file.
+class UnseenPrograms:
+    """Looks at programs, each once, in a thread: a large one takes seconds.
+
+    ``found``: what of them cannot be seen. ``note``: called with a line for each.
+    """
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.found: list[NotProbed] = []
+        self._note = note
+        self._known: set[str] = set()
+        self._wanted = queue.SimpleQueue[str | None]()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def look_at(self, path: str, *, now: bool = False) -> None:
+        """Look at a program that was not looked at before: ``now``, or soon."""
+        if path in self._known:
+            return
+        self._known.add(path)
+        if now:
+            self._tell(path)
+            return
+        if self._thread.ident is None:
+            self._thread.start()
+        self._wanted.put(path)
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until all are looked at, ``timeout_s`` at most."""
+        if self._thread.ident is not None:
+            self._wanted.put(None)
+            self._thread.join(timeout_s)
+
+    def _look(self) -> None:
+        while (path := self._wanted.get()) is not None:
+            self._tell(path)
+
+    def _tell(self, path: str) -> None:
+        for each in unseen_libraries(path):
+            self.found.append(each)
+            self._note(str(each))
+
+
+def unseen_libraries(path: str) -> list[NotProbed]:
+    """Return the TLS libraries in a program's own file, whose calls do not pass another file.
 
     If the program can load no library at all, that is one. Empty for what is no ELF program.
     """
-    path = shutil.which(command)
-    if path is None:
-        return []
     try:
         reason = _why_not_loaded(Path(path))
     except (OSError, ELFError):
