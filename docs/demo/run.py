@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.live.refusals import as_nobody
+from tests.workload.nobody import as_nobody
 from tests.workload.servers import Server, python_server, self_signed
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")

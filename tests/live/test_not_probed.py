@@ -16,11 +16,12 @@ import pytest
 from tests import libraries
 from tests.live.checks import Sniff, run_under
 from tests.live.libraries.cases import Case
-from tests.live.refusals import as_nobody, assert_told
+from tests.live.refusals import assert_told
 from tests.live.refusals import sniff as sniff_once
 from tests.live.sniffer import READY, SSLSNIFF, Captured
 from tests.workload.debian import CACHE
 from tests.workload.enclosure import enclosure, outer_pid
+from tests.workload.nobody import as_nobody
 from tests.workload.processes import PATIENCE_S, run, started
 from tests.workload.rust.fixtures import REFUSED, fixtures
 from tests.workload.servers import Certificate

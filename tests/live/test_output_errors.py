@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import assert_passed, seen
-from tests.live.refusals import NO_PROCESS, ROOT, assert_told, sniff
+from tests.live.refusals import NO_PROCESS, assert_told, sniff
 from tests.live.sniffer import SSLSNIFF, Captured
 from tests.workload.curl import Request, curl, gets, results
 from tests.workload.load import Load, parse_end
 from tests.workload.mounts import apart
+from tests.workload.nobody import ROOT
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.servers import Certificate, Server
 

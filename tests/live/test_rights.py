@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sslsniff.kernel import procfs
-from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told, sniff
+from tests.live.refusals import assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
 from tests.terminal import shown_on_terminal
+from tests.workload.nobody import NOBODY, ROOT, as_nobody
 from tests.workload.processes import run
 from tests.workload.servers import Server
 

@@ -22,7 +22,7 @@ from tests.live.checks import (
     read,
     seen,
 )
-from tests.live.refusals import NOBODY, ROOT, as_nobody, assert_told
+from tests.live.refusals import assert_told
 from tests.live.sniffer import Captured
 from tests.live.test_gnutls import UNKNOWN, found, script, wget, without_port
 from tests.live.test_gnutls import asked as asked_by_wget
@@ -30,6 +30,7 @@ from tests.live.test_gnutls import requests as requests_of_wget
 from tests.workload.curl import Request, curl, gets, results
 from tests.workload.databases import DATABASES, PASSWORD
 from tests.workload.go.fixtures import BEFORE, NEWEST, Fixture
+from tests.workload.nobody import NOBODY, ROOT, as_nobody
 from tests.workload.passed import new_nonce, sha256, told
 from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S, run
