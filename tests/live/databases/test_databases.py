@@ -115,7 +115,7 @@ def test_psql(postgresql: Database, tmp_path: Path) -> None:
     texts = ["SELECT generate_series(1, 1000)", "SELECT pg_sleep(0.1)", "NONSENSE"]
     asked = [part for text in texts for part in ("-c", text)]
     command = ("env", f"PGPASSWORD={PASSWORD}", "psql", "-X", "-q", where, *asked)
-    ran = run_under(tmp_path, *command)
+    ran = run_under(tmp_path, *command, code=1)
     check(ran.captured, "postgresql")
     assert said(ran.captured) == [
         ("SELECT", texts[0], None, 1000, None, None),
@@ -123,7 +123,8 @@ def test_psql(postgresql: Database, tmp_path: Path) -> None:
         ("NONSENSE", texts[2], None, None, None, "42601"),
     ]
     assert ran.captured.exchanges[1]["duration_ms"] >= 100
-    refused = run_under(tmp_path, "env", "PGPASSWORD=wrong", "psql", "-X", where, "-c", "SELECT 1")
+    wrong = ("env", "PGPASSWORD=wrong", "psql", "-X", where, "-c", "SELECT 1")
+    refused = run_under(tmp_path, *wrong, code=2)
     [failed] = refused.captured.exchanges
     assert (failed["db"]["operation"], failed["db"]["code"]) == ("CONNECT", "28P01")
 
