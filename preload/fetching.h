@@ -140,14 +140,14 @@ static void *wrapped_answer(void *handle, const char *name, const struct wrapped
 			    const void *address)
 {
 	void *found = look_up(handle, name);
-	if (!reader)
-		return is_own(found) ? look_up(RTLD_NEXT, name) : found;
 	if (!found)
 		return 0;
 	struct library *linked = library_of(function->family, address);
-	if (is_own(
-		found)) /* it asked for the program's, where the wrappers are first, also if there is no such library */
+	/* It asked for any, and the wrappers are first, also where there is no such library. */
+	if (is_own(found))
 		return linked && linked->functions[function->index] ? found : look_up(RTLD_NEXT, name);
+	if (!reader)
+		return found;
 	struct library *library = learn_library(found, function->family, family_names[function->family]);
 	if (library && !linked && is_only_one(library)) {
 		__atomic_store_n(&fetched[function->family], library, __ATOMIC_RELEASE);
