@@ -14,15 +14,41 @@ from sslsniff.kernel.ring_records import Records
 LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
 """No less than the largest record of ``bpf/data.bpf.h``, in whole pages."""
 
+BYTES_A_POLL = 8 << 20
+"""How much is read before a source returns to what else there is to do."""
+_BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
+_BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
+_REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
+
 _POLL_DELAY_S = 0.002  # let events accumulate: one wake-up then handles many
 _MOST_POLL_DELAYS = 4  # before one wake-up, while few events come
 _WORK_S = 0.0003  # CPU time that a wake-up should take at most: programs wait for the processor
+
+
+def batch_bytes(ring_bytes: int, share: int = _BATCH_SHARE) -> int:
+    """Return how much of a ring to read at a time: 1/``share`` of it at most."""
+    return min(_BATCH_BYTES, ring_bytes // share)
+
+
+def rest_bytes(ring_bytes: int) -> int:
+    """Return how much of a ring may wait unread for the next wake-up."""
+    return ring_bytes // _REST_SHARE
 
 
 class _Waiting(Protocol):
     @property
     def waiting_bytes(self) -> int:
         """How many bytes of records are not released yet."""
+
+
+class ReadableRecords(_Waiting, Protocol):
+    """Records that are read in batches, as from a ``RecordRing``."""
+
+    def read(self, most_bytes: int) -> Records:
+        """Return the unread records that begin in the next ``most_bytes``."""
+
+    def release(self) -> int:
+        """Give back the room of the records that were read; return its bytes."""
 
 
 class PollPacing:

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff import events
-from sslsniff.errors import NO_TIME, TargetError
+from sslsniff.errors import TargetError
 from sslsniff.events import IsOver, never
 from sslsniff.fast_path import FastPath
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.kernel.ring_buffer import PollPacing, Ring
+from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, Ring, batch_bytes, rest_bytes
 from sslsniff.kernel.ring_records import Records
 from sslsniff.kernel.waiting_records import open_records
 from sslsniff.live import wire
@@ -26,7 +26,7 @@ from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.sampling.cpu_limit import CpuLimit
 from sslsniff.live.sampling.self_sampling import SelfSampling
-from sslsniff.live.skipped_records import skip_plaintext
+from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, NotProbed
 
 if TYPE_CHECKING:
@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
 
-_BYTES_A_POLL = 8 << 20
-_BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
-_BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
-_SAMPLED_BATCH_SHARE = 64  # and after each batch --sample auto decides anew: every 20 ms or so
-_REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
+_SAMPLED_BATCH_SHARE = 64  # after each batch --sample auto decides anew: every 20 ms or so
 _WAIT_S = 0.1
 
 
@@ -222,9 +218,9 @@ class LiveCapture:
         self._may_have_ended = self._records.fd not in ready
         self._late_files.poll(ready)
         if self._records.fd in ready:
-            rest_bytes = self._ring_bytes // _REST_SHARE
-            self._pacing.wait(self._records, rest_bytes)
-            is_over = yield from self._drain(_BYTES_A_POLL, rest_bytes)
+            rest = rest_bytes(self._ring_bytes)
+            self._pacing.wait(self._records, rest)
+            is_over = yield from self._drain(BYTES_A_POLL, rest)
             self._pacing.worked()
             if not is_over:
                 return  # the records that halves wait for may be among the unread ones
@@ -243,7 +239,9 @@ class LiveCapture:
         self._records.stop()
         is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
         if not is_over:
-            yield from self._skip(is_skipped)
+            rest = (self._records, self._reading, self._clock_offset_ns, is_skipped, self._note)
+            for event in skip_rest(*rest):
+                yield from self._handle(event)
         yield from self._rustls_connections.release()
         now_ns = self.now_ns()
         for connection, (pid, object_address) in self._open.items():
@@ -311,24 +309,25 @@ class LiveCapture:
             )
 
     def _drain(
-        self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
+        self, most_bytes: int, rest: int = 0, is_drained: IsOver = never
     ) -> Generator[events.Event, None, bool]:
-        """Yield the events that wait, and new ones until at most ``rest_bytes`` are unread.
+        """Yield the events that wait, and new ones until at most ``rest`` bytes are unread.
 
         Records that the fast path consumes do not become events. Returns False if it stopped
-        earlier: after ``most_bytes``, or as ``is_drained``. Then records may be left for ``_skip``.
+        earlier: after ``most_bytes``, or as ``is_drained``. Then ``skip_rest`` has to follow.
         """
         if is_drained():
             return False
         due_bytes = self._records.waiting_bytes
         offset_ns = self._clock_offset_ns
-        share = _BATCH_SHARE if self._sampling is None else _SAMPLED_BATCH_SHARE
-        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // share)
-        for _ in range(0, most_bytes, batch_bytes):
+        batch = batch_bytes(self._ring_bytes)
+        if self._sampling is not None:
+            batch = batch_bytes(self._ring_bytes, _SAMPLED_BATCH_SHARE)
+        for _ in range(0, most_bytes, batch):
             if self._sampling is not None:
                 waiting_bytes = self._records.waiting_bytes
                 self._sampling.update(waiting_bytes, self._open, time.monotonic())
-            self._reading = records = self._records.read(batch_bytes)
+            self._reading = records = self._records.read(batch)
             for record in self.fast_path.run(records, offset_ns):
                 handlers = self._hit_handlers
                 if handlers and any(each.handle(record, offset_ns) for each in handlers):
@@ -343,7 +342,7 @@ class LiveCapture:
                     return False
             read_bytes = self._records.release()
             due_bytes -= read_bytes
-            is_over = due_bytes <= 0 and self._records.waiting_bytes <= rest_bytes
+            is_over = due_bytes <= 0 and self._records.waiting_bytes <= rest
             if is_over or not read_bytes:
                 return True
             if is_drained():
@@ -354,23 +353,6 @@ class LiveCapture:
         """Note which thread passed plaintext, before its event waits for its connection."""
         if self._served is not None and event.connection in self._open:
             self._served.note(event, self._open[event.connection][0])
-
-    def _skip(self, is_skipped: IsOver) -> Iterator[events.Event]:
-        """Count all records that are not handled yet as lost: the rest of a batch, and the ring."""
-        lost_bytes = 0
-        while not is_skipped():
-            for event in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
-                if isinstance(event, events.Data):
-                    lost_bytes += event.span
-                yield from self._handle(event)
-            self._records.release()
-            self._reading = self._records.read(_BATCH_BYTES)
-            if self._reading.position == self._reading.end:
-                if lost_bytes:
-                    self._note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
-                return
-        uncounted_bytes = self._records.waiting_bytes
-        self._note(f"{uncounted_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
     def _handle(self, record: events.Record) -> Iterable[events.Event]:
         """Return the events that follow from a record."""

@@ -3,15 +3,45 @@
 from collections.abc import Callable, Iterator
 
 from sslsniff import events
+from sslsniff.errors import NO_TIME
 from sslsniff.fast_path import DATA_KIND, HEAD_OF_DATA
+from sslsniff.kernel.ring_buffer import ReadableRecords
 from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 from sslsniff.live import wire
 from sslsniff.model import LossCause
 
 _CHECK_EVERY = 1024  # records: one look at the clock takes as long as one record
 
+_BYTES_AT_ONCE = 4 << 20
+
 _Runs = dict[tuple[int, int], tuple[int, int, int, int]]
 """(connection, number of its direction) -> (first position, end position, thread, time)."""
+
+
+def skip_rest(
+    waiting: ReadableRecords,
+    reading: Records,
+    clock_offset_ns: int,
+    is_over: Callable[[], bool],
+    note: Callable[[str], None],
+) -> Iterator[events.Record]:
+    """Yield the events of all records that are not handled yet, without their plaintext.
+
+    ``reading``: the batch that was read last, perhaps in part. ``note``: called with what was lost.
+    """
+    lost_bytes = 0
+    while not is_over():
+        for event in skip_plaintext(reading, clock_offset_ns, is_over):
+            if isinstance(event, events.Data):
+                lost_bytes += event.span
+            yield event
+        waiting.release()
+        reading = waiting.read(_BYTES_AT_ONCE)
+        if reading.position == reading.end:
+            if lost_bytes:
+                note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
+            return
+    note(f"{waiting.waiting_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
 
 
 def skip_plaintext(

@@ -10,13 +10,13 @@ from sslsniff import events
 from sslsniff.events import IsOver, never
 from sslsniff.fast_path import FastPath
 from sslsniff.kernel.memory.shared_ring import CUTS, DamagedRingError, SharedRing
-from sslsniff.kernel.ring_buffer import PollPacing
+from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, batch_bytes, rest_bytes
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.live.preload.watched_processes import WatchedProcesses
-from sslsniff.live.skipped_records import skip_plaintext
+from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, LossCause, NotProbed
 
 LIBRARIES = ("unknown", "openssl", "boringssl", "gnutls", "nss")
@@ -24,15 +24,13 @@ LIBRARIES = ("unknown", "openssl", "boringssl", "gnutls", "nss")
 _CAUSES = (LossCause.RING_FULL, LossCause.CALL_LIMIT, None, LossCause.SENDFILE, None)
 """As ``enum cut`` of ``bpf/event.h`` numbers them; those that cannot happen here are None."""
 
-_BYTES_A_POLL = 8 << 20
-_BATCH_BYTES = 4 << 20
-_BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, as programs wait for its room
-_REST_SHARE = 64
 _LOOK_S = 0.01
 """How long nobody looks whether there are records: a program cannot wake this process without a
 system call."""
 _LATE_LOOK_S = 2.0
 """How long the end may wait for a look at a program."""
+_LAST_RECORD_S = 0.05
+"""How long the end waits for a record that a thread may just be writing."""
 _ABANDONED_S = 1.0
 """How long a record may be unfinished before its thread is looked for."""
 
@@ -78,6 +76,7 @@ class PreloadCapture:
         self._reading = Records(memoryview(b""), 0, 0)
         self._stuck_since_s: float | None = None
         self._abandoned = 0
+        self._waits_for_threads = True
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
 
     def close(self) -> None:
@@ -115,10 +114,10 @@ class PreloadCapture:
         while not (exited or self._ring.waiting_bytes) and time.monotonic() < deadline_s:
             exited = self._processes.wait(_LOOK_S)
         if self._ring.waiting_bytes:
-            rest_bytes = 0 if exited else self._ring_bytes // _REST_SHARE
+            rest = 0 if exited else rest_bytes(self._ring_bytes)
             if not exited:
-                self._pacing.wait(self._ring, rest_bytes)
-            yield from self._drain(sys.maxsize if exited else _BYTES_A_POLL, rest_bytes)
+                self._pacing.wait(self._ring, rest)
+            yield from self._drain(sys.maxsize if exited else BYTES_A_POLL, rest)
             self._pacing.worked()
         for pid in exited:
             yield events.Exited(self.now_ns(), pid)
@@ -128,13 +127,15 @@ class PreloadCapture:
     ) -> Iterator[events.Event]:
         """See ``source.Source``: programs stop writing first."""
         self._ring.stop_programs()
-        yield from self._drain(sys.maxsize, is_drained=is_drained)
+        is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
+        if is_over and self._ring.waiting_bytes:
+            time.sleep(_LAST_RECORD_S)
+            self._waits_for_threads = False
+            is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
+        rest = (self._ring, self._reading, self._clock_offset_ns, is_skipped, self._note)
         try:
-            while is_drained() and self._ring.waiting_bytes and not is_skipped():
-                for record in skip_plaintext(self._reading, self._clock_offset_ns, is_skipped):
-                    yield from self._handle(record)
-                self._ring.release()
-                self._reading = self._ring.read(_BATCH_BYTES)
+            for record in skip_rest(*rest) if not is_over else ():
+                yield from self._handle(record)
         except (DamagedRingError, LookupError, ValueError, struct.error):
             self._give_up()
         self._unseen.finish(_LATE_LOOK_S)
@@ -162,29 +163,32 @@ class PreloadCapture:
         return _Counts(*self._ring.counters[2 * CUTS :])
 
     def _drain(
-        self, most_bytes: int, rest_bytes: int = 0, is_drained: IsOver = never
-    ) -> Generator[events.Event, None, None]:
-        """Yield the events that wait, until ``rest_bytes`` are unread, or until ``is_drained``."""
-        batch_bytes = min(_BATCH_BYTES, self._ring_bytes // _BATCH_SHARE)
+        self, most_bytes: int, rest: int = 0, is_drained: IsOver = never
+    ) -> Generator[events.Event, None, bool]:
+        """Yield the events that wait, until at most ``rest`` bytes are unread.
+
+        Returns False if it stopped earlier: after ``most_bytes``, or as ``is_drained``.
+        """
         read_bytes = 0
         while read_bytes < most_bytes and not is_drained():
             try:
-                self._reading = records = self._ring.read(batch_bytes)
+                self._reading = records = self._ring.read(batch_bytes(self._ring_bytes))
                 for record in self.fast_path.run(records, self._clock_offset_ns):
                     yield from self._handle(self._parse(record))
                     if is_drained():
-                        return
-                batch = self._ring.release()
+                        return False
+                released_bytes = self._ring.release()
             except DamagedRingError:
                 self._give_up()
-                return
-            read_bytes += batch
-            if batch:
+                return True
+            read_bytes += released_bytes
+            if released_bytes:
                 self._stuck_since_s = None
-            if not batch and not self._skip_abandoned():
-                break
-            if self._ring.waiting_bytes <= rest_bytes:
-                break
+            elif not self._skip_abandoned():
+                return True
+            if self._ring.waiting_bytes <= rest:
+                return True
+        return False
 
     def _parse(self, record: memoryview) -> events.Record:
         """As ``wire.parse``; raises ``DamagedRingError`` for what no preloaded library writes."""
@@ -206,7 +210,8 @@ class PreloadCapture:
     def _skip_abandoned(self) -> bool:
         """Skip a record that its thread did not finish; say whether there was one.
 
-        A thread that is only stopped may take as long as it likes: then the records after it wait.
+        Until the capture ends, a thread that is only stopped may take as long as it likes: the
+        records after its own wait.
         """
         if not self._ring.waiting_bytes:
             self._stuck_since_s = None
@@ -214,9 +219,9 @@ class PreloadCapture:
         now_s = time.monotonic()
         if self._stuck_since_s is None:
             self._stuck_since_s = now_s
-        all_ended = self._processes.have_ended
-        is_late = now_s - self._stuck_since_s > _ABANDONED_S or all_ended
-        if not is_late or not self._ring.skip_abandoned(whoever=all_ended):
+        whoever = self._processes.have_ended or not self._waits_for_threads
+        is_late = now_s - self._stuck_since_s > _ABANDONED_S or whoever
+        if not is_late or not self._ring.skip_abandoned(whoever=whoever):
             return False
         self._stuck_since_s = None
         self._abandoned += 1
@@ -234,7 +239,10 @@ class PreloadCapture:
         """Note what could not be seen and events do not show."""
         counts = self._counts
         if self._abandoned:
-            self._note(f"{self._abandoned} records were not finished: their threads were killed")
+            self._note(
+                f"{self._abandoned} records were not finished: their threads were killed, or"
+                " stopped until the end"
+            )
         if counts.untracked:
             self._note(f"{counts.untracked} TLS calls were not captured: a table was full")
         if counts.lost_exits or counts.lost_closes:

@@ -1,0 +1,115 @@
+"""What a capture makes of records that are not finished, not read in time, or impossible."""
+
+import os
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from sslsniff.events import Closed, Data, EventKind
+from sslsniff.kernel.memory.shared_ring import SharedRing
+from sslsniff.kernel.ring_records import DISCARDED
+from sslsniff.live import wire
+from sslsniff.live.preload.preload_capture import PreloadCapture
+from sslsniff.live.preload.unseen_programs import UnseenPrograms
+from sslsniff.model import LossCause
+from tests.unit.kernel.memory.ring_writer import PAGE, SIZE, Writer
+
+CONNECTION = 1
+HELLO = wire.DATA.pack(EventKind.DATA, 1, 0, 70, 1, CONNECTION, 0, 5, 5, 0) + b"hello"
+CLOSED = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, CONNECTION, 5, 0)
+OVERWRITTEN = "a program overwrote the memory that it shares with sslsniff"
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def ring() -> SharedRing:
+    return SharedRing(SIZE, 1 << 20)
+
+
+@pytest.fixture
+def writer(ring: SharedRing) -> Writer:
+    return Writer(ring.path)
+
+
+@pytest.fixture
+def capture(ring: SharedRing, notes: list[str]) -> Iterator[PreloadCapture]:
+    made = PreloadCapture(
+        ring,
+        os.getpid(),
+        ring_bytes=SIZE,
+        is_sampled=False,
+        note=notes.append,
+        unseen=UnseenPrograms(notes.append),
+    )
+    yield made
+    made.close()
+
+
+def test_thread_that_is_stopped_until_the_end(
+    capture: PreloadCapture, writer: Writer, notes: list[str]
+) -> None:
+    """The records after its own are waited for, and shown when the capture ends."""
+    writer.put(HELLO, busy_thread=os.getpid())
+    writer.put(CLOSED)
+    assert list(capture.poll(0)) == []
+    [event] = capture.finish()
+    assert isinstance(event, Closed)
+    assert notes == [
+        "1 records were not finished: their threads were killed, or stopped until the end"
+    ]
+
+
+def test_no_time_to_read(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
+    """What is not decoded is counted; what was not even counted is said, too."""
+    writer.put(HELLO)
+    writer.put(CLOSED)
+    lost, closed = capture.finish(lambda: True)
+    assert isinstance(lost, Data)
+    assert (lost.data, lost.span, lost.cut) == (b"", 5, LossCause.NO_TIME)
+    assert isinstance(closed, Closed)
+    assert [note.partition(":")[0] for note in notes] == ["5 bytes of plaintext are not decoded"]
+
+
+def test_no_time_even_to_count(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
+    writer.put(HELLO)
+    assert list(capture.finish(lambda: True, lambda: True)) == []
+    told = "bytes in the ring buffer were not even counted"
+    assert [note.partition(":")[0] for note in notes] == [f"{len(HELLO) + 8 + 3} {told}"]
+
+
+@pytest.mark.parametrize(
+    ("at", "word"),
+    [
+        pytest.param(PAGE, 1 << 40, id="a later position"),
+        pytest.param(PAGE, (1 << 64) - 8, id="an earlier position"),
+        pytest.param(2 * PAGE, 20, id="a short record"),
+        pytest.param(2 * PAGE + 8, 0xFFFF, id="a kind that is none"),
+        pytest.param(2 * PAGE + 8, EventKind.DATA | 9 << 16, id="a direction that is none"),
+    ],
+)
+def test_overwritten(
+    at: int, word: int, capture: PreloadCapture, writer: Writer, notes: list[str]
+) -> None:
+    """It is said once, and the capture goes on to its end without the ring."""
+    writer.put(HELLO)
+    struct.pack_into("<Q", writer.pages, at, word)
+    assert list(capture.poll(0)) == []
+    assert list(capture.finish()) == []
+    assert [note.partition(":")[0] for note in notes] == [OVERWRITTEN]
+
+
+def test_overwritten_length(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
+    """Its bytes are where they should be; where the next record begins is not known."""
+    writer.put(HELLO)
+    writer.put(CLOSED)
+    struct.pack_into("<Q", writer.pages, 2 * PAGE, DISCARDED - 1)
+    [event] = capture.poll(0)
+    assert isinstance(event, Data)
+    assert event.data == b"hello"
+    assert list(capture.finish()) == []
+    assert [note.partition(":")[0] for note in notes] == [OVERWRITTEN]
