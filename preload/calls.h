@@ -31,9 +31,8 @@ static inline struct wrapped begin_call(enum family family, const void *object, 
 	if (!is_watched() || !call.library)
 		return call;
 	call.counts = 1;
-	if (is_jump || is_within((u64)address, call.library->start, call.library->end)) {
+	if (is_jump || is_within((u64)address, call.library->start, call.library->end))
 		call.counts = innermost_object(call.stack) != call.object;
-	}
 	if (call.counts)
 		open_call(call.object, call.stack);
 	return call;

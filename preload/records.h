@@ -29,8 +29,8 @@ static inline void lose(u8 cut, u64 bytes)
 	add_to(&writer->lost[cut].bytes, bytes);
 }
 
-/* Announce a connection. Returns whether there was room. The library is asked before the record is begun: others wait for
- * a record that is begun. */
+/* Announce a connection. Returns whether there was room. The library is asked before the record begins: the
+ * reader waits for a record that has begun. */
 static __attribute__((noinline)) int announce_opened(struct connection *connection, u32 tid)
 {
 	struct event_opened opened = {

@@ -72,6 +72,9 @@ static inline void *begin_record(u32 length, u32 tid)
 						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		if (is_mine)
 			return head + 1;
+		/* Free in another lap, at the position that is still the producer's: memory that a program overwrote. */
+		if (!(u32)seen && __atomic_load_n(&writer->produced, __ATOMIC_ACQUIRE) == at)
+			return 0;
 	}
 }
 

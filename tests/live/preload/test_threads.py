@@ -1,8 +1,10 @@
 """The preloaded library under many threads: each message once, no data race, killed processes."""
 
 import contextlib
+import mmap
 import os
 import random
+import struct
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ import pytest
 
 from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.live.preload.preload_capture import PreloadCapture
-from sslsniff.live.preload.preload_environment import RING_VARIABLE
+from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
 from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
@@ -145,6 +147,21 @@ def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> Non
         errors = process.stderr.read()
     assert (process.returncode, errors, notes) == (0, "", [])
     assert heard.passed() == passed(*numbers)
+
+
+@pytest.mark.parametrize("word", [0, 7 << 32, (1 << 31) - 1, (1 << 64) - 1])
+def test_overwritten_ring(word: int, program: Path, certificate: Certificate) -> None:
+    """Whatever another process wrote into the memory, a program goes on as if it were alone."""
+    ring = SharedRing(RING_BYTES, 1 << 20)
+    pages = 2 * mmap.PAGESIZE
+    with Path(ring.path).open("r+b") as file, mmap.mmap(file.fileno(), RING_BYTES + pages) as data:
+        data[pages:] = word.to_bytes(8, "little") * (RING_BYTES // 8)
+        struct.pack_into("<Q", data, mmap.PAGESIZE, 8)  # the position: in a record of the first lap
+        struct.pack_into("<Q", data, pages + 8, word)
+    library = {"LD_PRELOAD": str(LIBRARY), RING_VARIABLE: ring.path}
+    for how in ("memory", "sockets"):
+        assert run(program, *arguments(how, certificate, 4, 50, 200), **library) == ""
+    ring.close()
 
 
 def test_musl(certificate: Certificate, tmp_path: Path) -> None:
