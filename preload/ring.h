@@ -60,7 +60,9 @@ static inline void *begin_record(u32 length, u32 tid)
 		map_part(part);
 	for (;;) {
 		u64 at = __atomic_load_n(&writer->produced, __ATOMIC_ACQUIRE);
-		if (at + size - __atomic_load_n(&reader->consumed, __ATOMIC_ACQUIRE) > ring_mask + 1)
+		/* Less than nothing: others have written more since, and it was read. */
+		s64 unread = (s64)(at - __atomic_load_n(&reader->consumed, __ATOMIC_ACQUIRE));
+		if (unread + (s64)size > (s64)(ring_mask + 1))
 			return 0;
 		u64 *head = (u64 *)(ring_data + (at & ring_mask));
 		u64 seen = at >> ring_bits << 32;

@@ -15,6 +15,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s64 s64;
 
 #define PAGE_BYTES 4096		    /* the least; the pages are as large as the kernel's */
 #define MAGIC 0x31304c5053535373ULL /* of this layout: it changes with the layout */

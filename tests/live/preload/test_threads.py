@@ -150,14 +150,16 @@ def test_no_data_race(how: str, certificate: Certificate, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("word", [0, 7 << 32, (1 << 31) - 1, (1 << 64) - 1])
-def test_overwritten_ring(word: int, program: Path, certificate: Certificate) -> None:
+@pytest.mark.parametrize("position", [8, 1 << 40, (1 << 64) - 8])
+def test_overwritten_ring(
+    position: int, word: int, program: Path, certificate: Certificate
+) -> None:
     """Whatever another process wrote into the memory, a program goes on as if it were alone."""
     ring = SharedRing(RING_BYTES, 1 << 20)
     pages = 2 * mmap.PAGESIZE
     with Path(ring.path).open("r+b") as file, mmap.mmap(file.fileno(), RING_BYTES + pages) as data:
         data[pages:] = word.to_bytes(8, "little") * (RING_BYTES // 8)
-        struct.pack_into("<Q", data, mmap.PAGESIZE, 8)  # the position: in a record of the first lap
-        struct.pack_into("<Q", data, pages + 8, word)
+        struct.pack_into("<Q", data, mmap.PAGESIZE, position)  # the producer's
     library = {"LD_PRELOAD": str(LIBRARY), RING_VARIABLE: ring.path}
     for how in ("memory", "sockets"):
         assert run(program, *arguments(how, certificate, 4, 50, 200), **library) == ""
