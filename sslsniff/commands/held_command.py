@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from sslsniff.commands.printing import note
 from sslsniff.errors import TargetError
 
 _WAIT_MS = 100
@@ -66,6 +67,13 @@ class HeldCommand:
             os.close(process)
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return code if code >= 0 else 128 - code
+
+    def finish(self, is_over: Callable[[], bool]) -> int:
+        """Wait as ``wait`` does; return the exit code, or 0 and say that the command continues."""
+        code = self.wait(is_over)
+        if code is None:
+            note(f"process {self.pid} continues, and is not watched any more")
+        return code or 0
 
 
 def _execute_when_released(

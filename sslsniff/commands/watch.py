@@ -133,11 +133,9 @@ def watch(arguments: Sequence[str]) -> int:
                 note(calls.describe(capture.lost_hits()))
             if secrets is not None:
                 secrets.finish(capture.lost_hits())
-    code = held.wait(control.is_drained) if held else 0
+    code = held.finish(control.is_drained) if held else 0
     control.done()
-    if held and code is None:
-        note(f"process {held.pid} continues, and is not watched any more")
-    return code or 0
+    return code
 
 
 def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:

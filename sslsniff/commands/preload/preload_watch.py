@@ -50,8 +50,6 @@ def watch_preloaded(
         sinks = open_sinks(options, sys.stderr, closing, control.stop, expression, capture=capture)
         privileges.drop_all()
         pump(capture, sinks, options, control)
-    code = held.wait(control.is_drained)
+    code = held.finish(control.is_drained)
     control.done()
-    if code is None:
-        note(f"process {held.pid} continues, and is not watched any more")
-    return code or 0
+    return code
