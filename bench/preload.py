@@ -17,7 +17,7 @@ from bench.watches import Cost
 from tests.workload.servers import Certificate
 
 _MESSAGES = {64: 150_000, 1024: 100_000, 16384: 10_000}
-_MOST_ADDED_US = {64: 0.25, 1024: 0.25, 16384: None}
+_MOST_ADDED_NS = {64: 250, 1024: 250, 16384: None}
 _ROUNDS = 5
 _LEAST_RATE = 85
 _PACED, _PACED_RATE = 600_000, 300_000
@@ -57,9 +57,11 @@ def measure() -> Iterator[Row]:
         for size in _MESSAGES:
             probes = costs[InMemory]["probes", size]
             ours = costs[InMemory]["preload", size]
-            note = f"probes {probes.added_us:.1f} us"
-            bar = _MOST_ADDED_US[size]
-            yield Row(f"{size} B: preloaded, added to a call", ours.added_us, "us", bar, note)
+            note = f"probes {1000 * probes.added_us:,.0f} ns"
+            bar = _MOST_ADDED_NS[size]
+            yield Row(
+                f"{size} B: preloaded, added to a call", 1000 * ours.added_us, "ns", bar, note
+            )
         for size in _MESSAGES:
             probes, ours = (costs[Messages][engine, size] for engine in ("probes", "preload"))
             note = f"probes {100 * probes.rate:.0f} %"

@@ -97,7 +97,7 @@ def test_every_byte(
             with watch.started(*options, *command, stderr=subprocess.PIPE) as sniffer:
                 sent = parse_end(next_line(sniffer))
                 got = receiver.next()
-                _, told = sniffer.communicate(timeout=PATIENCE_S)
+                _, errors = sniffer.communicate(timeout=PATIENCE_S)
     else:
         command = load.receive(*files)
         with watch.started(*options, *command, stderr=subprocess.PIPE) as sniffer:
@@ -105,11 +105,11 @@ def test_every_byte(
             sent = parse_end(run(*load.sender(port, calls, (calls, size))))
             got = parse_end(next_line(sniffer))
             os.kill(got.pid, signal.SIGKILL)
-            _, told = sniffer.communicate(timeout=PATIENCE_S)
+            _, errors = sniffer.communicate(timeout=PATIENCE_S)
 
     assert sniffer.returncode == (0 if end == "sender" else 128 + signal.SIGKILL)
-    lost = re.fullmatch(rf"({READY}.*\n)?1 connection, .*, (\d+) bytes lost\n", told)
-    assert lost is not None, told
+    lost = re.fullmatch(rf"({READY}.*\n)?1 connection, .*, (\d+) bytes lost\n", errors)
+    assert lost is not None, errors
     assert lost[2] == "0"
     assert sent.bytes == got.bytes == calls * size
     assert sent.sha256 == got.sha256

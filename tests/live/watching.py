@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from sslsniff.kernel import procfs
 from tests.live.sniffer import LOADER, SSLSNIFF, Sniffer
@@ -40,7 +40,9 @@ class Watch(NamedTuple):
             yield Sniffer(process, output, errors)
 
     @contextlib.contextmanager
-    def started(self, *arguments: str | Path, **streams: object) -> Iterator[Process]:
+    def started(
+        self, *arguments: str | Path, stderr: int | IO[str] | None = None
+    ) -> Iterator[Process]:
         """Run sslsniff with ``arguments``; its input and output are pipes, and the command's, too.
 
         All are gone at the end of the block.
@@ -52,8 +54,8 @@ class Watch(NamedTuple):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            stderr=stderr,
             env={**os.environ, "PYTHONWARNINGS": "error"},
-            **streams,  # type: ignore[call-overload]
         )
         try:
             yield process

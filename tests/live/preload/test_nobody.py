@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sslsniff.kernel import procfs
 from tests import libraries
 from tests.live.checks import (
     Ran,
@@ -150,8 +151,8 @@ def test_psql(certificate: Certificate, folder: Path) -> None:
     with DATABASES["postgresql"](certificate) as database:
         where = f"host=127.0.0.1 port={database.port} user=app dbname=postgres sslmode=require"
         asked = ["SELECT generate_series(1, 1000)", "SELECT 'a', pg_sleep(0.1)", "SELECT 1"]
-        told = [part for text in asked for part in ("-c", text)]
-        command = ("env", f"PGPASSWORD={PASSWORD}", "psql", "-X", "-q", where, *told)
+        statements = [part for text in asked for part in ("-c", text)]
+        command = ("env", f"PGPASSWORD={PASSWORD}", "psql", "-X", "-q", where, *statements)
         ran = run_as_nobody(folder, *command)
         plain = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout == plain.stdout
@@ -304,7 +305,7 @@ int main(int count, char **arguments)
 
 
 def test_ways_to_load_a_library(folder: Path) -> None:
-    """A file beside the program is found; what hides a library from the wrappers is told."""
+    """A file beside the program is found; what hides a library from the wrappers is reported."""
     (folder / "near.c").write_text("int near;\n")
     run("gcc", "-shared", "-o", folder / "libnear.so", folder / "near.c")
     (folder / "loads.c").write_text(LOADS)
@@ -315,3 +316,22 @@ def test_ways_to_load_a_library(folder: Path) -> None:
     not_shown = "their TLS calls are not shown; run sslsniff with sudo"
     assert f"libraries loaded with RTLD_DEEPBIND: 1; {not_shown}\n" in ran.captured.stderr
     assert f"libraries loaded by dlmopen: 1; {not_shown}\n" in ran.captured.stderr
+
+
+SEVERAL = """
+import ctypes, sys
+first, second = (ctypes.CDLL(path) for path in sys.argv[1:])
+assert first.SSL_write and second.SSL_write and second.SSL_read
+"""
+
+
+def test_functions_of_several_libraries(folder: Path) -> None:
+    """A pointer does not say whose function it is: those of the second copy stay as they are."""
+    library = Path(dict(procfs.libraries())["libssl.so.3"])
+    copies = [folder / name / library.name for name in ("one", "other")]
+    for copy in copies:
+        copy.parent.mkdir(mode=0o755)
+        shutil.copy(library, copy)
+    ran = run_as_nobody(folder, "/usr/bin/python3", "-c", SEVERAL, *copies)
+    what = "functions of one of several TLS libraries, from dlsym"
+    assert f"{what}: 2; their TLS calls are not shown" in ran.captured.stderr
