@@ -24,7 +24,7 @@ CUTS = 5
 COUNTERS = struct.Struct(f"<{2 * CUTS}Q7Q")
 """``struct writer_page`` from its losses on."""
 _STOPPED_AT = READER_AT + 32
-_PATTERN_BYTES = 1 << 20
+_PATTERN_BYTES = 32 << 10  # it stays in the cache while it is copied
 _ENDED = (None, "Z", "X")
 """States of threads that write no more: gone, or not waited for yet."""
 
