@@ -8,6 +8,7 @@
 struct wrapped {
 	struct library *library;
 	u64 object, stack;
+	struct open_call *open;
 	int counts; /* 0: nobody watches, or the library calls itself, inside of a call that counts */
 };
 
@@ -34,7 +35,7 @@ static inline struct wrapped begin_call(enum family family, const void *object, 
 	if (is_jump || is_within((u64)address, call.library->start, call.library->end))
 		call.counts = innermost_object(call.stack) != call.object;
 	if (call.counts)
-		open_call(call.object, call.stack);
+		call.open = open_call(call.object, call.stack);
 	return call;
 }
 
@@ -50,7 +51,7 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 	if (!call->counts)
 		return 0;
 	struct thread *thread = this_thread();
-	close_call(call->stack);
+	close_call(call->open, call->stack);
 	struct connection *connection = connection_of(call);
 	if (!connection || !size)
 		return connection;

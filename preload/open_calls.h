@@ -27,8 +27,8 @@ static inline struct call_bucket *call_bucket(u64 block)
 	return &call_buckets[mix(block) & (CALL_BUCKETS - 1)];
 }
 
-/* Note a call that begins. The stack pointer is that of the wrapper, below its caller's. */
-static inline void open_call(u64 object, u64 stack)
+/* Note a call that begins; returns what close_call needs. The stack pointer is that of the wrapper, below its caller's. */
+static inline struct open_call *open_call(u64 object, u64 stack)
 {
 	struct call_bucket *bucket = call_bucket(stack >> BLOCK_BITS);
 	struct open_call *free = &bucket->calls[stack >> 4 & (BUCKET_CALLS - 1)];
@@ -41,14 +41,14 @@ static inline void open_call(u64 object, u64 stack)
 	}
 	__atomic_store_n(&free->object, object, __ATOMIC_RELAXED);
 	__atomic_store_n(&free->stack, stack, __ATOMIC_RELAXED);
+	return free;
 }
 
-static inline void close_call(u64 stack)
+/* End a call, unless it has given its place up. */
+static inline void close_call(struct open_call *call, u64 stack)
 {
-	struct call_bucket *bucket = call_bucket(stack >> BLOCK_BITS);
-	for (int i = 0; i < BUCKET_CALLS; i++)
-		if (__atomic_load_n(&bucket->calls[i].stack, __ATOMIC_RELAXED) == stack)
-			__atomic_store_n(&bucket->calls[i].stack, 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&call->stack, __ATOMIC_RELAXED) == stack)
+		__atomic_store_n(&call->stack, 0, __ATOMIC_RELAXED);
 }
 
 /* The call of this index, if it is around `stack`: higher, and not so far away that another coroutine's stack may be

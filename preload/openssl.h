@@ -144,7 +144,7 @@ EXPORTED int SSL_shutdown(void *ssl)
 	int result = OPENSSL(call.library, SSL_SHUTDOWN, int, void *)(ssl);
 	struct connection *connection = call.counts ? find_connection(call.object) : 0;
 	if (call.counts)
-		close_call(call.stack);
+		close_call(call.open, call.stack);
 	if (connection)
 		check_ends(connection);
 	return result;
