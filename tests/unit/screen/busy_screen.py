@@ -1,8 +1,10 @@
 """A screen that another process feeds, and that takes the time of each key.
 
 ``python -m tests.unit.screen.busy_screen COUNT RATE TIMES``: once there are COUNT exchanges, RATE
-new ones come a second. At the end, TIMES gets a line for each key: its name, and the milliseconds
-until the screen was drawn with its effect, by the clock and of CPU; then the memory in MB.
+new ones come a second. At the end, TIMES gets a line for each key: its name, the milliseconds until
+the screen was drawn with its effect, by the clock and of the thread's CPU, and those that a fixed
+loop took then: the speed of a machine may be another a moment later. Then come the memory in MB and
+how many exchanges had ended.
 """
 
 import subprocess
@@ -18,19 +20,27 @@ from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
 
 
+def loop_ms() -> float:
+    """Return the CPU time that a fixed loop takes."""
+    used_s = time.thread_time()
+    for _ in range(100_000):
+        pass
+    return 1000 * (time.thread_time() - used_s)
+
+
 class TimedScreen(ScreenApp):
     """Takes the time from when a key was read until all that it asks for is drawn."""
 
-    times: list[tuple[str, float, float]]
+    times: list[tuple[str, float, float, float]]
 
     async def on_event(self, event: events.Event) -> None:
         await super().on_event(event)
         if isinstance(event, events.Key):
-            key, read_at, used_s = event.key, event.time, time.process_time()
+            key, read_at, used_s = event.key, event.time, time.thread_time()
 
             def drawn() -> None:
-                took_s, cpu_s = time.monotonic() - read_at, time.process_time() - used_s
-                self.times.append((key, 1000 * took_s, 1000 * cpu_s))
+                took_s, cpu_s = time.monotonic() - read_at, time.thread_time() - used_s
+                self.times.append((key, 1000 * took_s, 1000 * cpu_s, loop_ms()))
 
             # It has the key in its queue now, so this comes after what the key does.
             handler = self.screen.focused or self.screen
@@ -69,7 +79,7 @@ def main(count: str, rate: str, times: str) -> None:
         writer.kill()
         writer.wait()
     memory = most_memory_kb() / 1000
-    shown = [f"{key} {took:.1f} {used:.1f}" for key, took, used in app.times]
+    shown = [f"{key} {took:.1f} {used:.1f} {loop:.1f}" for key, took, used, loop in app.times]
     Path(times).write_text("\n".join([*shown, f"memory {memory:.0f}", f"ended {store.ended}"]))
 
 
