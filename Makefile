@@ -5,7 +5,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 # What bpf/build.py compiles, and from what.
 COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/elf/dwarf/libscanner.so \
-	sslsniff/machine_code/stripped/libdistances.so sslsniff/live/preload/libpreload.so
+	sslsniff/machine_code/stripped/libdistances.so sslsniff/live/preload/libpreload.so \
+	sslsniff/live/preload/libnothing.so
 C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dwarf/*.[ch] sslsniff/machine_code/stripped/*.c)
 
 # What sslsniff needs to run, and what the tests run beside it.

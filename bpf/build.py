@@ -18,18 +18,23 @@ _FLAGS = (
     *("-fno-sanitize=undefined", "-fno-stack-protector", "-fno-asynchronous-unwind-tables"),
 )
 _BPF = ("-target", "bpfel-freestanding", "-mcpu=v3", "-g", "-c")  # v3 needs kernel 5.1
-_LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC", "-Ibpf")
+_LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC", "-g0", "-Ibpf")
 
 # For the glibc of old distributions, and for musl, which has all that it calls.
 _PRELOAD = (
-    *("-target", f"{platform.machine()}-linux-gnu.2.17", "-shared", "-fPIC", "-Ibpf"),
+    *("-target", f"{platform.machine()}-linux-gnu.2.17", "-shared", "-fPIC", "-g0", "-Ibpf"),
     *("-fvisibility=hidden", "-ftls-model=initial-exec", "-fasynchronous-unwind-tables"),
 )
+
+# The other programs that this processor runs: those of 32 bits.
+_OTHER = {"x86_64": "x86-linux-gnu.2.17", "aarch64": "arm-linux-gnueabihf.2.17"}
+_NOTHING = ("-target", _OTHER[platform.machine()], "-shared", "-nostdlib", "-s")
 
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
     "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
     "sslsniff/live/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
+    "sslsniff/live/preload/libnothing.so": (*_NOTHING, "preload/nothing.c"),
     "sslsniff/elf/dwarf/libscanner.so": (
         *_LIBRARY,
         "sslsniff/elf/dwarf/scanner.c",

@@ -85,6 +85,7 @@ _PACKAGES = {
     "gnutls-3.7.9": _Package("bookworm", "libgnutls30", None, _GNUTLS_FILE),
     "gnutls-3.8.9": _Package("trixie", "libgnutls30t64", "trixie", _GNUTLS_FILE, _NEW_GNUTLS),
     "gnutls-3.8": _Package("sid", "libgnutls30t64", "sid", _GNUTLS_FILE, _NEW_GNUTLS),
+    "glibc": _Package("trixie", "libc6", None, "libc.so.6"),
     "musl": _Package("trixie", "musl", None, "libc.so"),
     "nodejs": _Package("bookworm", "libnode108", None, "libnode.so.?*", _NODE),
     "nss-3.61": _Package("bullseye", "libnss3-tools", None, "libssl3.so", _NSS),
@@ -102,7 +103,7 @@ GNUTLS = tuple(series for series in _PACKAGES if series.startswith("gnutls-"))
 """Those of GnuTLS, oldest first."""
 
 
-_FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+_FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "i386": "i386-linux-gnu"}
 """Debian's name of an architecture -> that of its folder."""
 
 

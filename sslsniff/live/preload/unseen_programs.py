@@ -16,7 +16,12 @@ from sslsniff.model import NotProbed
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.probe_set import Attachment, ReturnStyle
 
-_REMEDY = "run sslsniff with sudo"
+_FOREIGN = "the program is for another processor"
+
+
+def remedy() -> str:
+    """Return what shows the TLS that a preloaded library cannot see."""
+    return "run sslsniff with sudo" if os.geteuid() else "leave out --engine preload"
 
 
 class UnseenPrograms:
@@ -69,15 +74,16 @@ def unseen_libraries(path: str) -> list[NotProbed]:
         reason = _why_not_loaded(Path(path))
     except (OSError, ELFError):
         return []
+    to_do = remedy() if reason != _FOREIGN else "only x86-64 programs can be watched"
     inside = reason or "it is linked into the program"
     with Planning(ReturnStyle.INSTRUCTIONS) as planning:
         plan = survey.plan_all([path], planning)[path]
     found = [
-        NotProbed(each.library, str(each), None, inside, _REMEDY, path, 1, 1, None)
+        NotProbed(each.library, str(each), None, inside, to_do, path, 1, 1, None)
         for each in (plan.parts if isinstance(plan, Attachment) else ())
     ]
     if reason is not None and not found:
-        found = [NotProbed("unknown", "any TLS", None, reason, _REMEDY, path, 1, 1, None)]
+        found = [NotProbed("unknown", "any TLS", None, reason, to_do, path, 1, 1, None)]
     return found
 
 
@@ -88,7 +94,7 @@ def _why_not_loaded(path: Path) -> str | None:
     with path.open("rb") as file:
         elf = ELFFile(file)
         if elf.get_machine_arch() != _own_architecture():
-            return "the program is for another processor"
+            return _FOREIGN
         loads = _has_interpreter(elf) or _is_dynamic_linker(elf)
     return None if loads else "the program loads no libraries"
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.live.checks import (
     connections,
     content,
     read,
+    run_under,
     seen,
 )
 from tests.live.refusals import assert_told
@@ -285,6 +287,28 @@ def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
     assert f"({program}): the program loads no libraries; run sslsniff with sudo" in line
     [row] = ran.captured.summary["not_probed"]
     assert row["library"] == "unknown"
+    [line] = run_under(folder, *shell, program, engine="preload").captured.not_probed
+    assert line.endswith("the program loads no libraries; leave out --engine preload")
+
+
+@pytest.mark.parametrize(
+    "shell", [(), ("sh", "-c", '"$@"; curl --version', "")], ids=["command", "child"]
+)
+def test_program_of_32_bits_is_named(shell: tuple[str, ...], folder: Path) -> None:
+    """Its dynamic linker does not complain of a library for another architecture."""
+    source, program = folder / "sleeps.c", folder / "sleeps"
+    source.write_text("#include <unistd.h>\nint main(void) { return (int)sleep(1); }\n")
+    compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86-linux-gnu.2.28")
+    run(*compiler, "-o", program, source)
+    c_library = libraries.library("glibc", "i386").path
+    shared = folder / "i386"
+    shutil.copytree(c_library.parent, shared)
+    command = (shared / "ld-linux.so.2", "--library-path", shared, program)
+    ran = run_as_nobody(folder, *shell, *command)
+    assert ran.stdout == (run(*shell, *command)).encode()
+    assert ran.captured.stderr == ""
+    [line] = ran.captured.not_probed
+    assert f"({command[0]}): the program is for another processor; only x86-64" in line
 
 
 LOADS = """
