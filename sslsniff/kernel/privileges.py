@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 from sslsniff.errors import PrivilegeError
@@ -126,9 +127,12 @@ def _drop_all_but(kept: int) -> None:
     _set_capabilities(kept, kept, 0)
 
 
-def drop_all() -> None:
-    """Drop all capabilities for good, and become sudo's caller; raises ``PrivilegeError``."""
-    _drop_all_but(0)
+def drop_all(*, but: Iterable[str] = ()) -> None:
+    """Drop all capabilities ``but`` some of ``NEEDED`` for good, and become sudo's caller.
+
+    Raises ``PrivilegeError``.
+    """
+    _drop_all_but(_capabilities("Eff") & sum(1 << NEEDED[name] for name in but))
 
 
 def drop_all_and_user() -> None:

@@ -48,7 +48,8 @@ def watch_preloaded(
         held.release()
         # Only now: an earlier error must not leave or overwrite a file.
         sinks = open_sinks(options, sys.stderr, closing, control.stop, expression, capture=capture)
-        privileges.drop_all()
+        # It looks which programs run, root's too, and reads them.
+        privileges.drop_all(but=("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"))
         pump(capture, sinks, options, control)
     code = held.finish(control.is_drained)
     control.done()
