@@ -59,7 +59,7 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 		if (thread->received) {
 			int received = thread->received;
 			thread->received = 0;
-			bind_descriptor(connection, received - 1, 0, thread->tid);
+			bind_descriptor(connection, received - 1, 0);
 		}
 	} else if (!innermost_object(call->stack)) {
 		thread->written = call->object;

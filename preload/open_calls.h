@@ -51,27 +51,38 @@ static inline void close_call(struct open_call *call, u64 stack)
 		__atomic_store_n(&call->stack, 0, __ATOMIC_RELAXED);
 }
 
-/* The call of this index, if it is around `stack`: higher, and not so far away that another coroutine's stack may be
- * between. The object of a call that is not: 0. */
-static inline struct open_call enclosing_call(u64 stack, int index)
-{
-	const struct call_bucket *bucket = call_bucket((stack >> BLOCK_BITS) + (u64)(index / BUCKET_CALLS));
-	const struct open_call *call = &bucket->calls[index % BUCKET_CALLS];
-	u64 at = __atomic_load_n(&call->stack, __ATOMIC_RELAXED);
-	int is_around = at > stack && at - stack < 1 << BLOCK_BITS;
-	return (struct open_call){at, is_around ? __atomic_load_n(&call->object, __ATOMIC_RELAXED) : 0};
-}
+#define MOST_ENCLOSING (ENCLOSING_BUCKETS * BUCKET_CALLS)
 
-#define ENCLOSING_CALLS (ENCLOSING_BUCKETS * BUCKET_CALLS)
+/* Put the objects of the calls around `stack` into `objects`, that of the nearest first; return how many there are. A call
+ * is not around another if it is a block away: another coroutine's stack may be between. */
+static inline u32 enclosing_objects(u64 stack, u64 objects[MOST_ENCLOSING])
+{
+	u32 count = 0;
+	u64 nearest = 1 << BLOCK_BITS;
+	for (u32 block = 0; block < ENCLOSING_BUCKETS; block++) {
+		const struct call_bucket *bucket = call_bucket((stack >> BLOCK_BITS) + block);
+		for (u32 i = 0; i < BUCKET_CALLS; i++) {
+			u64 above = __atomic_load_n(&bucket->calls[i].stack, __ATOMIC_RELAXED) - stack;
+			if (!above || above >= 1 << BLOCK_BITS)
+				continue;
+			u64 object = __atomic_load_n(&bucket->calls[i].object, __ATOMIC_RELAXED);
+			if (!object)
+				continue;
+			objects[count] = object;
+			if (above < nearest) {
+				nearest = above;
+				objects[count] = objects[0];
+				objects[0] = object;
+			}
+			count++;
+		}
+	}
+	return count;
+}
 
 /* The object of the call around `stack` that is nearest; 0: there is none. */
 static inline u64 innermost_object(u64 stack)
 {
-	struct open_call nearest = {~0ULL, 0};
-	for (int i = 0; i < ENCLOSING_CALLS; i++) {
-		struct open_call call = enclosing_call(stack, i);
-		if (call.object && call.stack < nearest.stack)
-			nearest = call;
-	}
-	return nearest.object;
+	u64 objects[MOST_ENCLOSING];
+	return enclosing_objects(stack, objects) ? objects[0] : 0;
 }

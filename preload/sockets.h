@@ -8,7 +8,7 @@
  */
 #include <sys/uio.h>
 
-static void bind_descriptor(struct connection *connection, int descriptor, int is_sure, u32 tid)
+static void bind_descriptor(struct connection *connection, int descriptor, int is_sure)
 {
 	int known = connection->descriptor;
 	if (known == descriptor + 1 || connection->without_addresses == descriptor + 1) {
@@ -28,7 +28,7 @@ static void bind_descriptor(struct connection *connection, int descriptor, int i
 	connection->rival = 0;
 	connection->has_addresses = 0;
 	if (connection->is_announced)
-		announce_addresses(connection, tid);
+		announce_addresses(connection, this_thread()->tid);
 }
 
 /* Whether a descriptor carries a stream, as TLS needs: between TLS calls, a thread may also ask for names by UDP. Of the one
@@ -46,17 +46,15 @@ static int is_stream(struct thread *thread, int descriptor)
 /* A socket call of this thread on `descriptor`. Not inlined: the wrappers should stay short. */
 static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 {
-	struct thread *thread = this_thread();
-	u64 stack = (u64)__builtin_frame_address(0);
-	u64 innermost = innermost_object(stack);
-	for (int i = 0; innermost && i < ENCLOSING_CALLS; i++) {
-		/* TLS inside TLS: both layers use the socket. */
-		u64 object = enclosing_call(stack, i).object;
-		struct connection *connection = object ? find_connection(object) : 0;
+	u64 objects[MOST_ENCLOSING];
+	u32 count = enclosing_objects((u64)__builtin_frame_address(0), objects);
+	for (u32 i = 0; i < count; i++) { /* TLS inside TLS: both layers use the socket */
+		struct connection *connection = find_connection(objects[i]);
 		if (connection)
-			bind_descriptor(connection, descriptor, object == innermost, thread->tid);
+			bind_descriptor(connection, descriptor, i == 0);
 	}
-	if (innermost || !is_stream(thread, descriptor))
+	struct thread *thread = this_thread();
+	if (count || !is_stream(thread, descriptor))
 		return;
 	if (!sends) {
 		thread->received = descriptor + 1;
@@ -64,7 +62,7 @@ static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 		struct connection *connection = find_connection(thread->written);
 		thread->written = 0;
 		if (connection)
-			bind_descriptor(connection, descriptor, 0, thread->tid);
+			bind_descriptor(connection, descriptor, 0);
 	}
 }
 
