@@ -247,7 +247,11 @@ static __attribute__((noinline, cold)) struct library *find_library(enum family 
 	u32 index = library ? __atomic_fetch_add(&caller_count, 1, __ATOMIC_RELAXED) : 0;
 	if (library && index < MOST_CALLERS) {
 		struct caller *caller = &callers[index];
-		*caller = (struct caller){file.start, file.end, before, family, 0, library};
+		caller->start = file.start;
+		caller->end = file.end;
+		caller->unloads = before;
+		caller->family = family;
+		caller->library = library;
 		__atomic_store_n(&caller->is_ready, 1, __ATOMIC_RELEASE);
 	}
 	return library;

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <stddef.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 #include "shared.h"

@@ -2,7 +2,6 @@
  *
  * Writes what happens on connections as records of bpf/event.h.
  */
-#include <string.h>
 #include <time.h>
 #include <sys/socket.h>
 
@@ -185,6 +184,7 @@ static void close_connection(struct connection *connection, u32 tid)
 			add_to(&writer->lost_closes, 1);
 		}
 	}
+	__atomic_store_n(&connection->library, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&connection->object, 0, __ATOMIC_RELEASE);
 }
 
