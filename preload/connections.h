@@ -3,18 +3,22 @@
  * The connections of this process, by the address of the library's object. The table has a fixed size, and the kernel gives
  * a forked child an empty one: what parent and child do with their copies of an object are two connections.
  */
+#ifndef BUCKETS /* a test makes them few, so that threads meet */
 #define BUCKETS 8192
+#endif
 #define BUCKET_CONNECTIONS 8
 #define PROBED_BUCKETS 4
 
 struct connection {
-	u64 object; /* 0: free. Other threads look at it; at the rest, only those that use the object */
+	u64 object;		 /* 0: free */
+	struct library *library; /* that of an earlier connection, until it is ready */
+	u64 is_ready;
+	/* From here on only those look that found it ready. */
 	u64 id;
 	u64 positions[DIRECTIONS];
-	struct library *library; /* 0: a thread is just filling this in */
-	u64 pending;		 /* bytes that count already, and that a later call will return (GnuTLS) */
-	int descriptor, rival;	 /* of the socket, plus 1; and of one that may be it instead */
-	int without_addresses;	 /* of one that is of another family, plus 1: asked once */
+	u64 pending;	       /* bytes that count already, and that a later call will return (GnuTLS) */
+	int descriptor, rival; /* of the socket, plus 1; and of one that may be it instead */
+	int without_addresses; /* of one that is of another family, plus 1: asked once */
 	int references;
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
 };
@@ -39,10 +43,10 @@ static inline struct connection *bucket(u64 object, u32 probe)
 	return connections + ((mix(object) + probe) & (BUCKETS - 1)) * BUCKET_CONNECTIONS;
 }
 
-/* A connection that is filled in; else 0. */
+/* A connection that all is known of; 0 while another thread fills it in. */
 static inline struct connection *if_ready(struct connection *connection)
 {
-	return __atomic_load_n(&connection->library, __ATOMIC_ACQUIRE) ? connection : 0;
+	return __atomic_load_n(&connection->is_ready, __ATOMIC_ACQUIRE) ? connection : 0;
 }
 
 static inline struct connection *find_connection(u64 object)
@@ -61,36 +65,50 @@ static void begin_connection(struct connection *connection, struct library *libr
 	u64 id =
 	    (u64)this_thread()->pid << 32 | (u32)(__atomic_fetch_add(&writer->connections, 1, __ATOMIC_RELAXED) + 1);
 	__atomic_store_n(&had_connection, 1, __ATOMIC_RELAXED);
-	memset((u8 *)connection + sizeof(connection->object), 0, sizeof(*connection) - sizeof(connection->object));
+	__atomic_store_n(&connection->library, library, __ATOMIC_RELAXED);
+	u64 first = __builtin_offsetof(struct connection, id);
+	memset((u8 *)connection + first, 0, sizeof(*connection) - first);
 	connection->id = id;
 	connection->references = 1;
 	connection->from_start = from_start != 0;
 	connection->is_left_out = (u32)mix(id) >= reader->sample;
 	if (connection->is_left_out)
 		add_to(&writer->left_out, 1);
-	__atomic_store_n(&connection->library, library, __ATOMIC_RELEASE);
+	__atomic_store_n(&connection->is_ready, 1, __ATOMIC_RELEASE);
 }
 
-/* A connection for an object that has none; 0: there is no room. */
-static __attribute__((noinline)) struct connection *add_connection(u64 object, struct library *library, int from_start)
+/* Give an object a connection; 0: there is no room, or another thread is about to. */
+static struct connection *take_place(u64 object, struct library *library, int from_start)
 {
 	for (u32 probe = 0; probe < PROBED_BUCKETS; probe++) {
 		struct connection *first = bucket(object, probe);
 		for (u32 i = 0; i < BUCKET_CONNECTIONS; i++) {
-			u64 free = 0;
-			if (__atomic_compare_exchange_n(&first[i].object, &free, object, 0, __ATOMIC_ACQ_REL,
-							__ATOMIC_ACQUIRE)) {
+			/* A place that is taken is only read: its threads do not expect a write, not even of the same. */
+			u64 seen = __atomic_load_n(&first[i].object, __ATOMIC_ACQUIRE);
+			if (!seen && __atomic_compare_exchange_n(&first[i].object, &seen, object, 0, __ATOMIC_ACQ_REL,
+								 __ATOMIC_ACQUIRE)) {
 				begin_connection(first + i, library, from_start);
 				return first + i;
 			}
-			if (free == object) { /* another thread was faster, and may not be done */
-				struct connection *made = if_ready(first + i);
-				if (!made)
-					add_to(&writer->untracked, 1);
-				return made;
-			}
+			if (seen == object) /* another thread was faster */
+				return if_ready(first + i);
 		}
 	}
-	add_to(&writer->untracked, 1);
 	return 0;
+}
+
+/* A connection for an object that has none; 0: the call is counted, and not captured. */
+static __attribute__((noinline)) struct connection *add_connection(u64 object, struct library *library, int from_start)
+{
+	struct connection *connection = take_place(object, library, from_start);
+	if (!connection)
+		add_to(&writer->untracked, 1);
+	return connection;
+}
+
+/* Forget a connection: its place is free. */
+static inline void free_place(struct connection *connection)
+{
+	__atomic_store_n(&connection->is_ready, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&connection->object, 0, __ATOMIC_RELEASE);
 }

@@ -184,8 +184,7 @@ static void close_connection(struct connection *connection, u32 tid)
 			add_to(&writer->lost_closes, 1);
 		}
 	}
-	__atomic_store_n(&connection->library, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&connection->object, 0, __ATOMIC_RELEASE);
+	free_place(connection);
 }
 
 /* Emit that this process begins a program: what it had open before is gone. */

@@ -244,7 +244,10 @@ class PreloadCapture:
                 " stopped until the end"
             )
         if counts.untracked:
-            self._note(f"{counts.untracked} TLS calls were not captured: a table was full")
+            self._note(
+                f"{counts.untracked} TLS calls were not captured: a table was full, or two threads"
+                " began to use a connection at once"
+            )
         if counts.lost_exits or counts.lost_closes:
             self._note(
                 f"ring buffer full: the ends of {counts.lost_exits} processes and"
