@@ -63,6 +63,8 @@ class WatchedProcesses:
             for child in procfs.descendants([self._open[descriptor]]):
                 self.add(child)
             ended.append(self._open.pop(descriptor))
+            # A process that was just forked may hold the same file: closing it is not enough.
+            self._epoll.unregister(descriptor)
             os.close(descriptor)
         return ended
 
