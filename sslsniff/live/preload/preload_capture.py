@@ -14,7 +14,7 @@ from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, batch_bytes, r
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
-from sslsniff.live.preload.unseen_programs import UnseenPrograms, remedy
+from sslsniff.live.preload.unseen_programs import UnseenPrograms
 from sslsniff.live.preload.watched_processes import WatchedProcesses
 from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, LossCause, NotProbed
@@ -204,7 +204,7 @@ class PreloadCapture:
         self._ring.give_up()
         self._note(
             "a program overwrote the memory that it shares with sslsniff: nothing more is shown;"
-            f" {remedy()}"
+            f" {self._unseen.remedy}"
         )
 
     def _skip_abandoned(self) -> bool:
@@ -259,4 +259,4 @@ class PreloadCapture:
             ("functions of one of several TLS libraries, from dlsym", counts.several),
         ):
             if count:
-                self._note(f"{what}: {count}; their TLS calls are not shown; {remedy()}")
+                self._note(f"{what}: {count}; their TLS calls are not shown; {self._unseen.remedy}")

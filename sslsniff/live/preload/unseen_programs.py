@@ -11,6 +11,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
+from sslsniff.kernel import privileges
 from sslsniff.live import survey
 from sslsniff.model import NotProbed
 from sslsniff.probing.planning.planning import Planning
@@ -19,18 +20,15 @@ from sslsniff.probing.probe_set import Attachment, ReturnStyle
 _FOREIGN = "the program is for another processor"
 
 
-def remedy() -> str:
-    """Return what shows the TLS that a preloaded library cannot see."""
-    return "run sslsniff with sudo" if os.geteuid() else "leave out --engine preload"
-
-
 class UnseenPrograms:
     """Looks at programs, each once, in a thread: a large one takes seconds.
 
-    ``found``: what of them cannot be seen. ``note``: called with a line for each.
+    ``found``: what of them cannot be seen. ``note``: called with a line for each. ``remedy``: what
+    shows it, by the rights that this process has when it makes this object.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
+        self.remedy = _remedy()
         self.found: list[NotProbed] = []
         self._note = note
         self._known: set[str] = set()
@@ -60,21 +58,28 @@ class UnseenPrograms:
             self._tell(path)
 
     def _tell(self, path: str) -> None:
-        for each in unseen_libraries(path):
+        for each in unseen_libraries(path, self.remedy):
             self.found.append(each)
             self._note(str(each))
 
 
-def unseen_libraries(path: str) -> list[NotProbed]:
+def _remedy() -> str:
+    if not privileges.missing():
+        return "leave out --engine preload"
+    return "run sslsniff with sudo" if os.geteuid() else "see sslsniff doctor"
+
+
+def unseen_libraries(path: str, remedy: str) -> list[NotProbed]:
     """Return the TLS libraries in a program's own file, whose calls do not pass another file.
 
     If the program can load no library at all, that is one. Empty for what is no ELF program.
+    ``remedy``: what shows them, if the program is for this processor.
     """
     try:
         reason = _why_not_loaded(Path(path))
     except (OSError, ELFError):
         return []
-    to_do = remedy() if reason != _FOREIGN else "only x86-64 programs can be watched"
+    to_do = remedy if reason != _FOREIGN else "only x86-64 programs can be watched"
     inside = reason or "it is linked into the program"
     with Planning(ReturnStyle.INSTRUCTIONS) as planning:
         plan = survey.plan_all([path], planning)[path]

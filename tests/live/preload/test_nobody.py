@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.kernel import procfs
+from sslsniff.kernel import privileges, procfs
 from tests import libraries
 from tests.live.checks import (
     Ran,
@@ -25,7 +25,7 @@ from tests.live.checks import (
     run_under,
     seen,
 )
-from tests.live.refusals import assert_told
+from tests.live.refusals import assert_told, sniff
 from tests.live.sniffer import Captured
 from tests.live.test_gnutls import UNKNOWN, found, script, wget, without_port
 from tests.live.test_gnutls import asked as asked_by_wget
@@ -289,6 +289,23 @@ def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
     assert row["library"] == "unknown"
     [line] = run_under(folder, *shell, program, engine="preload").captured.not_probed
     assert line.endswith("the program loads no libraries; leave out --engine preload")
+
+
+def test_root_without_rights() -> None:
+    """As in a container: what it is told to do is not what it has done already."""
+    without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    static = ("/usr/sbin/ldconfig", "--version")
+    done = sniff("--", *static, before=without)
+    assert f"({static[0]}): the program loads no libraries; see sslsniff doctor" in done.stderr
+
+
+def test_what_root_keeps(folder: Path) -> None:
+    """The two capabilities to look at programs, and no other."""
+    look = "sleep 1; grep -E 'Cap(Eff|Prm|Bnd)' /proc/$PPID/status"
+    ran = run_under(folder, "sh", "-c", look, engine="preload")
+    kept = [int(line.split()[1], 16) for line in ran.stdout.decode().splitlines()]
+    names = ("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH")
+    assert kept == [sum(1 << privileges.NEEDED[name] for name in names)] * 3
 
 
 @pytest.mark.parametrize(
