@@ -23,9 +23,7 @@ _MOST_ADDED_NS = {64: 250, 1024: 250, 16384: None}
 _ROUNDS = 5
 _ALTERNATIONS = 10  # in each: the machine's speed changes from one second to the next
 _LEAST_RATE = 85
-# A second: of 1,024 bytes, these are 0.7 GB. Beyond 1 GB a virtual machine may have to ask its host
-# for the memory that a file is written to, which took twice the time of all the rest (Linux 6.18).
-_PACED, _PACED_RATE = 300_000, 300_000
+_PACED, _PACED_RATE = 600_000, 300_000
 _ENGINES = ("preload", "probes")
 _LIBRARY = "libssl.so.3"
 _LOST = re.compile(r"(\d+) bytes lost")

@@ -13,6 +13,7 @@ import pytest
 from tests.live.checks import assert_passed
 from tests.live.running import requests
 from tests.live.sniffer import LOADER, SSLSNIFF, Captured
+from tests.live.test_redact import ROOM
 from tests.live.test_stats import VERSIONS
 from tests.workload.curl import curl, results
 from tests.workload.kafka.broker import Broker, running_broker
@@ -65,8 +66,7 @@ def test_decoded_elsewhere(
     broker.create_topic(topic, 4)
     asked = requests(53)
     command = curl(server.url, asked, certificate, tmp_path, *VERSIONS[version])
-    # Redaction takes longer than curl: what waits for it needs room.
-    options = ("--raw", "--ring-size", "256M") if redacts else ("--raw", "--no-redact")
+    options = ("--raw", *ROOM) if redacts else ("--raw", "--no-redact")
     done = capture(broker.address, topic, *command, options=options)
     assert done.returncode == 0
     assert "0 bytes lost" in done.stderr

@@ -79,7 +79,7 @@ def main(count: str, rate: str, times: str) -> None:
         writer.kill()
         writer.wait()
     memory = most_memory_kb() / 1000
-    shown = [f"{key} {took:.1f} {used:.1f} {loop:.1f}" for key, took, used, loop in app.times]
+    shown = [f"{key} {took:.1f} {used:.1f} {loop:.3f}" for key, took, used, loop in app.times]
     Path(times).write_text("\n".join([*shown, f"memory {memory:.0f}", f"ended {store.ended}"]))
 
 

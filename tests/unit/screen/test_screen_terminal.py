@@ -169,7 +169,8 @@ def test_keys_are_answered_quickly_beside_a_busy_capture(tmp_path: Path) -> None
     assert len(answered) >= len(keys) - 1
     # In loops of about 1.6 ms: 24, 100 and 200 ms. A collection of garbage or a refresh may come
     # between. Dark and light: Textual reads all style sheets anew, 45 ms of its own.
-    loops = sorted(float(used) / float(loop) for key, _, used, loop in answered if key != "d")
-    assert loops[len(loops) // 2] < 15, figures
-    assert loops[-1] < 62, figures
-    assert max(float(used) / float(loop) for key, _, used, loop in answered if key == "d") < 125
+    loops = sorted((float(used) / float(loop), key) for key, _, used, loop in answered)
+    usual = [count for count, key in loops if key != "d"]
+    assert usual[len(usual) // 2] < 15, figures
+    assert usual[-1] < 62, figures
+    assert loops[-1][0] < 125, figures
