@@ -54,8 +54,8 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 {
 	u32 direction = call->direction & 1;
 	if (direction == DIRECTION_READ)
-		bind_received(thread, call->received, key, connection);
-	else if (keeps_order(thread))
+		bind_received(thread, call, key, connection);
+	else if (!call->socket && keeps_order(thread))
 		thread->written = call->object;
 	u64 position = connection->positions[direction];
 	connection->positions[direction] += size;

@@ -179,7 +179,7 @@ int rustls_decrypt_return(struct pt_regs *ctx)
 	struct connection *connection = take_record(thread, &key, HALF_READ, call.sequence);
 	if (!connection)
 		return 0;
-	bind_received(thread, call.received, &key, connection);
+	bind_received(thread, &call, &key, connection);
 	struct slice only = {read_pointer(call.buffer + layout->result_data), size};
 	thread->plaintext = (struct plaintext){.count = 1, .left = size, .only = only};
 	if (type == layout->application_data)

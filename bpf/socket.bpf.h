@@ -3,7 +3,8 @@
  * Finds the socket that a connection uses, and so its addresses.
  *
  * Direct evidence is a socket call inside a TLS call; it counts when that call returns. Indirect evidence, for libraries
- * that get bytes through memory, is a receive on the thread just before a TLS read, or a send just after a TLS write.
+ * that get bytes through memory, is a receive on the thread just before a TLS read, or a send just after a TLS write, if
+ * that call has no socket call inside. Otherwise what is outside belongs to something else, such as another handshake.
  * The first evidence binds; later, direct evidence corrects at once, indirect evidence if it is the same twice in a row.
  *
  * A send may have bytes of another connection: those that were left, while the socket of the connection that wrote has no
@@ -86,13 +87,16 @@ static __always_inline int keeps_order(const struct thread *thread)
 	return !thread->open_calls && !thread->has_coroutines;
 }
 
-/* Bind after a successful TLS read: its bytes came with the last receive before it on the same thread. */
-static __always_inline void bind_received(struct thread *thread, u64 received, const struct connection_key *key,
-					  struct connection *connection)
+/* Bind after a successful TLS read: its bytes came with the last receive before it on the same thread, unless the call
+ * received by itself. */
+static __always_inline void bind_received(struct thread *thread, const struct call *call,
+					  const struct connection_key *key, struct connection *connection)
 {
+	u64 received = call->received;
 	if (!received)
 		return;
-	bind(thread, key, connection, received, EVIDENCE_INDIRECT);
+	if (!call->socket)
+		bind(thread, key, connection, received, EVIDENCE_INDIRECT);
 	/* One receive may have records of several cipher objects, when keys change. */
 	if (!connection->half && thread->received == received)
 		thread->received = 0;

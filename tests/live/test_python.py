@@ -141,9 +141,18 @@ def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
     assert connections(ran.captured) == 12
 
 
-def test_names_asked_by_udp(server: Server, certificate: Certificate, tmp_path: Path) -> None:
-    """What the thread sends by UDP, next to a TLS call, is not of its connection."""
-    client = (sys.executable, PROGRAMS / "python/asks_names.py")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "asks_names.py",  # what the thread sends by UDP, next to a TLS call
+        "handshake_between.py",  # what it sends and receives in another connection's handshake
+    ],
+)
+def test_not_of_its_connection(
+    program: str, server: Server, certificate: Certificate, tmp_path: Path
+) -> None:
+    """Socket calls for something else, next to a TLS call, do not give a connection its address."""
+    client = (sys.executable, PROGRAMS / "python" / program)
     ran = run_under(tmp_path, *client, str(server.port), certificate.certificate, "3")
     assert_whole(ran.captured)
     addresses = [(each["client"], each["server"]) for each in ran.captured.exchanges]
