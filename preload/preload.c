@@ -121,7 +121,10 @@ __attribute__((constructor)) static void start(void)
 	long fd = system_call(__NR_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)
 		return;
-	if (map_ring((int)fd))
+	if (map_ring((int)fd)) {
+		u32 pid = numbers_in_proc().pid;
+		is_numbered_apart = pid && pid != (u32)system_call(__NR_getpid, 0, 0, 0, 0, 0, 0);
 		announce_program();
+	}
 	system_call(__NR_close, fd, 0, 0, 0, 0, 0);
 }

@@ -34,6 +34,7 @@ static __attribute__((noinline)) int announce_opened(struct connection *connecti
 {
 	struct event_opened opened = {
 	    .pid = process->pid,
+	    .inner_pid = process->inner_pid,
 	    .uid = process->uid,
 	    .object = connection->object,
 	    .library = connection->library->name,
