@@ -179,6 +179,16 @@ def mapped_files(pid: int) -> list[MappedFile]:
     return list(found.values())
 
 
+def maps_memory(pid: int, name: str) -> bool:
+    """Say whether a process has memory mapped that memfd_create(2) made with ``name``."""
+    return f" /memfd:{name} (deleted)\n" in (_read(pid, "maps") or "")
+
+
+def has_variable(pid: int, name: str) -> bool:
+    """Say whether a program was started with an environment variable; False: it may not be read."""
+    return f"\0{name}=" in "\0" + (_read(pid, "environ") or "")
+
+
 def _mappings(pid: int | str, pattern: re.Pattern[str]) -> Iterator[MappedFile]:
     for addresses, major, minor, inode, path in pattern.findall(_read(pid, "maps") or ""):
         yield MappedFile(path, os.makedev(int(major, 16), int(minor, 16)), int(inode), addresses)

@@ -1,9 +1,10 @@
 """A fuzzing target for shared memory: whatever programs write there, sslsniff says so and ends."""
 
+import atexit
 import contextlib
 import io
 import mmap
-import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import atheris
 with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.tracing"]):
     from sslsniff.kernel.memory.shared_ring import SharedRing
     from sslsniff.live.preload.preload_capture import PreloadCapture
-    from sslsniff.live.preload.unseen_programs import UnseenPrograms
+    from sslsniff.live.preload.unseen_libraries import UnseenLibraries
     from sslsniff.tracing.flows import Flows
     from sslsniff.tracing.tracer import Tracer
 
@@ -21,6 +22,9 @@ from sslsniff.sinks.json_lines import JsonSink
 
 RING_BYTES = 1 << 16
 PAGE = mmap.PAGESIZE
+COMMAND = subprocess.Popen(["sleep", "infinity"])
+atexit.register(COMMAND.kill)
+UNSEEN = UnseenLibraries(lambda _: None)
 
 
 def damaged_ring(data: bytes) -> None:
@@ -35,11 +39,11 @@ def damaged_ring(data: bytes) -> None:
     notes: list[str] = []
     capture = PreloadCapture(
         ring,
-        os.getpid(),
+        COMMAND.pid,
         ring_bytes=RING_BYTES,
         is_sampled=False,
         note=notes.append,
-        unseen=UnseenPrograms(notes.append),
+        unseen=UNSEEN,
     )
     sinks = [PcapSink(io.BytesIO()), JsonSink(io.BytesIO())]
     flows = Flows(capture.libraries, Tracer(sinks), capture.fast_path)

@@ -16,7 +16,7 @@ from sslsniff.kernel import privileges
 from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import preload_environment
-from sslsniff.live.preload.unseen_programs import UnseenPrograms
+from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.sinks.filters import Filter
 
 
@@ -33,9 +33,9 @@ def watch_preloaded(
         ) from error
     held = HeldCommand(options.command, preload_environment(ring.path))
     check_outputs(options, sys.stderr)
-    unseen = UnseenPrograms(note)
+    unseen = UnseenLibraries(note)
     if (program := shutil.which(options.command[0])) is not None:
-        unseen.look_at(str(Path(program).resolve()), now=True)
+        unseen.look_at_program(str(Path(program).resolve()))
     capture = PreloadCapture(
         ring,
         held.pid,

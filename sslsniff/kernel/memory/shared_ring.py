@@ -15,6 +15,8 @@ from sslsniff.kernel.memory.doubled_memory import DoubledMemory
 from sslsniff.kernel.ring_buffer import RecordRing
 from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 
+MEMORY_NAME = "sslsniff"
+"""What /proc/PID/maps calls the memory, after ``memfd:``."""
 MAGIC = 0x31304C5053535373
 READER_AT = 64
 READER = struct.Struct("<QQQQI")
@@ -42,7 +44,7 @@ class SharedRing(RecordRing):
 
     def __init__(self, size_bytes: int, call_limit_bytes: int, sample: float = 1) -> None:
         page = mmap.PAGESIZE
-        self.fd = os.memfd_create("sslsniff", os.MFD_CLOEXEC)
+        self.fd = os.memfd_create(MEMORY_NAME, os.MFD_CLOEXEC)
         os.ftruncate(self.fd, 2 * page + size_bytes)
         self._pages = mmap.mmap(self.fd, 2 * page)
         fields = (MAGIC, size_bytes, call_limit_bytes, round(sample * (1 << 32)), 0)

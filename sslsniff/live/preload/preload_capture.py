@@ -14,7 +14,7 @@ from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, batch_bytes, r
 from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
-from sslsniff.live.preload.unseen_programs import UnseenPrograms
+from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.live.preload.watched_processes import WatchedProcesses
 from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, LossCause, NotProbed
@@ -27,8 +27,11 @@ _CAUSES = (LossCause.RING_FULL, LossCause.CALL_LIMIT, None, LossCause.SENDFILE, 
 _LOOK_S = 0.01
 """How long nobody looks whether there are records: a program cannot wake this process without a
 system call."""
-_LATE_LOOK_S = 2.0
-"""How long the end may wait for a look at a program."""
+_CHILDREN_S = 0.05
+_CHILDREN_SHARE = 1 / 100
+"""How often it looks for processes: so seldom that it takes this share of a processor at most."""
+_LATE_LOOK_S = 0.5
+"""How long the end may wait for a look at files."""
 _LAST_RECORD_S = 0.05
 """How long the end waits for a record that a thread may just be writing."""
 _ABANDONED_S = 1.0
@@ -51,7 +54,7 @@ class PreloadCapture:
     """A ``source.Source`` of what a command's processes write to ``ring``.
 
     ``pid``: the command, which has not begun yet. ``note``: called with lines for the user.
-    ``unseen``: what is known of programs whose TLS cannot be wrapped.
+    ``unseen``: looks for TLS libraries whose calls cannot be wrapped.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class PreloadCapture:
         ring_bytes: int,
         is_sampled: bool,
         note: Callable[[str], None],
-        unseen: UnseenPrograms,
+        unseen: UnseenLibraries,
     ) -> None:
         self.libraries = [*LIBRARIES]
         self.fast_path = FastPath()
@@ -72,6 +75,7 @@ class PreloadCapture:
         self._note = note
         self._unseen = unseen
         self._processes = WatchedProcesses(pid)
+        self._next_look_s = 0.0
         self._pacing = PollPacing()
         self._reading = Records(memoryview(b""), 0, 0)
         self._stuck_since_s: float | None = None
@@ -107,9 +111,7 @@ class PreloadCapture:
     def poll(self, timeout_s: float) -> Iterator[events.Event]:
         """See ``source.Source``."""
         deadline_s = time.monotonic() + timeout_s
-        if self._processes.look_for_children():
-            for program in self._processes.programs():
-                self._unseen.look_at(program)
+        self._look_at_processes()
         exited = self._processes.wait(0)
         while not (exited or self._ring.waiting_bytes) and time.monotonic() < deadline_s:
             exited = self._processes.wait(_LOOK_S)
@@ -121,6 +123,15 @@ class PreloadCapture:
             self._pacing.worked()
         for pid in exited:
             yield events.Exited(self.now_ns(), pid)
+
+    def _look_at_processes(self) -> None:
+        """Look for new processes, and for what cannot be seen in them, if it is time."""
+        now_s = time.monotonic()
+        if now_s >= self._next_look_s:
+            self._processes.look_for_children()
+            self._unseen.look_at(self._processes.running)
+            took_s = time.monotonic() - now_s
+            self._next_look_s = now_s + max(_CHILDREN_S, took_s / _CHILDREN_SHARE)
 
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never

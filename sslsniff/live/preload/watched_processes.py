@@ -3,12 +3,8 @@
 import contextlib
 import os
 import select
-import time
-from pathlib import Path
 
 from sslsniff.kernel import procfs
-
-_LOOK_AGAIN_S = 0.2
 
 
 class WatchedProcesses:
@@ -21,7 +17,6 @@ class WatchedProcesses:
         self._open: dict[int, int] = {}
         """A descriptor of each process that runs -> its number."""
         self._epoll = select.epoll()
-        self._looked_s = 0.0
         self.add(pid)
 
     @property
@@ -29,13 +24,10 @@ class WatchedProcesses:
         """Whether all have ended."""
         return not self._open
 
-    def programs(self) -> set[str]:
-        """Return the programs of those that run, as far as they can be known."""
-        found = set()
-        for pid in self._open.values():
-            with contextlib.suppress(OSError):
-                found.add(str(Path(f"/proc/{pid}/exe").readlink()))
-        return found
+    @property
+    def running(self) -> list[int]:
+        """The processes that have not ended."""
+        return list(self._open.values())
 
     def add(self, pid: int) -> None:
         """Follow a process from now on; one that has ended is left out."""
@@ -46,15 +38,10 @@ class WatchedProcesses:
             self._open[descriptor] = pid
             self._epoll.register(descriptor, select.EPOLLIN)
 
-    def look_for_children(self) -> bool:
-        """Add the descendants, if it is time to look again; say whether it was."""
-        now_s = time.monotonic()
-        is_time = now_s - self._looked_s > _LOOK_AGAIN_S
-        if is_time:
-            self._looked_s = now_s
-            for pid in procfs.descendants(self._open.values()):
-                self.add(pid)
-        return is_time
+    def look_for_children(self) -> None:
+        """Add the descendants."""
+        for pid in procfs.descendants(self._open.values()):
+            self.add(pid)
 
     def wait(self, timeout_s: float) -> list[int]:
         """Wait for ends, ``timeout_s`` at most; return the processes that have ended."""

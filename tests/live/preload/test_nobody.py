@@ -1,38 +1,30 @@
 """``sslsniff -- COMMAND`` as a user without rights: real programs, each request and both ends."""
 
-import json
-import os
-import re
 import shutil
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sslsniff.kernel import privileges, procfs
+from sslsniff.kernel import procfs
 from tests import libraries
 from tests.live.checks import (
-    Ran,
     assert_passed,
     assert_whole,
     connections,
     content,
     read,
-    run_under,
     seen,
 )
-from tests.live.refusals import assert_told, sniff
+from tests.live.preload.running_as_nobody import run_as_nobody
+from tests.live.refusals import assert_told
 from tests.live.sniffer import Captured
 from tests.live.test_gnutls import UNKNOWN, found, script, wget, without_port
 from tests.live.test_gnutls import asked as asked_by_wget
 from tests.live.test_gnutls import requests as requests_of_wget
 from tests.workload.curl import Request, curl, gets, results
 from tests.workload.databases import DATABASES, PASSWORD
-from tests.workload.go.fixtures import BEFORE, NEWEST, Fixture
 from tests.workload.nobody import NOBODY, ROOT, as_nobody
 from tests.workload.passed import new_nonce, sha256, told
 from tests.workload.ports import free_port
@@ -42,38 +34,6 @@ from tests.workload.servers import Certificate, Server
 
 PYTHON = "/mnt/.venv/bin/python"
 PROGRAMS = "/mnt/tests/workload/python"
-
-
-@pytest.fixture
-def folder(certificate: Certificate) -> Iterator[Path]:
-    """A folder of that user's; ``own_certificate`` is in it."""
-    made = Path(tempfile.mkdtemp())
-    shutil.copy(certificate.certificate, made / "certificate.pem")
-    os.chown(made, int(NOBODY), int(NOBODY))
-    (made / "certificate.pem").chmod(0o644)
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture
-def own_certificate(folder: Path) -> Certificate:
-    return Certificate(folder / "certificate.pem", folder / "none")
-
-
-def run_as_nobody(
-    folder: Path,
-    *command: str | Path,
-    stdin: str = "",
-    options: str = "",
-    share: Path | None = None,
-) -> Ran:
-    output = folder / "captured.jsonl"
-    arguments = (*options.split(), "-o", output, "--", *command)
-    done = as_nobody("--json", *arguments, stdin=stdin, share=share)
-    lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    captured = Captured([json.loads(line) for line in lines], done.stderr, done.returncode)
-    assert captured.code == 0, captured.stderr
-    return Ran(captured, done.stdout.encode())
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
@@ -259,73 +219,6 @@ def test_what_still_needs_rights(bystander: str, own_library: Path) -> None:
     done = as_nobody("--keylog", "/dev/null", "--", "true")
     assert_told(done, f"user {NOBODY}")
     assert "leave out --keylog" in done.stderr
-
-
-@pytest.mark.parametrize(("release", "mode"), [(BEFORE, "stripped"), (NEWEST, "plain")])
-def test_go_is_named(release: str, mode: str, folder: Path) -> None:
-    """A Go program loads no library: that is said at once, with what would show it."""
-    program = folder / "client"
-    shutil.copy(Fixture("client", release, mode).path, program)
-    program.chmod(0o755)
-    done = as_nobody("--json", "-o", folder / "captured.jsonl", "--", program)
-    first = done.stderr.splitlines()[0]
-    assert re.fullmatch(
-        rf"sslsniff: not probed: go .*\({program}\): the program loads no libraries;"
-        r" run sslsniff with sudo",
-        first,
-    ), done.stderr
-
-
-@pytest.mark.parametrize("shell", [(), ("sh", "-c", '"$0"; true')], ids=["command", "child"])
-def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
-    """At once, and one that the command starts while it runs."""
-    source, program = folder / "sleeps.c", folder / "sleeps"
-    source.write_text("#include <unistd.h>\nint main(void) { return (int)sleep(1); }\n")
-    run("gcc", "-static", "-o", program, source)
-    ran = run_as_nobody(folder, *shell, program)
-    [line] = ran.captured.not_probed
-    assert f"({program}): the program loads no libraries; run sslsniff with sudo" in line
-    [row] = ran.captured.summary["not_probed"]
-    assert row["library"] == "unknown"
-    [line] = run_under(folder, *shell, program, engine="preload").captured.not_probed
-    assert line.endswith("the program loads no libraries; leave out --engine preload")
-
-
-def test_root_without_rights() -> None:
-    """As in a container: what it is told to do is not what it has done already."""
-    without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
-    static = ("/usr/sbin/ldconfig", "--version")
-    done = sniff("--", *static, before=without)
-    assert f"({static[0]}): the program loads no libraries; see sslsniff doctor" in done.stderr
-
-
-def test_what_root_keeps(folder: Path) -> None:
-    """The two capabilities to look at programs, and no other."""
-    look = "sleep 1; grep -E 'Cap(Eff|Prm|Bnd)' /proc/$PPID/status"
-    ran = run_under(folder, "sh", "-c", look, engine="preload")
-    kept = [int(line.split()[1], 16) for line in ran.stdout.decode().splitlines()]
-    names = ("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH")
-    assert kept == [sum(1 << privileges.NEEDED[name] for name in names)] * 3
-
-
-@pytest.mark.parametrize(
-    "shell", [(), ("sh", "-c", '"$@"; curl --version', "")], ids=["command", "child"]
-)
-def test_program_of_32_bits_is_named(shell: tuple[str, ...], folder: Path) -> None:
-    """Its dynamic linker does not complain of a library for another architecture."""
-    source, program = folder / "sleeps.c", folder / "sleeps"
-    source.write_text("#include <unistd.h>\nint main(void) { return (int)sleep(1); }\n")
-    compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86-linux-gnu.2.28")
-    run(*compiler, "-o", program, source)
-    c_library = libraries.library("glibc", "i386").path
-    shared = folder / "i386"
-    shutil.copytree(c_library.parent, shared)
-    command = (shared / "ld-linux.so.2", "--library-path", shared, program)
-    ran = run_as_nobody(folder, *shell, *command)
-    assert ran.stdout == (run(*shell, *command)).encode()
-    assert ran.captured.stderr == ""
-    [line] = ran.captured.not_probed
-    assert f"({command[0]}): the program is for another processor; only x86-64" in line
 
 
 LOADS = """

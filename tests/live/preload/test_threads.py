@@ -17,7 +17,7 @@ import pytest
 from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
-from sslsniff.live.preload.unseen_programs import UnseenPrograms
+from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.tracing.flows import Flows
 from tests import libraries
@@ -114,7 +114,7 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
 
     ``buckets``: of the table of connections. In few, threads take places beside each other.
     """
-    program, library, hidden = (tmp_path / name for name in ("program", "preload.so", "hidden"))
+    program, library, hidden = (tmp_path / name for name in ("program", LIBRARY.name, "hidden"))
     hidden.write_text("{ local: dlsym; };")  # the sanitizer calls it before it is ready itself
     sanitized = (*OPTIONS, "-fsanitize=thread")
     run("gcc", *sanitized, "-o", program, SOURCE, *_LINKED)
@@ -139,7 +139,7 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
             ring_bytes=RING_BYTES,
             is_sampled=False,
             note=notes.append,
-            unseen=UnseenPrograms(notes.append),
+            unseen=UnseenLibraries(notes.append),
         )
         flows = Flows(capture.libraries, heard)
         with contextlib.closing(capture):

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from sslsniff.kernel.memory.shared_ring import SharedRing
 from sslsniff.kernel.ring_records import DISCARDED
 from sslsniff.live import wire
 from sslsniff.live.preload.preload_capture import PreloadCapture
-from sslsniff.live.preload.unseen_programs import UnseenPrograms
+from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.model import LossCause
 from tests.unit.kernel.memory.ring_writer import PAGE, SIZE, Writer
 
@@ -38,16 +39,19 @@ def writer(ring: SharedRing) -> Writer:
 
 @pytest.fixture
 def capture(ring: SharedRing, notes: list[str]) -> Iterator[PreloadCapture]:
+    command = subprocess.Popen(["sleep", "60"])
     made = PreloadCapture(
         ring,
-        os.getpid(),
+        command.pid,
         ring_bytes=SIZE,
         is_sampled=False,
         note=notes.append,
-        unseen=UnseenPrograms(notes.append),
+        unseen=UnseenLibraries(notes.append),
     )
     yield made
     made.close()
+    command.kill()
+    command.wait()
 
 
 def test_thread_that_is_stopped_until_the_end(
