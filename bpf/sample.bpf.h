@@ -6,26 +6,18 @@
  * are emitted, and revoked if it is left out.
  */
 
+#include "scatter.h"
+
 enum left_out {
 	LEFT_OUT_NOT,
 	LEFT_OUT_UNCOUNTED, /* no bytes have passed on it yet */
 	LEFT_OUT_COUNTED,
 };
 
-/* The finalizer of MurmurHash3 (public domain): each bit of an id decides with the same weight. */
-static __always_inline u64 scatter(u64 value)
-{
-	value ^= value >> 33;
-	value *= 0xff51afd7ed558ccdULL;
-	value ^= value >> 33;
-	value *= 0xc4ceb9fe1a85ec53ULL;
-	return value ^ value >> 33;
-}
-
 static __always_inline u8 choose(u64 id)
 {
 	const struct config *config = get_config();
-	return config && (u32)scatter(id) > config->sample_most ? LEFT_OUT_UNCOUNTED : LEFT_OUT_NOT;
+	return config && scatter(id) > config->sample_most ? LEFT_OUT_UNCOUNTED : LEFT_OUT_NOT;
 }
 
 /* Count a connection that is left out, once: halves of one socket together. */

@@ -20,6 +20,7 @@ struct connection {
 	int descriptor, rival; /* of the socket, plus 1; and of one that may be it instead */
 	int without_addresses; /* of one that is of another family, plus 1: asked once */
 	int references;
+	u32 hash; /* by which sampling chooses */
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
 };
 
@@ -71,9 +72,7 @@ static void begin_connection(struct connection *connection, struct library *libr
 	connection->id = id;
 	connection->references = 1;
 	connection->from_start = from_start != 0;
-	connection->is_left_out = (u32)mix(id) >= reader->sample;
-	if (connection->is_left_out)
-		add_to(&writer->left_out, 1);
+	connection->hash = scatter(id);
 	__atomic_store_n(&connection->is_ready, 1, __ATOMIC_RELEASE);
 }
 

@@ -128,13 +128,38 @@ static inline void emit_piece(const struct connection *connection, u32 tid, u32 
 		lose(cut, span - size);
 }
 
+/* Leave out a connection for good, and tell the reader if that knows it. */
+static __attribute__((noinline)) void begin_to_leave_out(struct connection *connection, u32 tid)
+{
+	if (!__atomic_exchange_n(&connection->is_left_out, 1, __ATOMIC_RELAXED))
+		add_to(&writer->left_out, 1);
+	struct event_left_out *event = connection->is_announced ? begin_record(sizeof(*event), tid) : 0;
+	if (!event)
+		return;
+	fill_header(&event->header, EVENT_LEFT_OUT, tid, connection->id);
+	end_record(event, sizeof(*event));
+	connection->is_announced = 0;
+}
+
+/* Whether a connection is left out. The reader may leave out more at any time; what is left out stays so. */
+static inline int leave_out(struct connection *connection, u32 tid)
+{
+	int is_left_out = __atomic_load_n(&connection->is_left_out, __ATOMIC_RELAXED);
+	u64 most = __atomic_load_n(&reader->sample_most, __ATOMIC_RELAXED);
+	if (!is_left_out && connection->hash <= most)
+		return 0;
+	if (!is_left_out || connection->is_announced)
+		begin_to_leave_out(connection, tid);
+	return 1;
+}
+
 /* Emit `span` bytes of plaintext that a call passed, `size` of them with their contents. */
 static void emit_plaintext(struct connection *connection, u32 tid, u32 direction, const void *data, u64 size, u64 span,
 			   u8 cut)
 {
 	u64 position = connection->positions[direction];
 	connection->positions[direction] += span;
-	if (connection->is_left_out)
+	if (leave_out(connection, tid))
 		return;
 	if (!announce(connection, tid)) {
 		lose(CUT_NONE, span);

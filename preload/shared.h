@@ -10,6 +10,7 @@
  */
 #include <linux/types.h>
 #include "event.h"
+#include "scatter.h"
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -18,7 +19,7 @@ typedef __u64 u64;
 typedef __s64 s64;
 
 #define PAGE_BYTES 4096		    /* the least; the pages are as large as the kernel's */
-#define MAGIC 0x31304c5053535373ULL /* of this layout: it changes with the layout */
+#define MAGIC 0x32304c5053535373ULL /* of this layout: it changes with the layout */
 #define RING_VARIABLE "SSLSNIFF_RING"
 
 /* The first page: the reader writes it. */
@@ -28,8 +29,8 @@ struct reader_page {
 	u64 magic;
 	u64 data_bytes;	      /* a power of two */
 	u64 call_limit_bytes; /* of one call's plaintext */
-	u64 sample;	      /* a connection is shown if the lower half of a hash of its id is less */
-	u32 stopped;	      /* 1: the capture has ended */
+	u64 sample_most; /* connections whose hash is above are left out: more of them, from one moment to the next */
+	u32 stopped;	 /* 1: the capture has ended */
 };
 
 /* What was lost for each cause, in the order of enum cut. */

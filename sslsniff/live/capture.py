@@ -25,7 +25,7 @@ from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.sampling.cpu_limit import CpuLimit
-from sslsniff.live.sampling.self_sampling import SelfSampling
+from sslsniff.live.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling
 from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, NotProbed
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
 
-_SAMPLED_BATCH_SHARE = 64  # after each batch --sample auto decides anew: every 20 ms or so
 _WAIT_S = 0.1
 
 
@@ -322,7 +321,7 @@ class LiveCapture:
         offset_ns = self._clock_offset_ns
         batch = batch_bytes(self._ring_bytes)
         if self._sampling is not None:
-            batch = batch_bytes(self._ring_bytes, _SAMPLED_BATCH_SHARE)
+            batch = batch_bytes(self._ring_bytes, SAMPLED_BATCH_SHARE)
         for _ in range(0, most_bytes, batch):
             if self._sampling is not None:
                 waiting_bytes = self._records.waiting_bytes

@@ -1,6 +1,5 @@
 """The maps of the BPF programs as user space writes and reads them (bpf/maps.bpf.h)."""
 
-import math
 import os
 import struct
 from collections.abc import Collection, Iterable
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.live.sampling.self_sampling import largest_hash
 from sslsniff.live.scope import Scope, no_process
 from sslsniff.model import Loss, LossCause
 from sslsniff.probing.object_layout import ObjectLayout
@@ -93,7 +93,7 @@ class Tables:
         ``task``: where events of plaintext find their task; None: they do not need it.
         """
         self._task = task
-        self._sample_most = math.ceil(sample * (1 << 32)) - 1
+        self._sample_most = largest_hash(sample)
         self._scope = scope
         self._call_limit_bytes = call_limit_bytes
         self._write_config(stopped=False)

@@ -41,7 +41,6 @@ def damaged_ring(data: bytes) -> None:
         ring,
         COMMAND.pid,
         ring_bytes=RING_BYTES,
-        is_sampled=False,
         note=notes.append,
         unseen=UNSEEN,
     )

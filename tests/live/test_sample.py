@@ -1,15 +1,18 @@
 """``--sample`` takes some connections, each of them whole, and counts the others."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from sslsniff.kernel import procfs
 from tests.live import checks
-from tests.live.checks import Sniff
-from tests.live.sniffer import Captured
-from tests.workload.load import EndOfLoad, Load
+from tests.live.sniffer import Captured, Sniffer
+from tests.live.watching import Watch
+from tests.workload.load import EndOfLoad, Load, parse_end
 from tests.workload.passed import sha256
 from tests.workload.processes import run
 from tests.workload.servers import Certificate
@@ -34,16 +37,44 @@ def ends(captured: Captured) -> dict[int, dict[str, Any]]:
     return {each["client"]["port"]: each for each in found if each["event"] == "closed"}
 
 
-def test_connections_are_left_out_whole(load: Load, certificate: Certificate, sniff: Sniff) -> None:
+class Receivers(NamedTuple):
+    """Processes that sslsniff watches, each with the end of connections that only reads."""
+
+    sniffer: Sniffer
+    ports: list[int]
+
+    def ends(self, count: int) -> list[EndOfLoad]:
+        """Wait until so many connections have ended."""
+        assert self.sniffer.process.stdout is not None
+        return [parse_end(self.sniffer.process.stdout.readline()) for _ in range(count)]
+
+    def captured(self) -> Captured:
+        """End them, and return what was captured."""
+        for pid in procfs.descendants([self.sniffer.process.pid])[1:]:
+            os.kill(pid, signal.SIGKILL)
+        return self.sniffer.wait()
+
+
+@contextlib.contextmanager
+def receivers(
+    watch: Watch, count: int, load: Load, certificate: Certificate, *options: str
+) -> Iterator[Receivers]:
+    """Start ``count`` of them, and sslsniff with ``options``."""
+    one = load.receive(certificate.certificate, certificate.key)
+    script = f'for _ in $(seq {count}); do "$@" & done; wait'
+    with watch.json("sh", "-c", script, "", *one, options=("--chunks", *options)) as sniffer:
+        assert sniffer.process.stdout is not None
+        ports = [int(sniffer.process.stdout.readline()) for _ in range(count)]
+        yield Receivers(sniffer, ports)
+
+
+def test_connections_are_left_out_whole(watch: Watch, load: Load, certificate: Certificate) -> None:
     """A server of 120 connections, one after the other: all objects may have the same address."""
-    with (
-        load.receiver(certificate.certificate, certificate.key) as receiver,
-        sniff("--chunks", "--sample", "1/4", "--pid", str(receiver.pid)) as sniffer,
-    ):
+    with receivers(watch, 1, load, certificate, "--sample", "1/4") as server:
         for seed in range(1, SENDERS + 1):
-            run(*load.sender(receiver.port, seed, (5, 3_000), (1, 100_000)))
-        passed = {each.port: each for each in (receiver.next() for _ in range(SENDERS))}
-        captured = sniffer.stop()
+            run(*load.sender(server.ports[0], seed, (5, 3_000), (1, 100_000)))
+        passed = {each.port: each for each in server.ends(SENDERS)}
+        captured = server.captured()
 
     shown = {each["client"]["port"] for each in captured.of("chunk")}
     assert len(passed) == SENDERS
@@ -66,29 +97,23 @@ EARLY_BYTES = 100 + BURST[0] * BURST[1]
 
 
 def test_too_much_traffic_leaves_out_connections(
-    load: Load, certificate: Certificate, sniff: Sniff
+    watch: Watch, load: Load, certificate: Certificate
 ) -> None:
     """sslsniff stands still during a burst, and then leaves out a quarter of the connections."""
-    with contextlib.ExitStack() as closing:
-        receivers = [
-            closing.enter_context(load.receiver(certificate.certificate, certificate.key))
-            for _ in range(CONNECTIONS)
-        ]
-        pids = [part for each in receivers for part in ("--pid", str(each.pid))]
-        options = ("--chunks", "--sample", "auto", "--ring-size", "4M")
-        sniffer = closing.enter_context(sniff(*options, *pids))
-        calls = (1, 100), (1500, 0), BURST, (2500, 0), (5, 16 << 10)
+    options = ("--sample", "auto", "--ring-size", "4M")
+    calls = (1, 100), (1500, 0), BURST, (2500, 0), (5, 16 << 10)
+    with receivers(watch, CONNECTIONS, load, certificate, *options) as servers:
         senders = [
-            subprocess.Popen(load.sender(each.port, seed, *calls))
-            for seed, each in enumerate(receivers, 1)
+            subprocess.Popen(load.sender(port, seed, *calls))
+            for seed, port in enumerate(servers.ports, 1)
         ]
-        sniffer.until(CONNECTIONS, "chunk")
-        sniffer.process.send_signal(signal.SIGSTOP)
+        servers.sniffer.until(CONNECTIONS, "chunk")
+        servers.sniffer.process.send_signal(signal.SIGSTOP)
         time.sleep(2.5)
-        sniffer.process.send_signal(signal.SIGCONT)
-        passed = [receiver.next() for receiver in receivers]
+        servers.sniffer.process.send_signal(signal.SIGCONT)
+        passed = servers.ends(CONNECTIONS)
         assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
-        captured = sniffer.stop()
+        captured = servers.captured()
 
     end_of = ends(captured)
     left_out = [each for each in passed if "left_out" in end_of[each.port]]
@@ -105,24 +130,18 @@ def test_too_much_traffic_leaves_out_connections(
 
 
 def test_too_much_cpu_leaves_out_connections(
-    load: Load, certificate: Certificate, sniff: Sniff
+    watch: Watch, load: Load, certificate: Certificate
 ) -> None:
     """12 connections take a tenth of a processor: three times as much as is allowed."""
     calls = ((20, 500), (50, 0)) * 260  # 13 s
-    with contextlib.ExitStack() as closing:
-        receivers = [
-            closing.enter_context(load.receiver(certificate.certificate, certificate.key))
-            for _ in range(CONNECTIONS)
-        ]
-        pids = [part for each in receivers for part in ("--pid", str(each.pid))]
-        sniffer = closing.enter_context(sniff("--chunks", "--most-cpu", "0.03", *pids))
+    with receivers(watch, CONNECTIONS, load, certificate, "--most-cpu", "0.03") as servers:
         senders = [
-            subprocess.Popen(load.sender(each.port, seed, *calls))
-            for seed, each in enumerate(receivers, 1)
+            subprocess.Popen(load.sender(port, seed, *calls))
+            for seed, port in enumerate(servers.ports, 1)
         ]
-        passed = [receiver.next() for receiver in receivers]
+        passed = servers.ends(CONNECTIONS)
         assert [sender.wait() for sender in senders] == [0] * CONNECTIONS
-        captured = sniffer.stop()
+        captured = servers.captured()
 
     end_of = ends(captured)
     whole = [each for each in passed if "left_out" not in end_of[each.port]]

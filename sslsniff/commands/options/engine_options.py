@@ -20,15 +20,12 @@ _BY_PROBES = {
     "--packets": "packets",
     "--hold": "hold",
     "--spill": "spill",
-    "--most-cpu": "most_cpu",
-    "--sample auto": "sample",
     "--loader": "loader",
     "--returns": "returns",
     "--no-children": "follows_children",
 }
 """Options that a preloaded library cannot serve -> the attributes of ``WatchOptions``."""
 _IS_DEFAULT: dict[str, Callable[[object], bool]] = {
-    "--sample auto": lambda value: value is not None,
     "--loader": lambda value: value == "auto",
     "--returns": lambda value: value == "instructions",
     "--no-children": bool,

@@ -25,7 +25,7 @@ def watch_preloaded(
 ) -> int:
     """Start the command and watch it; return its exit code. Raises ``SslsniffError``."""
     try:
-        ring = SharedRing(options.ring_size, options.max_call_bytes, options.sample or 1)
+        ring = SharedRing(options.ring_size, options.max_call_bytes)
     except OSError as error:
         raise KernelError(
             f"cannot make memory of {options.ring_size} bytes ({error.strerror})",
@@ -40,9 +40,10 @@ def watch_preloaded(
         ring,
         held.pid,
         ring_bytes=options.ring_size,
-        is_sampled=options.sample != 1,
         note=note,
         unseen=unseen,
+        sample=options.sample,
+        most_cpu=options.most_cpu,
     )
     with contextlib.closing(capture), contextlib.ExitStack() as closing:
         held.release()

@@ -17,7 +17,7 @@ from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 
 MEMORY_NAME = "sslsniff"
 """What /proc/PID/maps calls the memory, after ``memfd:``."""
-MAGIC = 0x31304C5053535373
+MAGIC = 0x32304C5053535373
 READER_AT = 64
 READER = struct.Struct("<QQQQI")
 """``struct reader_page`` of ``preload/shared.h`` after the position."""
@@ -25,6 +25,8 @@ COUNTERS_AT = 128
 CUTS = 5
 COUNTERS = struct.Struct(f"<{2 * CUTS}Q7Q")
 """``struct writer_page`` from its losses on."""
+_SAMPLE_AT = READER_AT + 24
+_ALL = (1 << 32) - 1  # the largest hash of a connection
 _STOPPED_AT = READER_AT + 32
 _PATTERN_BYTES = 32 << 10  # it stays in the cache while it is copied
 _ENDED = (None, "Z", "X")
@@ -38,16 +40,15 @@ class DamagedRingError(Exception):
 class SharedRing(RecordRing):
     """A ring of ``size_bytes``, a power of two, for programs that open ``path``.
 
-    ``call_limit_bytes``: the most plaintext of one call. ``sample``: the share of connections that
-    is shown. Raises ``OSError``.
+    ``call_limit_bytes``: the most plaintext of one call. Raises ``OSError``.
     """
 
-    def __init__(self, size_bytes: int, call_limit_bytes: int, sample: float = 1) -> None:
+    def __init__(self, size_bytes: int, call_limit_bytes: int) -> None:
         page = mmap.PAGESIZE
         self.fd = os.memfd_create(MEMORY_NAME, os.MFD_CLOEXEC)
         os.ftruncate(self.fd, 2 * page + size_bytes)
         self._pages = mmap.mmap(self.fd, 2 * page)
-        fields = (MAGIC, size_bytes, call_limit_bytes, round(sample * (1 << 32)), 0)
+        fields = (MAGIC, size_bytes, call_limit_bytes, _ALL, 0)
         READER.pack_into(self._pages, READER_AT, *fields)
         self._memory = DoubledMemory(self.fd, 2 * page, size_bytes)
         pages = memoryview(self._pages)
@@ -78,6 +79,10 @@ class SharedRing(RecordRing):
         if not 0 <= self.waiting_bytes <= self._size_bytes:
             raise DamagedRingError
         return super().read(most_bytes)
+
+    def sample(self, most: int) -> None:
+        """Leave out connections with a ``sampling_hash`` above ``most``, from now on."""
+        struct.pack_into("<Q", self._pages, _SAMPLE_AT, most)
 
     def stop_programs(self) -> None:
         """Let programs write no more records."""

@@ -16,6 +16,8 @@ from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.live.preload.watched_processes import WatchedProcesses
+from sslsniff.live.sampling.cpu_limit import CpuLimit
+from sslsniff.live.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling, largest_hash
 from sslsniff.live.skipped_records import skip_rest
 from sslsniff.model import Loss, LossCause, NotProbed
 
@@ -54,6 +56,7 @@ class PreloadCapture:
     """A ``source.Source`` of what a command's processes write to ``ring``.
 
     ``pid``: the command, which has not begun yet. ``note``: called with lines for the user.
+    ``sample``, ``most_cpu``: see ``LiveCapture``.
     ``unseen``: looks for TLS libraries whose calls cannot be wrapped.
     """
 
@@ -63,7 +66,8 @@ class PreloadCapture:
         pid: int,
         *,
         ring_bytes: int,
-        is_sampled: bool,
+        sample: float | None = 1,
+        most_cpu: float | None = None,
         note: Callable[[str], None],
         unseen: UnseenLibraries,
     ) -> None:
@@ -71,7 +75,7 @@ class PreloadCapture:
         self.fast_path = FastPath()
         self._ring = ring
         self._ring_bytes = ring_bytes
-        self._is_sampled = is_sampled
+        self._sample = sample
         self._note = note
         self._unseen = unseen
         self._processes = WatchedProcesses(pid)
@@ -82,6 +86,14 @@ class PreloadCapture:
         self._abandoned = 0
         self._waits_for_threads = True
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
+        self._open: dict[int, int] = {}
+        """The process of each open connection, if those that are shown may change."""
+        self._sampling: SelfSampling | None = None
+        if sample is None:
+            cpu = CpuLimit(most_cpu) if most_cpu is not None else None
+            self._sampling = SelfSampling(ring_bytes, ring.sample, note, cpu)
+        else:
+            ring.sample(largest_hash(sample))
 
     def close(self) -> None:
         """Let the programs write no more, and give the memory back."""
@@ -96,7 +108,7 @@ class PreloadCapture:
             probes=0,
             waiting_bytes=self._ring.waiting_bytes,
             room_bytes=self._ring_bytes,
-            kept_share=1,
+            kept_share=self._sampling.kept_share if self._sampling is not None else 1,
         )
 
     def now_ns(self) -> int:
@@ -138,6 +150,7 @@ class PreloadCapture:
     ) -> Iterator[events.Event]:
         """See ``source.Source``: programs stop writing first."""
         self._ring.stop_programs()
+        self._sampling = None
         is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
         if is_over and self._ring.waiting_bytes:
             time.sleep(_LAST_RECORD_S)
@@ -163,7 +176,7 @@ class PreloadCapture:
 
     def left_out(self) -> int | None:
         """See ``source.Source``."""
-        return self._counts.left_out if self._is_sampled else None
+        return None if self._sample == 1 else self._counts.left_out
 
     def not_probed(self) -> list[NotProbed] | None:
         """See ``source.Source``."""
@@ -181,9 +194,14 @@ class PreloadCapture:
         Returns False if it stopped earlier: after ``most_bytes``, or as ``is_drained``.
         """
         read_bytes = 0
+        batch = batch_bytes(self._ring_bytes)
+        if self._sampling is not None:
+            batch = batch_bytes(self._ring_bytes, SAMPLED_BATCH_SHARE)
         while read_bytes < most_bytes and not is_drained():
+            if self._sampling is not None:
+                self._sampling.update(self._ring.waiting_bytes, self._open, time.monotonic())
             try:
-                self._reading = records = self._ring.read(batch_bytes(self._ring_bytes))
+                self._reading = records = self._ring.read(batch)
                 for record in self.fast_path.run(records, self._clock_offset_ns):
                     yield from self._handle(self._parse(record))
                     if is_drained():
@@ -240,11 +258,22 @@ class PreloadCapture:
 
     def _handle(self, record: events.Record) -> Iterable[events.Event]:
         """Return the events that follow from a record."""
+        if self._sampling is not None:
+            self._remember(record)
         if isinstance(record, events.Opened | events.Exited):
             self._processes.add(record.pid)
         elif isinstance(record, events.Paired | events.SocketGone | events.CgroupMade):
             return ()
         return (record,)
+
+    def _remember(self, record: events.Record) -> None:
+        """Track open connections: sampling chooses among them."""
+        if isinstance(record, events.Opened):
+            self._open[record.connection] = record.pid
+        elif isinstance(record, events.Closed | events.LeftOut):
+            self._open.pop(record.connection, None)
+        elif isinstance(record, events.Exited):
+            self._open = {key: pid for key, pid in self._open.items() if pid != record.pid}
 
     def _report_shortcomings(self) -> None:
         """Note what could not be seen and events do not show."""

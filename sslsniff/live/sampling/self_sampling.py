@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 
 from sslsniff.live.sampling.cpu_limit import CpuLimit
 
+SAMPLED_BATCH_SHARE = 64
+"""Of the ring: after each batch it chooses anew, every 20 ms or so."""
 ALL = (1 << 32) - 1
 """The largest hash: all connections are captured."""
 
@@ -22,11 +24,16 @@ _CALM_S = 10.0
 
 
 def sampling_hash(connection: int) -> int:
-    """Return the hash by which the kernel chooses a connection (``bpf/sample.bpf.h``)."""
+    """Return the hash by which connections are chosen where they are seen (``bpf/scatter.h``)."""
     value = connection
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         value = (value ^ value >> 33) * factor & _WORD
     return (value ^ value >> 33) & ALL
+
+
+def largest_hash(share: float) -> int:
+    """Return the largest ``sampling_hash`` of a share, above 0, of all connections."""
+    return math.ceil(share * (1 << 32)) - 1
 
 
 class SelfSampling:

@@ -137,7 +137,6 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
             ring,
             process.pid,
             ring_bytes=RING_BYTES,
-            is_sampled=False,
             note=notes.append,
             unseen=UnseenLibraries(notes.append),
         )

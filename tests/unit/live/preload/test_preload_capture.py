@@ -44,7 +44,6 @@ def capture(ring: SharedRing, notes: list[str]) -> Iterator[PreloadCapture]:
         ring,
         command.pid,
         ring_bytes=SIZE,
-        is_sampled=False,
         note=notes.append,
         unseen=UnseenLibraries(notes.append),
     )
