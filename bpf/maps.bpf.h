@@ -99,9 +99,10 @@ struct connection {
 	u8 half;     /* enum half */
 	u8 is_sure;  /* of a half's socket: what was sent had the length of its records */
 	u8 left_out; /* enum left_out */
+	u8 direct;   /* calls with direct evidence for the socket and none for another in between, CERTAIN at most */
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
-	u32 layout;  /* index of its library's, once announced */
-	u32 pad2;
+	u8 pad2[3];
+	u32 layout; /* index of its library's, once announced */
 };
 
 /* The cipher objects whose records a socket carries. */

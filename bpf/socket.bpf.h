@@ -6,6 +6,8 @@
  * that get bytes through memory, is a receive on the thread just before a TLS read, or a send just after a TLS write, if
  * that call has no socket call inside. Otherwise what is outside belongs to something else, such as another handshake.
  * The first evidence binds; later, direct evidence corrects at once, indirect evidence if it is the same twice in a row.
+ * After direct evidence for a socket in two calls, with none for another in between, only direct evidence counts: the thread
+ * may use other sockets while the library gives out what it received before.
  *
  * A send may have bytes of another connection: those that were left, while the socket of the connection that wrote has no
  * room. So for a direction that is announced by itself (enum half), whose records are seen, a send is evidence if its
@@ -22,6 +24,8 @@ enum evidence {
  * ChaCha20-Poly1305), 1 (the type in TLS 1.3) or 8 (the nonce of TLS 1.2 with AES-GCM; RFC 5288). */
 #define LEAST_OVERHEAD 21
 #define MOST_OVERHEAD 29
+
+#define CERTAIN 2 /* calls with direct evidence */
 
 #define STREAM_SOCKET 1 /* SOCK_STREAM, which is no macro in the kernel */
 
@@ -61,6 +65,12 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 {
 	if (connection->is_fixed || (connection->socket && evidence == EVIDENCE_WEAK))
 		return;
+	if (evidence == EVIDENCE_DIRECT)
+		connection->direct = connection->direct && connection->socket == socket ? CERTAIN : 1;
+	else if (connection->direct == CERTAIN)
+		return;
+	else if (connection->socket != socket)
+		connection->direct = 0;
 	u8 was_sure = connection->is_sure || !connection->half;
 	connection->is_sure = evidence > EVIDENCE_WEAK;
 	if (connection->socket == socket) {

@@ -53,15 +53,19 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 	struct thread *thread = this_thread();
 	close_call(call->open, call->stack);
 	struct connection *connection = connection_of(call);
-	if (!connection || !size)
+	if (!connection)
+		return 0;
+	int inside = connection->inside;
+	if (inside)
+		bind_inside(connection, inside - 1);
+	if (!size)
 		return connection;
 	if (direction == DIRECTION_READ) {
-		if (thread->received) {
-			int received = thread->received;
-			thread->received = 0;
+		int received = thread->received;
+		thread->received = 0;
+		if (received && !inside)
 			bind_descriptor(connection, received - 1, 0);
-		}
-	} else if (!innermost_object(call->stack)) {
+	} else if (!inside && !innermost_object(call->stack)) {
 		thread->written = call->object;
 	}
 	u64 most = cut == CUT_SENDFILE ? 0 : reader->call_limit_bytes;

@@ -20,7 +20,9 @@ struct connection {
 	int descriptor, rival; /* of the socket, plus 1; and of one that may be it instead */
 	int without_addresses; /* of one that is of another family, plus 1: asked once */
 	int references;
-	u32 hash; /* by which sampling chooses */
+	int inside; /* a descriptor that was used inside of the present call, plus 1 */
+	int direct; /* calls inside of which the descriptor was used, and no other in between; CERTAIN at most */
+	u32 hash;   /* by which sampling chooses */
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
 };
 

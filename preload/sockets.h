@@ -3,19 +3,29 @@
  * Wraps libc's socket calls, to find the descriptor of each connection, as bpf/socket.bpf.h does in the kernel: many
  * libraries and programs get a connection's bytes through memory, and the TLS library has no descriptor.
  *
- * A socket call inside a TLS call is of that connection. Else a receive is of the connection that the thread reads from
- * next, a send of the one that it wrote to last; if that contradicts what is known, it counts the second time.
+ * A socket call inside a TLS call is of that connection, once that returns. Else a receive is of the connection that the
+ * thread reads from next, a send of the one that it wrote to last, if these have no socket call inside; if that contradicts what is known, it counts the second time, and not at
+ * all after two calls with the known one inside.
  */
 #include <sys/uio.h>
 
-static void bind_descriptor(struct connection *connection, int descriptor, int is_sure)
+#define CERTAIN 2
+
+static void bind_descriptor(struct connection *connection, int descriptor, int is_direct)
 {
 	int known = connection->descriptor;
-	if (known == descriptor + 1 || connection->without_addresses == descriptor + 1) {
+	int is_known = known == descriptor + 1;
+	if (is_direct)
+		connection->direct = connection->direct && is_known ? CERTAIN : 1;
+	else if (connection->direct == CERTAIN)
+		return;
+	else if (!is_known)
+		connection->direct = 0;
+	if (is_known || connection->without_addresses == descriptor + 1) {
 		connection->rival = 0;
 		return;
 	}
-	if (known && !is_sure && connection->rival != descriptor + 1) {
+	if (known && !is_direct && connection->rival != descriptor + 1) {
 		connection->rival = descriptor + 1;
 		return;
 	}
@@ -29,6 +39,13 @@ static void bind_descriptor(struct connection *connection, int descriptor, int i
 	connection->has_addresses = 0;
 	if (connection->is_announced)
 		announce_addresses(connection, this_thread()->tid);
+}
+
+/* Bind when a call ends inside of which `descriptor` was used. */
+static void bind_inside(struct connection *connection, int descriptor)
+{
+	connection->inside = 0;
+	bind_descriptor(connection, descriptor, 1);
 }
 
 /* Whether a descriptor carries a stream, as TLS needs: between TLS calls, a thread may also ask for names by UDP. Of the one
@@ -50,8 +67,10 @@ static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 	u32 count = enclosing_objects((u64)__builtin_frame_address(0), objects);
 	for (u32 i = 0; i < count; i++) { /* TLS inside TLS: both layers use the socket */
 		struct connection *connection = find_connection(objects[i]);
-		if (connection)
-			bind_descriptor(connection, descriptor, i == 0);
+		if (connection && i)
+			bind_descriptor(connection, descriptor, 0);
+		else if (connection)
+			connection->inside = descriptor + 1;
 	}
 	struct thread *thread = this_thread();
 	if (count || !is_stream(thread, descriptor))

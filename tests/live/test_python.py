@@ -146,14 +146,16 @@ def test_asyncio_both_ends(certificate: Certificate, tmp_path: Path) -> None:
     [
         "asks_names.py",  # what the thread sends by UDP, next to a TLS call
         "handshake_between.py",  # what it sends and receives in another connection's handshake
+        "plain_between.py",  # and on a connection without TLS
     ],
 )
 def test_not_of_its_connection(
-    program: str, server: Server, certificate: Certificate, tmp_path: Path
+    program: str, engine: str, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
     """Socket calls for something else, next to a TLS call, do not give a connection its address."""
     client = (sys.executable, PROGRAMS / "python" / program)
-    ran = run_under(tmp_path, *client, str(server.port), certificate.certificate, "3")
+    arguments = (str(server.port), certificate.certificate, "3")
+    ran = run_under(tmp_path, *client, *arguments, engine=engine)
     assert_whole(ran.captured)
     addresses = [(each["client"], each["server"]) for each in ran.captured.exchanges]
     assert (
