@@ -1,0 +1,11 @@
+"""The tests that run on other kernels exist: there a wrong name shows after half an hour."""
+
+import sys
+
+from tests.kernels.matrix import CASES
+from tests.workload.processes import run
+
+
+def test_tests_exist() -> None:
+    wanted = sorted({test for case in CASES for test in case.tests})
+    run(sys.executable, "-m", "pytest", "--collect-only", "-q", *wanted)  # fails for a wrong name
