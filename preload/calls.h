@@ -55,7 +55,7 @@ static inline struct connection *end_call(const struct wrapped *call, u32 direct
 	struct connection *connection = connection_of(call);
 	if (!connection)
 		return 0;
-	int inside = connection->inside;
+	int inside = GET(connection->inside);
 	if (inside)
 		bind_inside(connection, inside - 1);
 	if (!size)
@@ -90,6 +90,6 @@ static struct connection *new_object(enum family family, const void *object, con
 static void free_object(const void *object)
 {
 	struct connection *connection = reader && object ? find_connection((u64)object) : 0;
-	if (connection && --connection->references <= 0)
+	if (connection && __atomic_sub_fetch(&connection->references, 1, __ATOMIC_RELAXED) <= 0)
 		close_connection(connection, this_thread()->tid);
 }

@@ -9,6 +9,11 @@
 #define BUCKET_CONNECTIONS 8
 #define PROBED_BUCKETS 4
 
+/* Read and write what two threads use at once, one that reads a connection's plaintext and one that writes it (GnuTLS and
+ * NSS allow that). In whatever order they do, both end up with the same. */
+#define GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
 struct connection {
 	u64 object;		 /* 0: free */
 	struct library *library; /* that of an earlier connection, until it is ready */

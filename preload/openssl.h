@@ -86,7 +86,7 @@ static void describe_openssl(struct event_opened *event, void *ssl, const struct
 static void check_ends(struct connection *connection)
 {
 	const struct library *library = connection->library;
-	if (!connection->is_announced || !library->functions[SSL_GET_SHUTDOWN])
+	if (!GET(connection->is_announced) || !library->functions[SSL_GET_SHUTDOWN])
 		return;
 	int flags = OPENSSL(library, SSL_GET_SHUTDOWN, int, const void *)((void *)connection->object);
 	u32 tid = this_thread()->tid;
@@ -163,7 +163,7 @@ EXPORTED void SSL_free(void *ssl)
 {
 	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
 	struct connection *connection = reader && ssl ? find_connection((u64)ssl) : 0;
-	if (connection && connection->references <= 1)
+	if (connection && GET(connection->references) <= 1)
 		check_ends(connection);
 	free_object(ssl);
 	if (library)
@@ -174,7 +174,7 @@ static void add_reference(const void *ssl)
 {
 	struct connection *connection = reader ? find_connection((u64)ssl) : 0;
 	if (connection)
-		connection->references++;
+		__atomic_add_fetch(&connection->references, 1, __ATOMIC_RELAXED);
 }
 
 EXPORTED int SSL_up_ref(void *ssl)

@@ -51,7 +51,7 @@ static __attribute__((noinline)) int announce_opened(struct connection *connecti
 	fill_header(&opened.header, EVENT_OPENED, tid, connection->id);
 	*event = opened;
 	end_record(event, sizeof(*event));
-	connection->is_announced = 1;
+	SET(connection->is_announced, 1);
 	return 1;
 }
 
@@ -84,8 +84,8 @@ static int read_addresses(int descriptor, struct event_addresses *event)
 static __attribute__((noinline)) void announce_addresses(struct connection *connection, u32 tid)
 {
 	struct event_addresses addresses = {0};
-	if (!read_addresses(connection->descriptor - 1, &addresses)) {
-		connection->descriptor = 0;
+	if (!read_addresses(GET(connection->descriptor) - 1, &addresses)) {
+		SET(connection->descriptor, 0);
 		return;
 	}
 	struct event_addresses *event = begin_record(sizeof(*event), tid);
@@ -94,15 +94,15 @@ static __attribute__((noinline)) void announce_addresses(struct connection *conn
 	fill_header(&addresses.header, EVENT_ADDRESSES, tid, connection->id);
 	*event = addresses;
 	end_record(event, sizeof(*event));
-	connection->has_addresses = 1;
+	SET(connection->has_addresses, 1);
 }
 
 /* Before an event of a connection: announce it and its addresses, once. Returns whether the event may follow. */
 static inline int announce(struct connection *connection, u32 tid)
 {
-	if (!connection->is_announced && !announce_opened(connection, tid))
+	if (!GET(connection->is_announced) && !announce_opened(connection, tid))
 		return 0;
-	if (!connection->has_addresses && connection->descriptor)
+	if (!GET(connection->has_addresses) && GET(connection->descriptor))
 		announce_addresses(connection, tid);
 	return 1;
 }
@@ -133,22 +133,21 @@ static __attribute__((noinline)) void begin_to_leave_out(struct connection *conn
 {
 	if (!__atomic_exchange_n(&connection->is_left_out, 1, __ATOMIC_RELAXED))
 		add_to(&writer->left_out, 1);
-	struct event_left_out *event = connection->is_announced ? begin_record(sizeof(*event), tid) : 0;
+	struct event_left_out *event = GET(connection->is_announced) ? begin_record(sizeof(*event), tid) : 0;
 	if (!event)
 		return;
 	fill_header(&event->header, EVENT_LEFT_OUT, tid, connection->id);
 	end_record(event, sizeof(*event));
-	connection->is_announced = 0;
+	SET(connection->is_announced, 0);
 }
 
 /* Whether a connection is left out. The reader may leave out more at any time; what is left out stays so. */
 static inline int leave_out(struct connection *connection, u32 tid)
 {
-	int is_left_out = __atomic_load_n(&connection->is_left_out, __ATOMIC_RELAXED);
-	u64 most = __atomic_load_n(&reader->sample_most, __ATOMIC_RELAXED);
-	if (!is_left_out && connection->hash <= most)
+	int is_left_out = GET(connection->is_left_out);
+	if (!is_left_out && connection->hash <= GET(reader->sample_most))
 		return 0;
-	if (!is_left_out || connection->is_announced)
+	if (!is_left_out || GET(connection->is_announced))
 		begin_to_leave_out(connection, tid);
 	return 1;
 }
@@ -184,7 +183,7 @@ static void emit_plaintext(struct connection *connection, u32 tid, u32 direction
 /* Emit the end of a direction, once. */
 static void end_direction(struct connection *connection, u32 tid, u32 direction)
 {
-	if (!connection->is_announced || connection->ended & 1 << direction)
+	if (!GET(connection->is_announced) || GET(connection->ended) & 1 << direction)
 		return;
 	struct event_ended *event = begin_record(sizeof(*event), tid);
 	if (!event)
@@ -193,13 +192,13 @@ static void end_direction(struct connection *connection, u32 tid, u32 direction)
 	event->header.direction = (u8)direction;
 	event->position = connection->positions[direction];
 	end_record(event, sizeof(*event));
-	connection->ended |= (u8)(1 << direction);
+	__atomic_fetch_or(&connection->ended, (u8)(1 << direction), __ATOMIC_RELAXED);
 }
 
 /* Emit the end of a connection, and forget it. */
 static void close_connection(struct connection *connection, u32 tid)
 {
-	if (connection->is_announced) {
+	if (GET(connection->is_announced)) {
 		struct event_closed *event = begin_record(sizeof(*event), tid);
 		if (event) {
 			fill_header(&event->header, EVENT_CLOSED, tid, connection->id);

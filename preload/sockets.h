@@ -13,38 +13,39 @@
 
 static void bind_descriptor(struct connection *connection, int descriptor, int is_direct)
 {
-	int known = connection->descriptor;
+	int known = GET(connection->descriptor);
 	int is_known = known == descriptor + 1;
+	int direct = GET(connection->direct);
 	if (is_direct)
-		connection->direct = connection->direct && is_known ? CERTAIN : 1;
-	else if (connection->direct == CERTAIN)
+		SET(connection->direct, direct && is_known ? CERTAIN : 1);
+	else if (direct == CERTAIN)
 		return;
 	else if (!is_known)
-		connection->direct = 0;
-	if (is_known || connection->without_addresses == descriptor + 1) {
-		connection->rival = 0;
+		SET(connection->direct, 0);
+	if (is_known || GET(connection->without_addresses) == descriptor + 1) {
+		SET(connection->rival, 0);
 		return;
 	}
-	if (known && !is_direct && connection->rival != descriptor + 1) {
-		connection->rival = descriptor + 1;
+	if (known && !is_direct && GET(connection->rival) != descriptor + 1) {
+		SET(connection->rival, descriptor + 1);
 		return;
 	}
 	struct event_addresses addresses;
 	if (!read_addresses(descriptor, &addresses)) {
-		connection->without_addresses = descriptor + 1;
+		SET(connection->without_addresses, descriptor + 1);
 		return;
 	}
-	connection->descriptor = descriptor + 1;
-	connection->rival = 0;
-	connection->has_addresses = 0;
-	if (connection->is_announced)
+	SET(connection->descriptor, descriptor + 1);
+	SET(connection->rival, 0);
+	SET(connection->has_addresses, 0);
+	if (GET(connection->is_announced))
 		announce_addresses(connection, this_thread()->tid);
 }
 
 /* Bind when a call ends inside of which `descriptor` was used. */
 static void bind_inside(struct connection *connection, int descriptor)
 {
-	connection->inside = 0;
+	SET(connection->inside, 0);
 	bind_descriptor(connection, descriptor, 1);
 }
 
@@ -70,7 +71,7 @@ static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
 		if (connection && i)
 			bind_descriptor(connection, descriptor, 0);
 		else if (connection)
-			connection->inside = descriptor + 1;
+			SET(connection->inside, descriptor + 1);
 	}
 	struct thread *thread = this_thread();
 	if (count || !is_stream(thread, descriptor))

@@ -30,9 +30,9 @@ from tests.workload.processes import PROGRAMS, next_line, run, say
 from tests.workload.servers import Certificate
 
 ROOT = PROGRAMS.parents[1]
-SOURCE = PROGRAMS / "c/many_threads.c"
 OPTIONS = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
-_LINKED = ("-lssl", "-lcrypto")
+BOTH_WAYS = "both ways"  # a thread that writes and one that reads have a connection together
+WAYS = ("memory", "sockets", BOTH_WAYS)
 RING_BYTES = 64 << 20
 KILLED = 8
 CAUGHT_UP_S = 4  # with a full ring, and a second for each record that was not finished
@@ -40,11 +40,21 @@ Streams = Counter[tuple[str, str]]
 """What an end wrote and read -> how many ends did."""
 
 
+def build(way: str, program: Path, *options: str) -> None:
+    name, linked = "many_threads", ("-lssl", "-lcrypto")
+    if way == BOTH_WAYS:
+        name, linked = "both_ways", ("-lgnutls",)
+    run("gcc", *OPTIONS, *options, "-o", program, PROGRAMS / f"c/{name}.c", *linked)
+
+
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("in_memory") / "in_memory"
-    run("gcc", *OPTIONS, "-o", built, SOURCE, *_LINKED)
-    return built
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the program of each way."""
+    folder = tmp_path_factory.mktemp("threads")
+    found = {way: folder / way for way in WAYS}
+    for way, program in found.items():
+        build(way, program)
+    return found
 
 
 def passed(threads: int, messages: int, size: int) -> Streams:
@@ -62,20 +72,25 @@ def said(form: str, thread: int, messages: int, size: int) -> str:
     return "".join((text * (size // len(text) + 1))[:size] for text in texts)
 
 
-def arguments(how: str, certificate: Certificate, *numbers: int) -> list[str]:
-    return [*map(str, (how, *numbers, certificate.certificate, certificate.key))]
+def arguments(way: str, certificate: Certificate, *numbers: int) -> list[str]:
+    how = () if way == BOTH_WAYS else (way,)
+    return [*map(str, (*how, *numbers, certificate.certificate, certificate.key))]
 
 
-@pytest.mark.parametrize("numbers", [(1000, 20, 200), (50, 40, 16_000)])
+@pytest.mark.parametrize(
+    ("way", "numbers"),
+    [("memory", (1000, 20, 200)), ("memory", (50, 40, 16_000)), (BOTH_WAYS, (200, 40, 5_000))],
+)
 def test_each_message_once(
+    way: str,
     numbers: tuple[int, int, int],
-    program: Path,
+    programs: dict[str, Path],
     certificate: Certificate,
     tmp_path: Path,
     engine: str,
 ) -> None:
     """A thousand threads, and fewer with large messages."""
-    command = (str(program), *arguments("memory", certificate, *numbers))
+    command = (str(programs[way]), *arguments(way, certificate, *numbers))
     options = ("--chunks", "--ring-size", "256M")
     captured = run_under(tmp_path, *command, options=options, engine=engine).captured
     assert seen(captured) == passed(*numbers)
@@ -108,8 +123,8 @@ class Heard(ChunksOnly):
 
 
 @pytest.mark.parametrize("buckets", [8192, 64])
-@pytest.mark.parametrize("how", ["memory", "sockets"])
-def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_no_data_race(way: str, buckets: int, certificate: Certificate, tmp_path: Path) -> None:
     """Program and library are built with ThreadSanitizer, which ends a program with a race.
 
     ``buckets``: of the table of connections. In few, threads take places beside each other.
@@ -117,7 +132,7 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
     program, library, hidden = (tmp_path / name for name in ("program", LIBRARY.name, "hidden"))
     hidden.write_text("{ local: dlsym; };")  # the sanitizer calls it before it is ready itself
     sanitized = (*OPTIONS, "-fsanitize=thread")
-    run("gcc", *sanitized, "-o", program, SOURCE, *_LINKED)
+    build(way, program, "-fsanitize=thread")
     shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}")
     hiding = f"-Wl,--version-script={hidden}"
     few = f"-DBUCKETS={buckets}"
@@ -131,7 +146,7 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
     }
     numbers = (100, 20, 300)
     heard, notes = Heard(), list[str]()
-    command = [str(program), *arguments(how, certificate, *numbers)]
+    command = [str(program), *arguments(way, certificate, *numbers)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         capture = PreloadCapture(
             ring,
@@ -156,7 +171,7 @@ def test_no_data_race(how: str, buckets: int, certificate: Certificate, tmp_path
 @pytest.mark.parametrize("word", [0, 7 << 32, (1 << 31) - 1, (1 << 64) - 1])
 @pytest.mark.parametrize("position", [8, 1 << 40, (1 << 64) - 8])
 def test_overwritten_ring(
-    position: int, word: int, program: Path, certificate: Certificate
+    position: int, word: int, programs: dict[str, Path], certificate: Certificate
 ) -> None:
     """Whatever another process wrote into the memory, a program goes on as if it were alone."""
     ring = SharedRing(RING_BYTES, 1 << 20)
@@ -165,8 +180,8 @@ def test_overwritten_ring(
         data[pages:] = word.to_bytes(8, "little") * (RING_BYTES // 8)
         struct.pack_into("<Q", data, mmap.PAGESIZE, position)  # the producer's
     library = {"LD_PRELOAD": str(LIBRARY), RING_VARIABLE: ring.path}
-    for how in ("memory", "sockets"):
-        assert run(program, *arguments(how, certificate, 4, 50, 200), **library) == ""
+    for way, program in programs.items():
+        assert run(program, *arguments(way, certificate, 4, 50, 200), **library) == ""
     ring.close()
 
 
@@ -184,7 +199,8 @@ def test_musl(certificate: Certificate, tmp_path: Path) -> None:
         headers.append(f"-I{tmp_path / str(at)}")
     program = tmp_path / "many_threads"
     compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-dynamic")
-    run(*compiler, "-O1", *headers, "-o", program, SOURCE, *linked, "-Wl,--allow-shlib-undefined")
+    source = PROGRAMS / "c/many_threads.c"
+    run(*compiler, "-O1", *headers, "-o", program, source, *linked, "-Wl,--allow-shlib-undefined")
     numbers = (20, 20, 200)
     loader = libraries.library("musl").folder / "usr/lib/x86_64-linux-musl/libc.so"
     command = (str(loader), str(program), *arguments("memory", certificate, *numbers))
@@ -194,10 +210,13 @@ def test_musl(certificate: Certificate, tmp_path: Path) -> None:
     assert {each["library"] for each in captured.of("connection")} == {"openssl"}
 
 
-def test_killed_while_they_write(program: Path, certificate: Certificate, watch: Watch) -> None:
+def test_killed_while_they_write(
+    programs: dict[str, Path], certificate: Certificate, watch: Watch
+) -> None:
     """Processes are killed at random moments: those after them are seen, each message once."""
-    busy = [str(program), *arguments("sockets", certificate, 8, 100_000, 500)]
-    last = [str(program), *arguments("memory", certificate, 2, 50, 100)]
+    program = str(programs["memory"])
+    busy = [program, *arguments("sockets", certificate, 8, 100_000, 500)]
+    last = [program, *arguments("memory", certificate, 2, 50, 100)]
     script = f"""
         for number in $(seq {KILLED}); do {" ".join(busy)} & echo $!; read word; kill -9 $!; done
         sleep {CAUGHT_UP_S}; {" ".join(last)}
