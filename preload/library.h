@@ -64,7 +64,7 @@ enum library_name {
 	LIBRARY_NSS,
 };
 
-#define MOST_FUNCTIONS 28
+#define MOST_FUNCTIONS 32
 #define MOST_LIBRARIES 16
 #define MOST_CALLERS 64
 

@@ -21,6 +21,10 @@ enum openssl_function {
 	SSL_CONNECT,
 	SSL_ACCEPT,
 	SSL_DO_HANDSHAKE,
+	BIO_F_SSL,
+	BIO_NEW_SSL,
+	BIO_NEW_SSL_CONNECT,
+	BIO_NEW_BUFFER_SSL_CONNECT,
 	SSL_VERSION, /* from here on those that are only asked */
 	SSL_IS_SERVER,
 	SSL_GET_SHUTDOWN,
@@ -51,6 +55,10 @@ static const struct names openssl_names = {
 		  [SSL_CONNECT] = "SSL_connect",
 		  [SSL_ACCEPT] = "SSL_accept",
 		  [SSL_DO_HANDSHAKE] = "SSL_do_handshake",
+		  [BIO_F_SSL] = "BIO_f_ssl",
+		  [BIO_NEW_SSL] = "BIO_new_ssl",
+		  [BIO_NEW_SSL_CONNECT] = "BIO_new_ssl_connect",
+		  [BIO_NEW_BUFFER_SSL_CONNECT] = "BIO_new_buffer_ssl_connect",
 		  [SSL_VERSION] = "SSL_version",
 		  [SSL_IS_SERVER] = "SSL_is_server",
 		  [SSL_GET_SHUTDOWN] = "SSL_get_shutdown",
@@ -209,3 +217,22 @@ EXPORTED int SSL_clear(void *ssl)
 	}
 	return library ? OPENSSL(library, SSL_CLEAR, int, void *)(ssl) : 0;
 }
+
+/* What a program passes through such a BIO is not seen: BIO_read and BIO_write, of libcrypto, call the library from inside
+ * of itself. */
+#define BIO_CALL(name, function, parameters, arguments)                               \
+	EXPORTED void *name parameters                                                \
+	{                                                                             \
+		u64 caller = (u64)__builtin_return_address(0);                        \
+		struct library *library = library_of(FAMILY_OPENSSL, (void *)caller); \
+		if (!library || !library->functions[function])                        \
+			return 0;                                                     \
+		if (is_watched() && !is_within(caller, library->start, library->end)) \
+			add_to(&writer->bios, 1);                                     \
+		return ((void *(*)parameters)library->functions[function])arguments;  \
+	}
+
+BIO_CALL(BIO_f_ssl, BIO_F_SSL, (void), ())
+BIO_CALL(BIO_new_ssl, BIO_NEW_SSL, (void *context, int is_client), (context, is_client))
+BIO_CALL(BIO_new_ssl_connect, BIO_NEW_SSL_CONNECT, (void *context), (context))
+BIO_CALL(BIO_new_buffer_ssl_connect, BIO_NEW_BUFFER_SSL_CONNECT, (void *context), (context))

@@ -53,6 +53,7 @@ struct writer_page {
 	u64 lost_closes;
 	u64 deep;     /* libraries that were loaded with RTLD_DEEPBIND */
 	u64 separate; /* and by dlmopen, into a namespace of their own */
+	u64 bios;     /* BIOs of OpenSSL with a connection inside */
 	u64 several;  /* functions that dlsym gave unwrapped: of one TLS library of several of its kind */
 };
 

@@ -23,7 +23,7 @@ READER = struct.Struct("<QQQQI")
 """``struct reader_page`` of ``preload/shared.h`` after the position."""
 COUNTERS_AT = 128
 CUTS = 5
-COUNTERS = struct.Struct(f"<{2 * CUTS}Q7Q")
+COUNTERS = struct.Struct(f"<{2 * CUTS}Q8Q")
 """``struct writer_page`` from its losses on."""
 _SAMPLE_AT = READER_AT + 24
 _ALL = (1 << 32) - 1  # the largest hash of a connection

@@ -49,6 +49,7 @@ class _Counts(NamedTuple):
     lost_closes: int
     deep: int
     separate: int
+    bios: int
     several: int
 
 
@@ -296,6 +297,7 @@ class PreloadCapture:
         for what, count in (
             ("libraries loaded with RTLD_DEEPBIND", counts.deep),
             ("libraries loaded by dlmopen", counts.separate),
+            ("BIOs of OpenSSL with a connection inside", counts.bios),
             ("functions of one of several TLS libraries, from dlsym", counts.several),
         ):
             if count:

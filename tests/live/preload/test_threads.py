@@ -32,7 +32,12 @@ from tests.workload.servers import Certificate
 ROOT = PROGRAMS.parents[1]
 OPTIONS = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
 BOTH_WAYS = "both ways"  # a thread that writes and one that reads have a connection together
-WAYS = ("memory", "sockets", BOTH_WAYS)
+WAYS = {
+    "memory": ("many_threads", "-lssl", "-lcrypto"),
+    "sockets": ("many_threads", "-lssl", "-lcrypto"),
+    BOTH_WAYS: ("both_ways", "-lgnutls"),
+}
+"""A program in tests/workload/c, and what it is linked with."""
 RING_BYTES = 64 << 20
 KILLED = 8
 CAUGHT_UP_S = 4  # with a full ring, and a second for each record that was not finished
@@ -41,9 +46,8 @@ Streams = Counter[tuple[str, str]]
 
 
 def build(way: str, program: Path, *options: str) -> None:
-    name, linked = "many_threads", ("-lssl", "-lcrypto")
-    if way == BOTH_WAYS:
-        name, linked = "both_ways", ("-lgnutls",)
+    """Compile the program of a way."""
+    name, *linked = WAYS[way]
     run("gcc", *OPTIONS, *options, "-o", program, PROGRAMS / f"c/{name}.c", *linked)
 
 
