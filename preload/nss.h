@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Wraps NSS. Its connections are file descriptors of NSPR with a layer for TLS, which SSL_ImportFD adds: only calls on
- * these count, and those of files and plain sockets pass. Programs that add a layer of their own, such as Firefox, call the
- * one below through its table of methods: that is not seen.
+ * these count, and those of files and plain sockets pass. A program may put layers of its own on top, such as Firefox: the
+ * descriptor stays the same (PR_PushIOLayer).
  */
 enum nspr_function {
 	PR_READ,

@@ -123,11 +123,11 @@ def firefox(
     return [*map(str, (*environment, FIREFOX, *options, url))]
 
 
-@pytest.mark.parametrize("is_command", [True, False], ids=["command", "pid"])
+@pytest.mark.parametrize("how", ["command", "preload", "pid"])
 @pytest.mark.parametrize("http", ["http/1.1", "http/2"])
 def test_firefox(
     http: str,
-    is_command: bool,
+    how: str,
     certificate: Certificate,
     server: Server,
     sniff: Sniff,
@@ -136,8 +136,9 @@ def test_firefox(
     """A page, and what its script asks for: each request once."""
     nonce = new_nonce()
     command = firefox(tmp_path, certificate, server, f"/script/{nonce}/{CALLS}", http)
-    if is_command:
-        captured = run_under(tmp_path, *command).captured
+    if how != "pid":
+        engine = "preload" if how == "preload" else "probes"
+        captured = run_under(tmp_path, *command, engine=engine).captured
     else:
         with released(command) as browser, sniff("--pid", str(browser.pid)) as sniffer:
             say(browser, "go")
