@@ -18,6 +18,8 @@ from sslsniff.model import NotProbed, Process
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.probe_set import Attachment, ProbedLibrary, ReturnStyle, Unprobed
 
+_MOST_FILES = 4096
+"""More are not looked at: a path in another root is there for one process only."""
 _START_S = 2.0
 """How long a process may take from its start until the preloaded library runs."""
 
@@ -55,7 +57,7 @@ class UnseenLibraries:
         self.remedy = _remedy()
         self._note = note
         self._looks: dict[int, _Look] = {}
-        self._uses: dict[tuple[str, str, str], tuple[NotProbed, set[int]]] = {}
+        self._uses: dict[tuple[str, str, str], NotProbed] = {}
         self._parts: dict[str, tuple[ProbedLibrary | Unprobed, ...]] = {}
         self._wanted = queue.SimpleQueue[_File | None]()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -63,9 +65,7 @@ class UnseenLibraries:
     @property
     def found(self) -> list[NotProbed]:
         """The libraries that were found, each with how many processes had it."""
-        return [
-            row._replace(processes=max(1, len(pids))) for row, pids in list(self._uses.values())
-        ]
+        return list(self._uses.values())
 
     def look_at_program(self, path: str) -> None:
         """Look at a program now, before it begins."""
@@ -117,15 +117,24 @@ class UnseenLibraries:
 
     def _look(self, file: _File, planning: Planning) -> None:
         if file.path not in self._parts:
+            if len(self._parts) == _MOST_FILES:
+                return
             plan = survey.plan_all([file.path], planning)[file.path]
             self._parts[file.path] = plan.parts if isinstance(plan, Attachment) else ()
         for row in self._unseen(file, self._parts[file.path]):
-            key = (file.path, row.name, row.reason)
-            if key not in self._uses:
-                self._note(str(row))
-            _, pids = self._uses.setdefault(key, (row, set()))
-            if file.process is not None:
-                pids.add(file.process.pid)
+            self._count(row)
+
+    def _count(self, row: NotProbed) -> None:
+        """Note a library that was not found before, else one more process that has it."""
+        key = (row.file, row.name, row.reason)
+        known = self._uses.get(key)
+        if known is None:
+            self._note(str(row))
+            self._uses[key] = row
+        elif known.first is None:
+            self._uses[key] = row
+        else:
+            self._uses[key] = known._replace(processes=known.processes + 1)
 
     def _unseen(
         self, file: _File, parts: Iterable[ProbedLibrary | Unprobed]
@@ -134,14 +143,12 @@ class UnseenLibraries:
         no_library = why_unseen.no_library(file.path) if file.is_program else ""
         to_do = why_unseen.REMEDIES.get(no_library, self.remedy)
         for part in parts:
-            if isinstance(part, Unprobed):  # and more rights would not help
-                name, reason, remedy = str(part), part.reason, part.remedy
-            else:
-                name, remedy = str(part), to_do
-                reason = no_library or why_unseen.linked_in(file.path, part, file.is_program)
-                reason = reason or file.why
+            linked_in = why_unseen.linked_in(file.path, part.library, file.is_program)
+            reason, remedy = no_library or linked_in or file.why, to_do
+            if reason and isinstance(part, Unprobed):  # more rights would not help
+                reason, remedy = part.reason, part.remedy
             if reason:
-                yield _row(file, part.library, name, reason, remedy)
+                yield _row(file, part.library, str(part), reason, remedy)
         if no_library and not parts:
             yield _row(file, "unknown", "any TLS", no_library, to_do)
 

@@ -10,7 +10,6 @@ from elftools.elf.elffile import ELFFile
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import ElfError
-from sslsniff.probing.probe_set import ProbedLibrary
 
 NOT_PRELOADED = "the process was started without LD_PRELOAD"
 NOT_FOUND = "the process has other files, without sslsniff's library"
@@ -39,7 +38,7 @@ def no_library(program: str) -> str:
         return ""
 
 
-def linked_in(path: str, part: ProbedLibrary, is_program: bool) -> str:
+def linked_in(path: str, library: str, is_program: bool) -> str:
     """Return why calls of a TLS library in a file cannot be wrapped; "": they can."""
     if is_program:
         return _IN_PROGRAM
@@ -49,7 +48,7 @@ def linked_in(path: str, part: ProbedLibrary, is_program: bool) -> str:
                 return ""
     except (OSError, ElfError):
         return ""
-    return _NOT_WRAPPED if part.library in _SELDOM_INSIDE else _IN_LIBRARY
+    return _NOT_WRAPPED if library in _SELDOM_INSIDE else _IN_LIBRARY
 
 
 def _why_not_loaded(path: Path) -> str:
