@@ -4,8 +4,8 @@
  * libraries and programs get a connection's bytes through memory, and the TLS library has no descriptor.
  *
  * A socket call inside a TLS call is of that connection, once that returns. Else a receive is of the connection that the
- * thread reads from next, a send of the one that it wrote to last, if these have no socket call inside; if that contradicts what is known, it counts the second time, and not at
- * all after two calls with the known one inside.
+ * thread reads from next, a send of the one that it wrote to last, if these have no socket call inside. If that
+ * contradicts what is known, it counts the second time, and not at all after two calls with the known one inside.
  */
 #include <sys/uio.h>
 
