@@ -32,7 +32,7 @@ system call."""
 _CHILDREN_S = 0.05
 _CHILDREN_SHARE = 1 / 100
 """How often it looks for processes: so seldom that it takes this share of a processor at most."""
-_LATE_LOOK_S = 0.5
+_LATE_LOOK_S = 1.0
 """How long the end may wait for a look at files."""
 _LAST_RECORD_S = 0.05
 """How long the end waits for a record that a thread may just be writing."""
