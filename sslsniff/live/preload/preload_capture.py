@@ -29,9 +29,9 @@ _CAUSES = (LossCause.RING_FULL, LossCause.CALL_LIMIT, None, LossCause.SENDFILE, 
 _LOOK_S = 0.01
 """How long nobody looks whether there are records: a program cannot wake this process without a
 system call."""
-_CHILDREN_S = 0.05
-_CHILDREN_SHARE = 1 / 100
-"""How often it looks for processes: so seldom that it takes this share of a processor at most."""
+_PROCESSES_SHARE = 1 / 100
+"""It looks for processes whenever it waits, but so seldom that it takes this share of a processor
+at most."""
 _LATE_LOOK_S = 1.0
 """How long the end may wait for a look at files."""
 _LAST_RECORD_S = 0.05
@@ -128,6 +128,7 @@ class PreloadCapture:
         exited = self._processes.wait(0)
         while not (exited or self._ring.waiting_bytes) and time.monotonic() < deadline_s:
             exited = self._processes.wait(_LOOK_S)
+            self._look_at_processes()
         if self._ring.waiting_bytes:
             rest = 0 if exited else rest_bytes(self._ring_bytes)
             if not exited:
@@ -143,8 +144,7 @@ class PreloadCapture:
         if now_s >= self._next_look_s:
             self._processes.look_for_children()
             self._unseen.look_at(self._processes.running)
-            took_s = time.monotonic() - now_s
-            self._next_look_s = now_s + max(_CHILDREN_S, took_s / _CHILDREN_SHARE)
+            self._next_look_s = now_s + (time.monotonic() - now_s) / _PROCESSES_SHARE
 
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
