@@ -1,6 +1,5 @@
 """A fuzzing target for shared memory: whatever programs write there, sslsniff says so and ends."""
 
-import atexit
 import contextlib
 import io
 import mmap
@@ -22,8 +21,8 @@ from sslsniff.sinks.json_lines import JsonSink
 
 RING_BYTES = 1 << 16
 PAGE = mmap.PAGESIZE
-COMMAND = subprocess.Popen(["sleep", "infinity"])
-atexit.register(COMMAND.kill)
+# It ends with this process, whose end libFuzzer makes so that nothing of Python's runs.
+COMMAND = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 UNSEEN = UnseenLibraries(lambda _: None)
 
 
