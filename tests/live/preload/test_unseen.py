@@ -53,7 +53,7 @@ def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
 
 
 def test_root_without_rights() -> None:
-    """As in a container: what it is told to do is not what it has done already."""
+    """As in a container: the remedy is not what the user has done already."""
     without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
     static = ("/usr/sbin/ldconfig", "--version")
     done = sniff("--", *static, before=without)
