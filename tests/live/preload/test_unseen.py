@@ -118,6 +118,7 @@ def test_process_without_the_library(before: tuple[str, ...], reason: str, folde
     [
         ("grpc", "boringssl", "it is linked into a library"),
         ("mbedtls.tls", "mbedtls", "only the functions of OpenSSL, GnuTLS and NSS are wrapped"),
+        ("awscrt.io", "s2n", "only the functions of OpenSSL, GnuTLS and NSS are wrapped"),
     ],
 )
 def test_library_that_is_not_wrapped(package: str, library: str, reason: str, folder: Path) -> None:
