@@ -31,7 +31,9 @@ struct connection {
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
 };
 
-static struct connection *connections;
+#define CONNECTIONS_BYTES (sizeof(struct connection) * BUCKETS * BUCKET_CONNECTIONS)
+
+static struct connection *connections; /* 0: this process is not watched */
 static u8 had_connection;
 
 /* Whether there was any connection. Before that, socket calls tell nothing. */
@@ -59,7 +61,7 @@ static inline struct connection *if_ready(struct connection *connection)
 
 static inline struct connection *find_connection(u64 object)
 {
-	for (u32 probe = 0; probe < PROBED_BUCKETS; probe++) {
+	for (u32 probe = 0; connections && probe < PROBED_BUCKETS; probe++) {
 		struct connection *first = bucket(object, probe);
 		for (u32 i = 0; i < BUCKET_CONNECTIONS; i++)
 			if (__atomic_load_n(&first[i].object, __ATOMIC_ACQUIRE) == object)
@@ -70,8 +72,8 @@ static inline struct connection *find_connection(u64 object)
 
 static void begin_connection(struct connection *connection, struct library *library, int from_start)
 {
-	u64 id =
-	    (u64)this_thread()->pid << 32 | (u32)(__atomic_fetch_add(&writer->connections, 1, __ATOMIC_RELAXED) + 1);
+	u64 id = (u64)this_thread()->pid << 32 |
+		 (u32)(__atomic_fetch_add(&counters()->connections, 1, __ATOMIC_RELAXED) + 1);
 	__atomic_store_n(&had_connection, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&connection->library, library, __ATOMIC_RELAXED);
 	u64 first = __builtin_offsetof(struct connection, id);
@@ -108,7 +110,7 @@ static __attribute__((noinline)) struct connection *add_connection(u64 object, s
 {
 	struct connection *connection = take_place(object, library, from_start);
 	if (!connection)
-		add_to(&writer->untracked, 1);
+		add_to(&counters()->untracked, 1);
 	return connection;
 }
 

@@ -26,38 +26,11 @@ enum gnutls_function {
 	GNUTLS_CIPHERSUITE_GET,
 };
 
-static const struct names gnutls_names = {
-    .mark = "gnutls_record_get_max_size",
-    .files = {"libgnutls.so.30"},
-    .functions = {[GNUTLS_RECORD_RECV] = "gnutls_record_recv",
-		  [GNUTLS_RECORD_SEND] = "gnutls_record_send",
-		  [GNUTLS_RECORD_SEND2] = "gnutls_record_send2",
-		  [GNUTLS_RECORD_SEND_RANGE] = "gnutls_record_send_range",
-		  [GNUTLS_RECORD_SEND_EARLY_DATA] = "gnutls_record_send_early_data",
-		  [GNUTLS_RECORD_SEND_FILE] = "gnutls_record_send_file",
-		  [GNUTLS_RECORD_RECV_SEQ] = "gnutls_record_recv_seq",
-		  [GNUTLS_RECORD_RECV_PACKET] = "gnutls_record_recv_packet",
-		  [GNUTLS_RECORD_RECV_EARLY_DATA] = "gnutls_record_recv_early_data",
-		  [GNUTLS_RECORD_UNCORK] = "gnutls_record_uncork",
-		  [GNUTLS_INIT] = "gnutls_init",
-		  [GNUTLS_DEINIT] = "gnutls_deinit",
-		  [GNUTLS_HANDSHAKE] = "gnutls_handshake",
-		  [GNUTLS_BYE] = "gnutls_bye",
-		  [GNUTLS_PACKET_GET] = "gnutls_packet_get",
-		  [GNUTLS_RECORD_GET_MAX_SIZE] = "gnutls_record_get_max_size",
-		  [GNUTLS_PROTOCOL_GET_VERSION] = "gnutls_protocol_get_version",
-		  [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = "gnutls_alpn_get_selected_protocol",
-		  [GNUTLS_CIPHER_GET] = "gnutls_cipher_get",
-		  [GNUTLS_CIPHERSUITE_GET] = "gnutls_ciphersuite_get"},
-};
-
 #define GNUTLS_E_AGAIN (-28)
 #define GNUTLS_E_INTERRUPTED (-52)
 #define FILE_PIECE_BYTES 4096 /* of a file that is sent, in one record */
 #define GNUTLS_CIPHER_NULL 1
 #define GNUTLS_SERVER 1 /* a flag of gnutls_init */
-
-#define GNUTLS(library, function, type, ...) ((type (*)(__VA_ARGS__))(library)->functions[function])
 
 struct gnutls_datum {
 	const u8 *data;
@@ -67,27 +40,29 @@ struct gnutls_datum {
 static void describe_gnutls(struct event_opened *event, void *session, const struct library *library)
 {
 	struct gnutls_datum alpn = {0};
-	event->tls_version = (u32)GNUTLS(library, GNUTLS_PROTOCOL_GET_VERSION, int, void *)(session);
-	if (!GNUTLS(library, GNUTLS_ALPN_GET_SELECTED_PROTOCOL, int, void *, struct gnutls_datum *)(session, &alpn)) {
+	if (HAS(library, GNUTLS_PROTOCOL_GET_VERSION))
+		event->tls_version = (u32)REAL(library, GNUTLS_PROTOCOL_GET_VERSION, int, void *)(session);
+	if (HAS(library, GNUTLS_ALPN_GET_SELECTED_PROTOCOL) &&
+	    !REAL(library, GNUTLS_ALPN_GET_SELECTED_PROTOCOL, int, void *, struct gnutls_datum *)(session, &alpn)) {
 		event->alpn_bytes = (u8)(alpn.size < ALPN_BYTES ? alpn.size : ALPN_BYTES);
 		memcpy(event->alpn, alpn.data, event->alpn_bytes);
 	}
 	/* Since 3.7.4; it crashes before there is a cipher (lib/algorithms/ciphersuites.c). */
-	if (library->functions[GNUTLS_CIPHERSUITE_GET] &&
-	    GNUTLS(library, GNUTLS_CIPHER_GET, int, void *)(session) > GNUTLS_CIPHER_NULL)
-		copy_text(event->cipher, GNUTLS(library, GNUTLS_CIPHERSUITE_GET, const char *, void *)(session),
+	if (HAS(library, GNUTLS_CIPHERSUITE_GET) && HAS(library, GNUTLS_CIPHER_GET) &&
+	    REAL(library, GNUTLS_CIPHER_GET, int, void *)(session) > GNUTLS_CIPHER_NULL)
+		copy_text(event->cipher, REAL(library, GNUTLS_CIPHERSUITE_GET, const char *, void *)(session),
 			  CIPHER_BYTES);
 }
 
 /* How many bytes of a send count now, after it: see above. */
-static u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
+static __attribute__((noinline)) u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
 {
-	struct connection *connection = call->counts ? connection_of(call) : 0;
+	struct connection *connection = counts(call) ? connection_of(call) : 0;
 	if (!connection)
 		return 0;
 	u64 pending = connection->pending;
 	if (result == GNUTLS_E_AGAIN || result == GNUTLS_E_INTERRUPTED) {
-		u64 most = GNUTLS(call->library, GNUTLS_RECORD_GET_MAX_SIZE, size_t, void *)((void *)call->object);
+		u64 most = REAL(call->library, GNUTLS_RECORD_GET_MAX_SIZE, size_t, void *)((void *)call->object);
 		connection->pending = pending ? pending : size < most ? size : most;
 		return pending ? 0 : connection->pending;
 	}
@@ -99,16 +74,13 @@ static u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
 #define KEPT (result >= 0 ? wanted : 0) /* until the handshake sends it: all, and 0 is success */
 #define SENT sent_bytes(&call, (ssize_t)result, wanted)
 
-#define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)                       \
-	EXPORTED type name parameters                                                                            \
-	{                                                                                                        \
-		struct wrapped call =                                                                            \
-		    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0)); \
-		if (!call.library || !call.library->functions[function])                                         \
-			return -1250; /* GNUTLS_E_UNIMPLEMENTED_FEATURE */                                       \
-		type result = ((type(*) parameters)call.library->functions[function])arguments;                  \
-		end_call(&call, direction, buffer, moved, CUT_CALL_LIMIT);                                       \
-		return result;                                                                                   \
+#define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)      \
+	WRAP(type, name, parameters, arguments)                                                 \
+	{                                                                                       \
+		struct wrapped call = begin_call(library, session, __builtin_frame_address(0)); \
+		type result = ((type(*) parameters)library->functions[function])arguments;      \
+		end_call(&call, direction, buffer, moved, CUT_CALL_LIMIT);                      \
+		return result;                                                                  \
 	}
 
 GNUTLS_CALL(gnutls_record_recv, GNUTLS_RECORD_RECV, DIRECTION_READ, buffer, RECEIVED, ssize_t,
@@ -131,67 +103,96 @@ GNUTLS_CALL(gnutls_record_uncork, GNUTLS_RECORD_UNCORK, DIRECTION_WRITE, 0, 0, i
 GNUTLS_CALL(gnutls_handshake, GNUTLS_HANDSHAKE, DIRECTION_READ, 0, 0, int, (void *session), (session))
 GNUTLS_CALL(gnutls_bye, GNUTLS_BYE, DIRECTION_READ, 0, 0, int, (void *session, int how), (session, how))
 
-EXPORTED ssize_t gnutls_record_recv_packet(void *session, void **packet)
+WRAP(ssize_t, gnutls_record_recv_packet, (void *session, void **packet), (session, packet))
 {
-	struct wrapped call =
-	    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0));
-	if (!call.library)
-		return -1250;
-	ssize_t result = GNUTLS(call.library, GNUTLS_RECORD_RECV_PACKET, ssize_t, void *, void **)(session, packet);
+	struct wrapped call = begin_call(library, session, __builtin_frame_address(0));
+	ssize_t result = REAL(library, GNUTLS_RECORD_RECV_PACKET, ssize_t, void *, void **)(session, packet);
 	struct gnutls_datum data = {0};
-	if (result > 0)
-		GNUTLS(call.library, GNUTLS_PACKET_GET, void, void *, struct gnutls_datum *, u8 *)(*packet, &data, 0);
+	if (result > 0 && HAS(library, GNUTLS_PACKET_GET))
+		REAL(library, GNUTLS_PACKET_GET, void, void *, struct gnutls_datum *, u8 *)(*packet, &data, 0);
 	end_call(&call, DIRECTION_READ, data.data, data.size, CUT_CALL_LIMIT);
 	return result;
 }
 
+/* What is read of files; one thread at a time has it, as a stack may be small. What others send meanwhile is counted. */
+static u8 file_piece[FILE_PIECE_BYTES];
+static u32 has_file_piece;
+
 /* Emit what a call sent of a file, up to its position `end`. */
-static void emit_file(struct connection *connection, int file, u64 end, u64 size)
+static __attribute__((noinline)) void emit_file(struct connection *connection, int file, u64 end, u64 size)
 {
-	u8 data[FILE_PIECE_BYTES];
 	u32 tid = this_thread()->tid;
-	while (size) {
-		long wanted = (long)(size < sizeof(data) ? size : sizeof(data));
-		long got = system_call(__NR_pread64, file, (long)data, wanted, (long)(end - size), 0, 0);
-		if (got <= 0) { /* it has become shorter */
-			emit_plaintext(connection, tid, DIRECTION_WRITE, 0, 0, size, CUT_SENDFILE);
-			return;
-		}
-		emit_plaintext(connection, tid, DIRECTION_WRITE, data, (u64)got, (u64)got, CUT_NONE);
+	int may_read = may_ask_kernel() && !__atomic_exchange_n(&has_file_piece, 1, __ATOMIC_ACQUIRE);
+	while (may_read && size) {
+		long wanted = (long)(size < FILE_PIECE_BYTES ? size : FILE_PIECE_BYTES);
+		long got = system_call(__NR_pread64, file, (long)file_piece, wanted, (long)(end - size), 0, 0);
+		if (got <= 0) /* it has become shorter */
+			break;
+		emit_plaintext(connection, tid, DIRECTION_WRITE, file_piece, (u64)got, (u64)got, CUT_NONE);
 		size -= (u64)got;
 	}
+	if (may_read)
+		__atomic_store_n(&has_file_piece, 0, __ATOMIC_RELEASE);
+	if (size)
+		emit_plaintext(connection, tid, DIRECTION_WRITE, 0, 0, size, CUT_SENDFILE);
 }
 
 /* It reads the file, and sends from inside of the library, where no wrapper is. */
-EXPORTED ssize_t gnutls_record_send_file(void *session, int file, off_t *offset, size_t wanted)
+WRAP(ssize_t, gnutls_record_send_file, (void *session, int file, off_t *offset, size_t wanted),
+     (session, file, offset, wanted))
 {
-	struct wrapped call =
-	    begin_call(FAMILY_GNUTLS, session, __builtin_return_address(0), __builtin_frame_address(0));
-	if (!call.library)
-		return -1250;
-	ssize_t result = GNUTLS(call.library, GNUTLS_RECORD_SEND_FILE, ssize_t, void *, int, off_t *,
-				size_t)(session, file, offset, wanted);
+	struct wrapped call = begin_call(library, session, __builtin_frame_address(0));
+	ssize_t result = REAL(library, GNUTLS_RECORD_SEND_FILE, ssize_t, void *, int, off_t *, size_t)(session, file,
+												       offset, wanted);
 	struct connection *connection = end_call(&call, DIRECTION_WRITE, 0, 0, CUT_NONE);
-	if (connection && result > 0)
-		emit_file(connection, file,
-			  (u64)(offset ? *offset : system_call(__NR_lseek, file, 0, SEEK_CUR, 0, 0, 0)), (u64)result);
+	if (!connection || result <= 0)
+		return result;
+	u64 end = 0; /* if it is not known, nothing is read */
+	if (offset)
+		end = (u64)*offset;
+	else if (may_ask_kernel())
+		end = (u64)system_call(__NR_lseek, file, 0, SEEK_CUR, 0, 0, 0);
+	emit_file(connection, file, end, (u64)result);
 	return result;
 }
 
-EXPORTED int gnutls_init(void **session, u32 flags)
+WRAP(int, gnutls_init, (void **session, u32 flags), (session, flags))
 {
-	struct library *library = library_of(FAMILY_GNUTLS, __builtin_return_address(0));
-	int result = library ? GNUTLS(library, GNUTLS_INIT, int, void **, u32)(session, flags) : -1250;
-	struct connection *connection = result ? 0 : new_object(FAMILY_GNUTLS, *session, __builtin_return_address(0));
+	int result = REAL(library, GNUTLS_INIT, int, void **, u32)(session, flags);
+	struct connection *connection = result ? 0 : new_object(library, *session);
 	if (connection)
 		connection->role = flags & GNUTLS_SERVER ? ROLE_SERVER : ROLE_CLIENT;
 	return result;
 }
 
-EXPORTED void gnutls_deinit(void *session)
+WRAP(void, gnutls_deinit, (void *session), (session))
 {
-	struct library *library = library_of(FAMILY_GNUTLS, __builtin_return_address(0));
 	free_object(session);
-	if (library)
-		GNUTLS(library, GNUTLS_DEINIT, void, void *)(session);
+	REAL(library, GNUTLS_DEINIT, void, void *)(session);
 }
+
+static const struct family_functions gnutls_functions = {
+    .mark = "gnutls_record_get_max_size",
+    .functions = {[GNUTLS_RECORD_RECV] = WRAPPED(gnutls_record_recv),
+		  [GNUTLS_RECORD_SEND] = WRAPPED(gnutls_record_send),
+		  [GNUTLS_RECORD_SEND2] = WRAPPED(gnutls_record_send2),
+		  [GNUTLS_RECORD_SEND_RANGE] = WRAPPED(gnutls_record_send_range),
+		  [GNUTLS_RECORD_SEND_EARLY_DATA] = {"gnutls_record_send_early_data",
+						     gnutls_record_send_early_data_wrappers},
+		  [GNUTLS_RECORD_SEND_FILE] = WRAPPED(gnutls_record_send_file),
+		  [GNUTLS_RECORD_RECV_SEQ] = WRAPPED(gnutls_record_recv_seq),
+		  [GNUTLS_RECORD_RECV_PACKET] = WRAPPED(gnutls_record_recv_packet),
+		  [GNUTLS_RECORD_RECV_EARLY_DATA] = {"gnutls_record_recv_early_data",
+						     gnutls_record_recv_early_data_wrappers},
+		  [GNUTLS_RECORD_UNCORK] = WRAPPED(gnutls_record_uncork),
+		  [GNUTLS_INIT] = WRAPPED(gnutls_init),
+		  [GNUTLS_DEINIT] = WRAPPED(gnutls_deinit),
+		  [GNUTLS_HANDSHAKE] = WRAPPED(gnutls_handshake),
+		  [GNUTLS_BYE] = WRAPPED(gnutls_bye),
+		  [GNUTLS_PACKET_GET] = ASKED("gnutls_packet_get"),
+		  [GNUTLS_RECORD_GET_MAX_SIZE] = ASKED("gnutls_record_get_max_size"),
+		  [GNUTLS_PROTOCOL_GET_VERSION] = ASKED("gnutls_protocol_get_version"),
+		  [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = ASKED("gnutls_alpn_get_selected_protocol"),
+		  [GNUTLS_CIPHER_GET] = ASKED("gnutls_cipher_get"),
+		  [GNUTLS_CIPHERSUITE_GET] = ASKED("gnutls_ciphersuite_get")},
+};

@@ -20,6 +20,8 @@ struct call_bucket {
 	struct open_call calls[BUCKET_CALLS];
 };
 
+#define CALL_BUCKETS_BYTES (sizeof(struct call_bucket) * CALL_BUCKETS)
+
 static struct call_bucket *call_buckets;
 
 static inline struct call_bucket *call_bucket(u64 block)
@@ -51,38 +53,39 @@ static inline void close_call(struct open_call *call, u64 stack)
 		__atomic_store_n(&call->stack, 0, __ATOMIC_RELAXED);
 }
 
-#define MOST_ENCLOSING (ENCLOSING_BUCKETS * BUCKET_CALLS)
-
-/* Put the objects of the calls around `stack` into `objects`, that of the nearest first; return how many there are. A call
- * is not around another if it is a block away: another coroutine's stack may be between. */
-static inline u32 enclosing_objects(u64 stack, u64 objects[MOST_ENCLOSING])
+/* The object of the next call around `stack`, from `place` on (first 0); 0: there is none left. A call is not around another if it
+ * is a block away: another coroutine's stack may be between. `above`: how far away it is. */
+static inline u64 next_enclosing(u64 stack, u32 *place, u64 *above)
 {
-	u32 count = 0;
-	u64 nearest = 1 << BLOCK_BITS;
+	while (*place < ENCLOSING_BUCKETS * BUCKET_CALLS) {
+		u32 i = (*place)++;
+		const struct open_call *call =
+		    &call_bucket((stack >> BLOCK_BITS) + i / BUCKET_CALLS)->calls[i % BUCKET_CALLS];
+		*above = __atomic_load_n(&call->stack, __ATOMIC_RELAXED) - stack;
+		u64 object = __atomic_load_n(&call->object, __ATOMIC_RELAXED);
+		if (*above && *above < 1 << BLOCK_BITS && object)
+			return object;
+	}
+	return 0;
+}
+
+/* The object of the call around `stack` that is nearest; 0: there is none. As next_enclosing, in a form that is fast: each write
+ * asks for it. */
+static inline u64 innermost_object(u64 stack)
+{
+	u64 nearest = 0, least = 1 << BLOCK_BITS;
 	for (u32 block = 0; block < ENCLOSING_BUCKETS; block++) {
 		const struct call_bucket *bucket = call_bucket((stack >> BLOCK_BITS) + block);
 		for (u32 i = 0; i < BUCKET_CALLS; i++) {
 			u64 above = __atomic_load_n(&bucket->calls[i].stack, __ATOMIC_RELAXED) - stack;
-			if (!above || above >= 1 << BLOCK_BITS)
-				continue;
-			u64 object = __atomic_load_n(&bucket->calls[i].object, __ATOMIC_RELAXED);
-			if (!object)
-				continue;
-			objects[count] = object;
-			if (above < nearest) {
-				nearest = above;
-				objects[count] = objects[0];
-				objects[0] = object;
+			u64 object = 0;
+			if (above - 1 < least - 1)
+				object = __atomic_load_n(&bucket->calls[i].object, __ATOMIC_RELAXED);
+			if (object) {
+				least = above;
+				nearest = object;
 			}
-			count++;
 		}
 	}
-	return count;
-}
-
-/* The object of the call around `stack` that is nearest; 0: there is none. */
-static inline u64 innermost_object(u64 stack)
-{
-	u64 objects[MOST_ENCLOSING];
-	return enclosing_objects(stack, objects) ? objects[0] : 0;
+	return nearest;
 }

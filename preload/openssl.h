@@ -35,68 +35,37 @@ enum openssl_function {
 	SSL_CIPHER_GET_NAME,
 };
 
-static const struct names openssl_names = {
-    .mark = "SSL_CTX_new",
-    .files = {"libssl.so.3", "libssl.so.1.1", "libssl.so.4", "libssl.so"},
-    .functions = {[SSL_READ] = "SSL_read",
-		  [SSL_WRITE] = "SSL_write",
-		  [SSL_READ_EX] = "SSL_read_ex",
-		  [SSL_WRITE_EX] = "SSL_write_ex",
-		  [SSL_WRITE_EX2] = "SSL_write_ex2",
-		  [SSL_READ_EARLY_DATA] = "SSL_read_early_data",
-		  [SSL_WRITE_EARLY_DATA] = "SSL_write_early_data",
-		  [SSL_SENDFILE] = "SSL_sendfile",
-		  [SSL_NEW] = "SSL_new",
-		  [SSL_FREE] = "SSL_free",
-		  [SSL_UP_REF] = "SSL_up_ref",
-		  [SSL_DUP] = "SSL_dup",
-		  [SSL_CLEAR] = "SSL_clear",
-		  [SSL_SHUTDOWN] = "SSL_shutdown",
-		  [SSL_CONNECT] = "SSL_connect",
-		  [SSL_ACCEPT] = "SSL_accept",
-		  [SSL_DO_HANDSHAKE] = "SSL_do_handshake",
-		  [BIO_F_SSL] = "BIO_f_ssl",
-		  [BIO_NEW_SSL] = "BIO_new_ssl",
-		  [BIO_NEW_SSL_CONNECT] = "BIO_new_ssl_connect",
-		  [BIO_NEW_BUFFER_SSL_CONNECT] = "BIO_new_buffer_ssl_connect",
-		  [SSL_VERSION] = "SSL_version",
-		  [SSL_IS_SERVER] = "SSL_is_server",
-		  [SSL_GET_SHUTDOWN] = "SSL_get_shutdown",
-		  [SSL_GET_FD] = "SSL_get_fd",
-		  [SSL_GET_SERVERNAME] = "SSL_get_servername",
-		  [SSL_GET0_ALPN_SELECTED] = "SSL_get0_alpn_selected",
-		  [SSL_GET_CURRENT_CIPHER] = "SSL_get_current_cipher",
-		  [SSL_CIPHER_GET_NAME] = "SSL_CIPHER_get_name"},
-};
-
-#define OPENSSL(library, function, type, ...) ((type (*)(__VA_ARGS__))(library)->functions[function])
-
 static void describe_openssl(struct event_opened *event, void *ssl, const struct library *library)
 {
-	if (OPENSSL(library, SSL_IS_SERVER, int, const void *))
-		event->role = OPENSSL(library, SSL_IS_SERVER, int, const void *)(ssl) ? ROLE_SERVER : ROLE_CLIENT;
-	event->tls_version = (u32)OPENSSL(library, SSL_VERSION, int, const void *)(ssl);
+	if (HAS(library, SSL_IS_SERVER))
+		event->role = REAL(library, SSL_IS_SERVER, int, const void *)(ssl) ? ROLE_SERVER : ROLE_CLIENT;
+	if (HAS(library, SSL_VERSION))
+		event->tls_version = (u32)REAL(library, SSL_VERSION, int, const void *)(ssl);
 	const u8 *alpn = 0;
 	u32 alpn_bytes = 0;
-	OPENSSL(library, SSL_GET0_ALPN_SELECTED, void, const void *, const u8 **, u32 *)(ssl, &alpn, &alpn_bytes);
+	if (HAS(library, SSL_GET0_ALPN_SELECTED))
+		REAL(library, SSL_GET0_ALPN_SELECTED, void, const void *, const u8 **, u32 *)(ssl, &alpn, &alpn_bytes);
 	event->alpn_bytes = (u8)(alpn_bytes < ALPN_BYTES ? alpn_bytes : ALPN_BYTES);
 	if (alpn)
 		memcpy(event->alpn, alpn, event->alpn_bytes);
-	const char *name = OPENSSL(library, SSL_GET_SERVERNAME, const char *, const void *, int)(ssl, 0);
-	copy_text(event->sni, name, SNI_BYTES);
-	const void *cipher = OPENSSL(library, SSL_GET_CURRENT_CIPHER, const void *, const void *)(ssl);
+	if (HAS(library, SSL_GET_SERVERNAME))
+		copy_text(event->sni, REAL(library, SSL_GET_SERVERNAME, const char *, const void *, int)(ssl, 0),
+			  SNI_BYTES);
+	const void *cipher = 0;
+	if (HAS(library, SSL_GET_CURRENT_CIPHER) && HAS(library, SSL_CIPHER_GET_NAME))
+		cipher = REAL(library, SSL_GET_CURRENT_CIPHER, const void *, const void *)(ssl);
 	if (cipher)
-		copy_text(event->cipher, OPENSSL(library, SSL_CIPHER_GET_NAME, const char *, const void *)(cipher),
+		copy_text(event->cipher, REAL(library, SSL_CIPHER_GET_NAME, const char *, const void *)(cipher),
 			  CIPHER_BYTES);
 }
 
 /* Emit the ends of the directions that are over by the object's flags (openssl/ssl.h, SSL_get_shutdown). */
-static void check_ends(struct connection *connection)
+static __attribute__((noinline)) void check_ends(struct connection *connection)
 {
 	const struct library *library = connection->library;
-	if (!GET(connection->is_announced) || !library->functions[SSL_GET_SHUTDOWN])
+	if (!GET(connection->is_announced) || !HAS(library, SSL_GET_SHUTDOWN))
 		return;
-	int flags = OPENSSL(library, SSL_GET_SHUTDOWN, int, const void *)((void *)connection->object);
+	int flags = REAL(library, SSL_GET_SHUTDOWN, int, const void *)((void *)connection->object);
 	u32 tid = this_thread()->tid;
 	if (flags & 1) /* SSL_SENT_SHUTDOWN */
 		end_direction(connection, tid, DIRECTION_WRITE);
@@ -105,19 +74,16 @@ static void check_ends(struct connection *connection)
 }
 
 /* Wrap a call that moves bytes. `moved`: how many it did, after it. */
-#define OPENSSL_CALL(name, function, direction, buffer, cut, moved, type, parameters, arguments)              \
-	EXPORTED type name parameters                                                                         \
-	{                                                                                                     \
-		struct wrapped call =                                                                         \
-		    begin_call(FAMILY_OPENSSL, ssl, __builtin_return_address(0), __builtin_frame_address(0)); \
-		if (!call.library || !call.library->functions[function])                                      \
-			return 0;                                                                             \
-		type result = ((type(*) parameters)call.library->functions[function])arguments;               \
-		u64 size = (u64)(moved);                                                                      \
-		struct connection *connection = end_call(&call, direction, buffer, size, cut);                \
-		if (connection && result <= 0)                                                                \
-			check_ends(connection);                                                               \
-		return result;                                                                                \
+#define OPENSSL_CALL(name, function, direction, buffer, cut, moved, type, parameters, arguments) \
+	WRAP(type, name, parameters, arguments)                                                  \
+	{                                                                                        \
+		struct wrapped call = begin_call(library, ssl, __builtin_frame_address(0));      \
+		type result = ((type(*) parameters)library->functions[function])arguments;       \
+		u64 size = (u64)(moved);                                                         \
+		struct connection *connection = end_call(&call, direction, buffer, size, cut);   \
+		if (connection && result <= 0)                                                   \
+			check_ends(connection);                                                  \
+		return result;                                                                   \
 	}
 
 #define PLAIN (result > 0 ? result : 0)
@@ -144,95 +110,117 @@ OPENSSL_CALL(SSL_connect, SSL_CONNECT, DIRECTION_WRITE, 0, CUT_NONE, 0, int, (vo
 OPENSSL_CALL(SSL_accept, SSL_ACCEPT, DIRECTION_READ, 0, CUT_NONE, 0, int, (void *ssl), (ssl))
 OPENSSL_CALL(SSL_do_handshake, SSL_DO_HANDSHAKE, DIRECTION_READ, 0, CUT_NONE, 0, int, (void *ssl), (ssl))
 
-EXPORTED int SSL_shutdown(void *ssl)
+WRAP(int, SSL_shutdown, (void *ssl), (ssl))
 {
-	struct wrapped call = begin_call(FAMILY_OPENSSL, ssl, __builtin_return_address(0), __builtin_frame_address(0));
-	if (!call.library)
-		return -1;
-	int result = OPENSSL(call.library, SSL_SHUTDOWN, int, void *)(ssl);
-	struct connection *connection = call.counts ? find_connection(call.object) : 0;
-	if (call.counts)
+	struct wrapped call = begin_call(library, ssl, __builtin_frame_address(0));
+	int result = REAL(library, SSL_SHUTDOWN, int, void *)(ssl);
+	if (counts(&call)) {
+		struct connection *connection = find_connection(call.object);
 		close_call(call.open, call.stack);
-	if (connection)
-		check_ends(connection);
+		if (connection)
+			check_ends(connection);
+	}
 	return result;
 }
 
-EXPORTED void *SSL_new(void *context)
+WRAP(void *, SSL_new, (void *context), (context))
 {
-	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
-	void *ssl = library ? OPENSSL(library, SSL_NEW, void *, void *)(context) : 0;
-	new_object(FAMILY_OPENSSL, ssl, __builtin_return_address(0));
+	void *ssl = REAL(library, SSL_NEW, void *, void *)(context);
+	new_object(library, ssl);
 	return ssl;
 }
 
 /* SSL_free only counts down while others hold the object. */
-EXPORTED void SSL_free(void *ssl)
+WRAP(void, SSL_free, (void *ssl), (ssl))
 {
-	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
-	struct connection *connection = reader && ssl ? find_connection((u64)ssl) : 0;
+	struct connection *connection = ssl ? find_connection((u64)ssl) : 0;
 	if (connection && GET(connection->references) <= 1)
 		check_ends(connection);
 	free_object(ssl);
-	if (library)
-		OPENSSL(library, SSL_FREE, void, void *)(ssl);
+	REAL(library, SSL_FREE, void, void *)(ssl);
 }
 
 static void add_reference(const void *ssl)
 {
-	struct connection *connection = reader ? find_connection((u64)ssl) : 0;
+	struct connection *connection = find_connection((u64)ssl);
 	if (connection)
 		__atomic_add_fetch(&connection->references, 1, __ATOMIC_RELAXED);
 }
 
-EXPORTED int SSL_up_ref(void *ssl)
+WRAP(int, SSL_up_ref, (void *ssl), (ssl))
 {
-	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
-	int result = library ? OPENSSL(library, SSL_UP_REF, int, void *)(ssl) : 0;
+	int result = REAL(library, SSL_UP_REF, int, void *)(ssl);
 	if (result)
 		add_reference(ssl);
 	return result;
 }
 
 /* SSL_dup returns the same object once its handshake has begun. */
-EXPORTED void *SSL_dup(void *ssl)
+WRAP(void *, SSL_dup, (void *ssl), (ssl))
 {
-	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
-	void *copy = library ? OPENSSL(library, SSL_DUP, void *, void *)(ssl) : 0;
+	void *copy = REAL(library, SSL_DUP, void *, void *)(ssl);
 	if (copy == ssl)
 		add_reference(ssl);
 	else
-		new_object(FAMILY_OPENSSL, copy, __builtin_return_address(0));
+		new_object(library, copy);
 	return copy;
 }
 
 /* SSL_clear makes the object ready for another connection. */
-EXPORTED int SSL_clear(void *ssl)
+WRAP(int, SSL_clear, (void *ssl), (ssl))
 {
-	struct library *library = library_of(FAMILY_OPENSSL, __builtin_return_address(0));
-	struct connection *connection = reader ? find_connection((u64)ssl) : 0;
+	struct connection *connection = find_connection((u64)ssl);
 	if (connection && (connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE])) {
 		check_ends(connection);
-		new_object(FAMILY_OPENSSL, ssl, __builtin_return_address(0));
+		new_object(library, ssl);
 	}
-	return library ? OPENSSL(library, SSL_CLEAR, int, void *)(ssl) : 0;
+	return REAL(library, SSL_CLEAR, int, void *)(ssl);
 }
 
 /* What a program passes through such a BIO is not seen: BIO_read and BIO_write, of libcrypto, call the library from inside
  * of itself. */
-#define BIO_CALL(name, function, parameters, arguments)                               \
-	EXPORTED void *name parameters                                                \
-	{                                                                             \
-		u64 caller = (u64)__builtin_return_address(0);                        \
-		struct library *library = library_of(FAMILY_OPENSSL, (void *)caller); \
-		if (!library || !library->functions[function])                        \
-			return 0;                                                     \
-		if (is_watched() && !is_within(caller, library->start, library->end)) \
-			add_to(&writer->bios, 1);                                     \
-		return ((void *(*)parameters)library->functions[function])arguments;  \
+#define BIO_CALL(name, function, parameters, arguments)                              \
+	WRAP(void *, name, parameters, arguments)                                    \
+	{                                                                            \
+		if (is_watched())                                                    \
+			add_to(&counters()->bios, 1);                                \
+		return ((void *(*)parameters)library->functions[function])arguments; \
 	}
 
-BIO_CALL(BIO_f_ssl, BIO_F_SSL, (void), ())
+BIO_CALL(BIO_f_ssl, BIO_F_SSL, (), ())
 BIO_CALL(BIO_new_ssl, BIO_NEW_SSL, (void *context, int is_client), (context, is_client))
 BIO_CALL(BIO_new_ssl_connect, BIO_NEW_SSL_CONNECT, (void *context), (context))
 BIO_CALL(BIO_new_buffer_ssl_connect, BIO_NEW_BUFFER_SSL_CONNECT, (void *context), (context))
+
+static const struct family_functions openssl_functions = {
+    .mark = "SSL_CTX_new",
+    .functions = {[SSL_READ] = WRAPPED(SSL_read),
+		  [SSL_WRITE] = WRAPPED(SSL_write),
+		  [SSL_READ_EX] = WRAPPED(SSL_read_ex),
+		  [SSL_WRITE_EX] = WRAPPED(SSL_write_ex),
+		  [SSL_WRITE_EX2] = WRAPPED(SSL_write_ex2),
+		  [SSL_READ_EARLY_DATA] = WRAPPED(SSL_read_early_data),
+		  [SSL_WRITE_EARLY_DATA] = WRAPPED(SSL_write_early_data),
+		  [SSL_SENDFILE] = WRAPPED(SSL_sendfile),
+		  [SSL_NEW] = WRAPPED(SSL_new),
+		  [SSL_FREE] = WRAPPED(SSL_free),
+		  [SSL_UP_REF] = WRAPPED(SSL_up_ref),
+		  [SSL_DUP] = WRAPPED(SSL_dup),
+		  [SSL_CLEAR] = WRAPPED(SSL_clear),
+		  [SSL_SHUTDOWN] = WRAPPED(SSL_shutdown),
+		  [SSL_CONNECT] = WRAPPED(SSL_connect),
+		  [SSL_ACCEPT] = WRAPPED(SSL_accept),
+		  [SSL_DO_HANDSHAKE] = WRAPPED(SSL_do_handshake),
+		  [BIO_F_SSL] = WRAPPED(BIO_f_ssl),
+		  [BIO_NEW_SSL] = WRAPPED(BIO_new_ssl),
+		  [BIO_NEW_SSL_CONNECT] = WRAPPED(BIO_new_ssl_connect),
+		  [BIO_NEW_BUFFER_SSL_CONNECT] = WRAPPED(BIO_new_buffer_ssl_connect),
+		  [SSL_VERSION] = ASKED("SSL_version"),
+		  [SSL_IS_SERVER] = ASKED("SSL_is_server"),
+		  [SSL_GET_SHUTDOWN] = ASKED("SSL_get_shutdown"),
+		  [SSL_GET_FD] = ASKED("SSL_get_fd"),
+		  [SSL_GET_SERVERNAME] = ASKED("SSL_get_servername"),
+		  [SSL_GET0_ALPN_SELECTED] = ASKED("SSL_get0_alpn_selected"),
+		  [SSL_GET_CURRENT_CIPHER] = ASKED("SSL_get_current_cipher"),
+		  [SSL_CIPHER_GET_NAME] = ASKED("SSL_CIPHER_get_name")},
+};

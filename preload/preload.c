@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * The library that `sslsniff -- COMMAND` loads into the command, by LD_PRELOAD, where it has no rights for probes: it wraps
- * the calls of OpenSSL, GnuTLS and NSS, and writes what they pass as records into memory that sslsniff reads.
+ * the calls of OpenSSL, GnuTLS and NSS, and writes what they pass as records into a ring that sslsniff reads.
  *
  * It must do no harm. So it allocates nothing, waits for nothing, has no lock and no signal handler, keeps errno, and
  * leaves the environment alone. Without sslsniff's memory (a setuid program, a capture that is over) calls just pass.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <linux/mman.h>
 
 #include "shared.h"
 
@@ -17,17 +21,31 @@
 
 #include "ring.h"
 
+#include "thread_number.h"
+
 #include "process.h"
+
+#include "objects.h"
+
+#include "real_functions.h"
 
 #include "library.h"
 
+#include "filters.h"
+
+#include "sanitizers.h"
+
 #include "connections.h"
+
+#include "descriptors.h"
 
 #include "open_calls.h"
 
 #include "records.h"
 
 #include "sockets.h"
+
+#include "opening.h"
 
 #include "calls.h"
 
@@ -43,26 +61,32 @@ static void copy_text(char *to, const char *from, u64 room)
 
 #include "nss.h"
 
-#include "loading.h"
-
-static const struct names *const family_names[FAMILIES] = {
-    [FAMILY_OPENSSL] = &openssl_names,
-    [FAMILY_GNUTLS] = &gnutls_names,
-    [FAMILY_NSPR] = &nspr_names,
-    [FAMILY_NSS] = &nss_names,
+static const struct family_functions *const families[FAMILIES] = {
+    [FAMILY_OPENSSL] = &openssl_functions,
+    [FAMILY_GNUTLS] = &gnutls_functions,
+    [FAMILY_NSPR] = &nspr_functions,
+    [FAMILY_NSS] = &nss_functions,
 };
 
-#include "fetching.h"
+#include "imports.h"
 
-static void describe(struct event_opened *event, const struct connection *connection)
+#include "loading.h"
+
+#include "joining.h"
+
+#include "raw_calls.h"
+
+#include "limits.h"
+
+static void describe(struct event_opened *event, const struct connection *connection, const struct library *library)
 {
 	void *object = (void *)connection->object;
-	if (connection->library->family == FAMILY_OPENSSL)
-		describe_openssl(event, object, connection->library);
-	else if (connection->library->family == FAMILY_GNUTLS)
-		describe_gnutls(event, object, connection->library);
-	else if (connection->library->family == FAMILY_NSS)
-		describe_nss(event, object, connection->library);
+	if (library->family == FAMILY_OPENSSL)
+		describe_openssl(event, object, library);
+	else if (library->family == FAMILY_GNUTLS)
+		describe_gnutls(event, object, library);
+	else if (library->family == FAMILY_NSS)
+		describe_nss(event, object, library);
 }
 
 extern char **environ;
@@ -76,31 +100,21 @@ static const char *variable(const char *name)
 	return 0;
 }
 
-/* Map the memory that `fd` stands for. Returns whether it is sslsniff's. */
-static int map_ring(int fd)
+/* The page of sslsniff's that `path` leads to; 0: it is not there any more. */
+static const struct control_page *open_control(const char *path)
 {
-	u64 page = getauxval(AT_PAGESZ);
-	struct reader_page *first = map_memory(0, page, PROT_READ, MAP_SHARED, fd, 0);
-	if (!first || first->magic != MAGIC)
+	long fd = system_call(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+	if (fd < 0)
 		return 0;
-	u64 size = first->data_bytes;
-	u8 *whole = map_memory(0, page + 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	int both = PROT_READ | PROT_WRITE;
-	if (!whole || !map_memory(whole, page + size, both, MAP_SHARED | MAP_FIXED, fd, page) ||
-	    !map_memory(whole + page + size, size, both, MAP_SHARED | MAP_FIXED, fd, 2 * page))
-		return 0;
-	writer = (struct writer_page *)whole;
-	ring_data = whole + page;
-	ring_mask = size - 1;
-	ring_bits = (u32)__builtin_ctzll(size);
-	reader = first;
-	return 1;
+	const struct control_page *page = map_memory(0, getauxval(AT_PAGESZ), PROT_READ, MAP_SHARED, (int)fd, 0);
+	system_call(__NR_close, fd, 0, 0, 0, 0, 0);
+	return page && page->magic == MAGIC ? page : 0;
 }
 
 /* Memory that a forked child gets empty; 0: the kernel cannot do that. */
 static void *wiped_memory(u64 size)
 {
-	void *memory = map_memory(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = empty_memory(size);
 	if (!memory || system_call(__NR_madvise, (long)memory, (long)size, MADV_WIPEONFORK, 0, 0, 0))
 		return 0;
 	return memory;
@@ -108,23 +122,29 @@ static void *wiped_memory(u64 size)
 
 __attribute__((constructor)) static void start(void)
 {
-	own_file = file_at((u64)&libraries);
+	find_real_functions();
+	find_number();
 	const char *path = variable(RING_VARIABLE);
 	if (!path || getauxval(AT_SECURE))
 		return;
-	process = wiped_memory(sizeof(*process));
-	connections = wiped_memory(sizeof(struct connection) * BUCKETS * BUCKET_CONNECTIONS);
-	call_buckets = wiped_memory(sizeof(struct call_bucket) * CALL_BUCKETS);
-	is_mapped = wiped_memory(MOST_PARTS);
-	if (!process || !connections || !call_buckets || !is_mapped)
+	const struct control_page *page = open_control(path);
+	if (!page || page->stopped || filter_count() != page->filters || has_limits())
 		return;
-	long fd = system_call(__NR_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
-	if (fd < 0)
+	struct process *own = wiped_memory(sizeof(*process));
+	connections = wiped_memory(CONNECTIONS_BYTES);
+	call_buckets = wiped_memory(CALL_BUCKETS_BYTES);
+	if (!own || !connections || !call_buckets)
 		return;
-	if (map_ring((int)fd)) {
-		u32 pid = numbers_in_proc().pid;
-		is_numbered_apart = pid && pid != (u32)system_call(__NR_getpid, 0, 0, 0, 0, 0, 0);
-		announce_program();
+	process = own;
+	control = page;
+	introduction.magic = MAGIC;
+	memcpy(introduction.token, page->token, TOKEN_BYTES);
+	system_call(__NR_prctl, PR_GET_NAME, (long)introduction.comm, 0, 0, 0, 0);
+	if (!join()) {
+		leave();
+		return;
 	}
-	system_call(__NR_close, fd, 0, 0, 0, 0, 0);
+	look_at_descriptors();
+	watch_forks();
+	look_at_startup_files();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes records into the shared ring: from any number of threads and processes, without a lock and without waiting.
+ * Writes records into this process's ring: from any number of threads, without a lock and without waiting.
  *
  * A record is begun by a compare-and-swap of its first word, at the producer's position: from "free in this lap" to "busy,
  * so long, of this thread". Only then the position moves past it, which any other thread may do for one that was stopped
@@ -10,35 +10,41 @@
  * lap into all that it has read, before it gives the room back.
  *
  * A record of a thread that was killed stays busy: the reader sees that the thread is gone, and skips it.
+ *
+ * A signal handler may fork while this thread writes a record. The child goes on with it after the handler, in memory that is not its
+ * ring: each thread notes that it writes before it looks where the ring is, and begin_child puts the child's elsewhere then. A
+ * child that goes on before that sees an empty connection, and begins no record: what the call passed is its parent's.
  */
-
-#include <linux/mman.h>
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* linux/mman.h of 5.14 */
-#endif
 
 #define BUSY (1U << 31) /* BPF_RINGBUF_BUSY_BIT; bit 30 is that of a discarded record */
 #define LENGTH_BITS (BUSY - 1)
 
-static struct reader_page *reader; /* 0: nobody watches this process */
-static struct writer_page *writer;
-static u8 *ring_data; /* mapped twice in a row, so that no record wraps */
-static u64 ring_mask;
-static u32 ring_bits;
+/* A ring as its program has it in memory: the reader's page, the writer's, and the data, mapped twice in a row, so that no record
+ * wraps. */
+struct ring {
+	struct writer_page *writer; /* 0: nobody watches this process */
+	u64 page_bytes;
+	u64 mask; /* of offsets in the data: records begin at multiples of 8 */
+	u32 bits;
+};
 
-#define PART_BITS 20
-#define MOST_PARTS 4096
+static struct ring *own_ring(void);
+static u32 *own_records(void); /* that this thread is writing: several, if signals interrupt it */
 
-/* Parts of the ring that this process has in its page tables. Without that, each page that is written to first costs a
- * fault, which takes longer than writing it. */
-static u8 *is_mapped;
-
-static __attribute__((noinline)) void map_part(u64 part)
+static inline void leave_record(void)
 {
-	__atomic_store_n(&is_mapped[part], 1, __ATOMIC_RELAXED);
-	system_call(__NR_madvise, (long)(ring_data + (part << PART_BITS)), 1 << PART_BITS, MADV_POPULATE_WRITE, 0, 0,
-		    0); /* since Linux 5.14 */
+	u32 *records = own_records();
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (*records) /* 0 in the child of a fork inside of the record */
+		--*records;
+}
+
+/* Begin to write a record. Returns the writer's page; 0: nobody watches this process. */
+static inline struct writer_page *enter_record(void)
+{
+	++*own_records();
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&own_ring()->writer, __ATOMIC_ACQUIRE);
 }
 
 static inline u64 record_bytes(u32 length)
@@ -51,21 +57,21 @@ static inline void add_to(u64 *counter, u64 value)
 	__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 }
 
-/* Begin a record of `length` bytes; 0: there is no room. */
-static inline void *begin_record(u32 length, u32 tid)
+/* Claim `length` bytes of the ring that has `writer`; 0: there is no room. */
+static inline void *claim_record(struct writer_page *writer, u32 length, u32 tid)
 {
 	u64 size = record_bytes(length);
-	u64 part = (__atomic_load_n(&writer->produced, __ATOMIC_RELAXED) & ring_mask) >> PART_BITS;
-	if (part < MOST_PARTS && !__atomic_load_n(&is_mapped[part], __ATOMIC_RELAXED))
-		map_part(part);
+	const struct ring *ring = own_ring();
+	const struct reader_page *reader = (void *)((u8 *)writer - ring->page_bytes);
+	u8 *data = (u8 *)writer + ring->page_bytes;
 	for (;;) {
 		u64 at = __atomic_load_n(&writer->produced, __ATOMIC_ACQUIRE);
 		/* Less than nothing: others have written more since, and it was read. */
 		s64 unread = (s64)(at - __atomic_load_n(&reader->consumed, __ATOMIC_ACQUIRE));
-		if (unread + (s64)size > (s64)(ring_mask + 1))
+		if (unread + (s64)size > (s64)(ring->mask + 8))
 			return 0;
-		u64 *head = (u64 *)(ring_data + (at & ring_mask));
-		u64 seen = at >> ring_bits << 32;
+		u64 *head = (u64 *)(data + (at & ring->mask));
+		u64 seen = at >> ring->bits << 32;
 		u64 claim = (u64)tid << 32 | BUSY | length;
 		int is_mine = __atomic_compare_exchange_n(head, &seen, claim, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 		u32 begun = is_mine ? length : (u32)seen & LENGTH_BITS & ~(1U << 30);
@@ -74,10 +80,22 @@ static inline void *begin_record(u32 length, u32 tid)
 						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		if (is_mine)
 			return head + 1;
-		/* Free in another lap, at the position that is still the producer's: memory that a program overwrote. */
+		/* Free in another lap, at the position that is still the producer's: memory that the program overwrote. */
 		if (!(u32)seen && __atomic_load_n(&writer->produced, __ATOMIC_ACQUIRE) == at)
 			return 0;
 	}
+}
+
+/* Begin a record of `length` bytes of the connection whose number is `id`; 0: there is no room, or no such connection any more. */
+static inline void *begin_record(u32 length, u32 tid, const u64 *id)
+{
+	struct writer_page *writer = enter_record();
+	void *record = 0;
+	if (writer && __atomic_load_n(id, __ATOMIC_RELAXED))
+		record = claim_record(writer, length, tid);
+	if (!record)
+		leave_record();
+	return record;
 }
 
 #define LINE_BYTES 64
@@ -99,6 +117,7 @@ static inline void fetch(const u8 *from, u64 bytes)
 static inline void end_record(void *record, u32 length)
 {
 	__atomic_store_n((u32 *)record - 2, length, __ATOMIC_RELEASE);
+	leave_record();
 	u64 size = record_bytes(length);
 	fetch((const u8 *)record - 8 + size, size);
 }

@@ -11,7 +11,7 @@
 
 #define CERTAIN 2
 
-static void bind_descriptor(struct connection *connection, int descriptor, int is_direct)
+static __attribute__((noinline)) void bind_descriptor(struct connection *connection, int descriptor, int is_direct)
 {
 	int known = GET(connection->descriptor);
 	int is_known = known == descriptor + 1;
@@ -30,8 +30,7 @@ static void bind_descriptor(struct connection *connection, int descriptor, int i
 		SET(connection->rival, descriptor + 1);
 		return;
 	}
-	struct event_addresses addresses;
-	if (!read_addresses(descriptor, &addresses)) {
+	if (!has_endpoints(descriptor)) {
 		SET(connection->without_addresses, descriptor + 1);
 		return;
 	}
@@ -49,69 +48,72 @@ static void bind_inside(struct connection *connection, int descriptor)
 	bind_descriptor(connection, descriptor, 1);
 }
 
-/* Whether a descriptor carries a stream, as TLS needs: between TLS calls, a thread may also ask for names by UDP. Of the one
- * that a thread used last this is known. */
-static int is_stream(struct thread *thread, int descriptor)
-{
-	int kind = 0, kind_bytes = sizeof(kind);
-	if (thread->stream != descriptor + 1 &&
-	    !system_call(__NR_getsockopt, descriptor, SOL_SOCKET, SO_TYPE, (long)&kind, (long)&kind_bytes, 0) &&
-	    kind == SOCK_STREAM)
-		thread->stream = descriptor + 1;
-	return thread->stream == descriptor + 1;
-}
-
 /* A socket call of this thread on `descriptor`. Not inlined: the wrappers should stay short. */
-static __attribute__((noinline)) void note_descriptor(int descriptor, int sends)
+static __attribute__((noinline)) void note_descriptor(int descriptor, int sends, int is_socket)
 {
-	u64 objects[MOST_ENCLOSING];
-	u32 count = enclosing_objects((u64)__builtin_frame_address(0), objects);
-	for (u32 i = 0; i < count; i++) { /* TLS inside TLS: both layers use the socket */
-		struct connection *connection = find_connection(objects[i]);
-		if (connection && i)
+	u64 stack = (u64)__builtin_frame_address(0), above, object;
+	u64 nearest = innermost_object(stack);
+	struct connection *connection = nearest ? find_connection(nearest) : 0;
+	if (connection)
+		SET(connection->inside, descriptor + 1);
+	for (u32 place = 0; nearest && (object = next_enclosing(stack, &place, &above));) {
+		connection = object != nearest ? find_connection(object) : 0;
+		if (connection) /* TLS inside TLS: both layers use the socket */
 			bind_descriptor(connection, descriptor, 0);
-		else if (connection)
-			SET(connection->inside, descriptor + 1);
 	}
-	struct thread *thread = this_thread();
-	if (count || !is_stream(thread, descriptor))
+	if (nearest || !is_stream(descriptor, is_socket))
 		return;
+	struct thread *thread = this_thread();
 	if (!sends) {
 		thread->received = descriptor + 1;
 	} else if (thread->written) {
-		struct connection *connection = find_connection(thread->written);
+		connection = find_connection(thread->written);
 		thread->written = 0;
 		if (connection)
 			bind_descriptor(connection, descriptor, 0);
 	}
 }
 
-#define SOCKET_CALL(name, sends, parameters, arguments)                                                \
-	static void *real_##name;                                                                      \
-	EXPORTED ssize_t name parameters                                                               \
-	{                                                                                              \
-		ssize_t result = ((ssize_t(*) parameters)real_function(&real_##name, #name))arguments; \
-		if (result > 0 && has_connections() && is_watched())                                   \
-			note_descriptor(descriptor, sends);                                            \
-		return result;                                                                         \
+/* `is_socket`: whether it only works on a socket. */
+#define SOCKET_CALL(name, real, sends, is_socket, parameters, arguments)                \
+	EXPORTED ssize_t name parameters                                                \
+	{                                                                               \
+		ssize_t result = ((ssize_t(*) parameters)real_function(real))arguments; \
+		if (result > 0 && has_connections() && is_watched())                    \
+			note_descriptor(descriptor, sends, is_socket);                  \
+		return result;                                                          \
 	}
 
-SOCKET_CALL(read, 0, (int descriptor, void *buffer, size_t size), (descriptor, buffer, size))
-SOCKET_CALL(write, 1, (int descriptor, const void *buffer, size_t size), (descriptor, buffer, size))
-SOCKET_CALL(readv, 0, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
-SOCKET_CALL(writev, 1, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
-SOCKET_CALL(recv, 0, (int descriptor, void *buffer, size_t size, int flags), (descriptor, buffer, size, flags))
-SOCKET_CALL(send, 1, (int descriptor, const void *buffer, size_t size, int flags), (descriptor, buffer, size, flags))
-SOCKET_CALL(recvmsg, 0, (int descriptor, struct msghdr *message, int flags), (descriptor, message, flags))
-SOCKET_CALL(sendmsg, 1, (int descriptor, const struct msghdr *message, int flags), (descriptor, message, flags))
-SOCKET_CALL(recvfrom, 0,
+SOCKET_CALL(read, REAL_READ, 0, 0, (int descriptor, void *buffer, size_t size), (descriptor, buffer, size))
+SOCKET_CALL(write, REAL_WRITE, 1, 0, (int descriptor, const void *buffer, size_t size), (descriptor, buffer, size))
+SOCKET_CALL(readv, REAL_READV, 0, 0, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
+SOCKET_CALL(writev, REAL_WRITEV, 1, 0, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
+SOCKET_CALL(recv, REAL_RECV, 0, 1, (int descriptor, void *buffer, size_t size, int flags),
+	    (descriptor, buffer, size, flags))
+SOCKET_CALL(send, REAL_SEND, 1, 1, (int descriptor, const void *buffer, size_t size, int flags),
+	    (descriptor, buffer, size, flags))
+SOCKET_CALL(sendmsg, REAL_SENDMSG, 1, 1, (int descriptor, const struct msghdr *message, int flags),
+	    (descriptor, message, flags))
+SOCKET_CALL(recvfrom, REAL_RECVFROM, 0, 1,
 	    (int descriptor, void *buffer, size_t size, int flags, __SOCKADDR_ARG address, socklen_t *address_bytes),
 	    (descriptor, buffer, size, flags, address, address_bytes))
-SOCKET_CALL(sendto, 1,
+SOCKET_CALL(sendto, REAL_SENDTO, 1, 1,
 	    (int descriptor, const void *buffer, size_t size, int flags, __CONST_SOCKADDR_ARG address,
 	     socklen_t address_bytes),
 	    (descriptor, buffer, size, flags, address, address_bytes))
 /* With _FORTIFY_SOURCE (debug/read_chk.c, debug/recv_chk.c of glibc). */
-SOCKET_CALL(__read_chk, 0, (int descriptor, void *buffer, size_t size, size_t room), (descriptor, buffer, size, room))
-SOCKET_CALL(__recv_chk, 0, (int descriptor, void *buffer, size_t size, size_t room, int flags),
+SOCKET_CALL(__read_chk, REAL_READ_CHK, 0, 0, (int descriptor, void *buffer, size_t size, size_t room),
+	    (descriptor, buffer, size, room))
+SOCKET_CALL(__recv_chk, REAL_RECV_CHK, 0, 1, (int descriptor, void *buffer, size_t size, size_t room, int flags),
 	    (descriptor, buffer, size, room, flags))
+
+EXPORTED ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
+{
+	ssize_t result =
+	    ((ssize_t (*)(int, struct msghdr *, int))real_function(REAL_RECVMSG))(descriptor, message, flags);
+	if (result > 0 && GET(descriptors) && message->msg_controllen)
+		note_passed(message);
+	if (result > 0 && has_connections() && is_watched())
+		note_descriptor(descriptor, 0, 1);
+	return result;
+}

@@ -38,3 +38,8 @@ static inline void *map_memory(void *at, u64 size, int protection, int flags, in
 	long result = system_call(__NR_mmap, (long)at, (long)size, protection, flags, fd, (long)offset);
 	return result < 0 && result > -PAGE_BYTES ? 0 : (void *)result;
 }
+
+static inline void *empty_memory(u64 size)
+{
+	return map_memory(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sslsniff.kernel import procfs
 from tests import libraries
 from tests.live.checks import (
     assert_passed,
@@ -248,24 +247,4 @@ def test_ways_to_load_a_library(folder: Path) -> None:
     ran = run_as_nobody(folder, folder / "loads", "libz.so.1")
     assert ran.stdout == b""
     not_shown = "their TLS calls are not shown; run sslsniff with sudo"
-    assert f"libraries loaded with RTLD_DEEPBIND: 1; {not_shown}\n" in ran.captured.stderr
     assert f"libraries loaded by dlmopen: 1; {not_shown}\n" in ran.captured.stderr
-
-
-SEVERAL = """
-import ctypes, sys
-first, second = (ctypes.CDLL(path) for path in sys.argv[1:])
-assert first.SSL_write and second.SSL_write and second.SSL_read
-"""
-
-
-def test_functions_of_several_libraries(folder: Path) -> None:
-    """A pointer does not say whose function it is: those of the second copy stay as they are."""
-    library = Path(dict(procfs.libraries())["libssl.so.3"])
-    copies = [folder / name / library.name for name in ("one", "other")]
-    for copy in copies:
-        copy.parent.mkdir(mode=0o755)
-        shutil.copy(library, copy)
-    ran = run_as_nobody(folder, "/usr/bin/python3", "-c", SEVERAL, *copies)
-    what = "functions of one of several TLS libraries, from dlsym"
-    assert f"{what}: 2; their TLS calls are not shown" in ran.captured.stderr

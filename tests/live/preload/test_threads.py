@@ -1,10 +1,8 @@
 """The preloaded library under many threads: each message once, no data race, killed processes."""
 
 import contextlib
-import mmap
 import os
 import random
-import struct
 import subprocess
 import sys
 import time
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.kernel.memory.shared_ring import SharedRing
+from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
@@ -38,6 +36,8 @@ WAYS = {
     BOTH_WAYS: ("both_ways", "-lgnutls"),
 }
 """A program in tests/workload/c, and what it is linked with."""
+HIDDEN = "{ local: dlsym; dlvsym; setrlimit; setrlimit64; };"
+"""The sanitizer calls these before it is ready."""
 RING_BYTES = 64 << 20
 KILLED = 8
 CAUGHT_UP_S = 4  # with a full ring, and a second for each record that was not finished
@@ -134,28 +134,27 @@ def test_no_data_race(way: str, buckets: int, certificate: Certificate, tmp_path
     ``buckets``: of the table of connections. In few, threads take places beside each other.
     """
     program, library, hidden = (tmp_path / name for name in ("program", LIBRARY.name, "hidden"))
-    hidden.write_text("{ local: dlsym; };")  # the sanitizer calls it before it is ready itself
+    hidden.write_text(HIDDEN)
     sanitized = (*OPTIONS, "-fsanitize=thread")
     build(way, program, "-fsanitize=thread")
     shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}")
     hiding = f"-Wl,--version-script={hidden}"
     few = f"-DBUCKETS={buckets}"
     run("gcc", *sanitized, *shared, hiding, few, "-o", library, ROOT / "preload/preload.c")
-    ring = SharedRing(RING_BYTES, 1 << 20)
+    rings = RingSet(RING_BYTES, 1 << 20)
     environment = {
         **os.environ,
         "LD_PRELOAD": f"libtsan.so.2 {library}",
         "TSAN_OPTIONS": "halt_on_error=1",
-        RING_VARIABLE: ring.path,
+        RING_VARIABLE: rings.path,
     }
     numbers = (100, 20, 300)
     heard, notes = Heard(), list[str]()
     command = [str(program), *arguments(way, certificate, *numbers)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         capture = PreloadCapture(
-            ring,
+            rings,
             process.pid,
-            ring_bytes=RING_BYTES,
             note=notes.append,
             unseen=UnseenLibraries(notes.append),
         )
@@ -173,20 +172,35 @@ def test_no_data_race(way: str, buckets: int, certificate: Certificate, tmp_path
 
 
 @pytest.mark.parametrize("word", [0, 7 << 32, (1 << 31) - 1, (1 << 64) - 1])
-@pytest.mark.parametrize("position", [8, 1 << 40, (1 << 64) - 8])
+@pytest.mark.parametrize("position", [8, 12, 1 << 40, (1 << 64) - 8])
 def test_overwritten_ring(
-    position: int, word: int, programs: dict[str, Path], certificate: Certificate
+    position: int,
+    word: int,
+    programs: dict[str, Path],
+    certificate: Certificate,
+    tmp_path: Path,
 ) -> None:
-    """Whatever another process wrote into the memory, a program goes on as if it were alone."""
-    ring = SharedRing(RING_BYTES, 1 << 20)
-    pages = 2 * mmap.PAGESIZE
-    with Path(ring.path).open("r+b") as file, mmap.mmap(file.fileno(), RING_BYTES + pages) as data:
-        data[pages:] = word.to_bytes(8, "little") * (RING_BYTES // 8)
-        struct.pack_into("<Q", data, mmap.PAGESIZE, position)  # the producer's
-    library = {"LD_PRELOAD": str(LIBRARY), RING_VARIABLE: ring.path}
+    """Whatever a program writes into its ring, it goes on as if it were alone, and is named."""
+    damages = tmp_path / "damages.so"
+    source = PROGRAMS / "c/damages.c"
+    numbers = [f"-DPOSITION={position}UL", f"-DWORD={word}UL"]
+    run("gcc", *OPTIONS, *numbers, "-shared", "-fPIC", "-o", damages, source)
     for way, program in programs.items():
-        assert run(program, *arguments(way, certificate, 4, 50, 200), **library) == ""
-    ring.close()
+        rings, notes = RingSet(RING_BYTES, 1 << 20), list[str]()
+        # The last one is initialized first.
+        library = {"LD_PRELOAD": f"{damages} {LIBRARY}", RING_VARIABLE: rings.path}
+        command = [str(program), *arguments(way, certificate, 4, 50, 200)]
+        with subprocess.Popen(command, env={**os.environ, **library}) as process:
+            capture = PreloadCapture(
+                rings, process.pid, note=notes.append, unseen=UnseenLibraries(notes.append)
+            )
+            with contextlib.closing(capture):
+                while not capture.ended:
+                    list(capture.poll(0.1))
+                list(capture.finish())
+        assert process.returncode == 0
+        [note] = notes
+        assert f"[{process.pid}] overwrote the memory that it shares with sslsniff" in note
 
 
 def test_musl(certificate: Certificate, tmp_path: Path) -> None:

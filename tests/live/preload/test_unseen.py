@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.kernel import privileges
+from sslsniff.probing.plans.unprobed import KINDS
 from tests import libraries
 from tests.live.checks import assert_whole, run_under
 from tests.live.preload.running_as_nobody import run_as_nobody
@@ -18,6 +19,8 @@ from tests.workload.processes import run
 from tests.workload.servers import Server
 
 SUDO = "run sslsniff with sudo"
+[ERLANG] = [kind for kind in KINDS if kind.library == "erlang"]
+AT_ONCE = 30
 SLEEPS = "import ssl, time; time.sleep(3)"
 APART = ("unshare", "--map-root-user")
 
@@ -50,6 +53,26 @@ def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
     assert row["library"] == "unknown"
     [line] = run_under(folder, *shell, program, engine="preload").captured.not_probed
     assert line.endswith("the program loads no libraries; leave out --engine preload")
+
+
+def test_each_process_that_ends_at_once_counts(folder: Path) -> None:
+    """It says itself what is in its memory: nobody else looks in time."""
+    packaged = libraries.library("mbedtls-2.28").path
+    for each in packaged.parent.glob("libmbed*.so.*"):
+        shutil.copy(each, folder)
+    library, source, program = folder / packaged.name, folder / "maps.c", folder / "maps"
+    source.write_text(
+        "#include <dlfcn.h>\n#include <unistd.h>\n"
+        "int main(int n, char **path) { _exit(n < 2 || !dlopen(path[1], RTLD_LAZY)); }\n"
+    )
+    run("gcc", f"-Wl,--disable-new-dtags,-rpath,{folder}", "-o", program, source)
+    script = f"for _ in $(seq {AT_ONCE}); do {program} {library} || exit; done"
+    ran = run_as_nobody(folder, "sh", "-c", script)
+    [line] = ran.captured.not_probed
+    reason = "only the functions of OpenSSL, GnuTLS and NSS are wrapped"
+    assert f"({library}): {reason}; run sslsniff with sudo" in line
+    [row] = ran.captured.summary["not_probed"]
+    assert (row["library"], row["processes"]) == ("mbedtls", AT_ONCE)
 
 
 def test_root_without_rights() -> None:
@@ -126,6 +149,31 @@ def test_library_that_is_not_wrapped(package: str, library: str, reason: str, fo
     ran = run_as_nobody(folder, *program)
     rows = {row["library"]: row["reason"] for row in ran.captured.summary["not_probed"]}
     assert rows == {library: reason}
+
+
+def test_erlang_is_named(folder: Path) -> None:
+    """Its TLS is in the code of its virtual machine, which the program may have no use for."""
+    ran = run_as_nobody(folder, "erl", "-noshell", "-eval", "timer:sleep(1000), halt().")
+    [row] = ran.captured.summary["not_probed"]
+    assert (row["library"], row["reason"]) == ("erlang", ERLANG.reason)
+    assert row["remedy"] == ERLANG.remedy
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "unseen"])
+def test_runtime_with_another_library(is_seen: bool, folder: Path) -> None:
+    """A virtual machine is not named where its process has a library whose calls are seen."""
+    source, program = folder / "machine.c", folder / "machine"
+    functions = "".join(f"void {each}(void) {{}}\n" for each in ERLANG.exports)
+    library = "libssl.so.3" if is_seen else "libz.so.1"
+    source.write_text(f"""#include <dlfcn.h>
+#include <unistd.h>
+{functions}
+int main(void) {{ return dlopen("{library}", RTLD_NOW) ? (int)sleep(2) : 1; }}
+""")
+    run("gcc", "-rdynamic", "-o", program, source)
+    ran = run_as_nobody(folder, program)
+    rows = [row["library"] for row in ran.captured.summary["not_probed"]]
+    assert rows == ([] if is_seen else ["erlang"])
 
 
 ASKS = """

@@ -1,0 +1,62 @@
+/* Limits that a process sets itself. */
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "steps.h"
+
+void limits(void)
+{
+	int which = below(4), messages = 1 + below(10);
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		struct rlimit few = {16, 16}, none = {0, 0}, room = {3UL << 30, 3UL << 30};
+		if (which == 0)
+			setrlimit(RLIMIT_NOFILE, &few);
+		if (which == 1)
+			setrlimit(RLIMIT_FSIZE, &none);
+		if (which == 2)
+			setrlimit(RLIMIT_AS, &room);
+		if (which == 3 && mlockall(MCL_CURRENT | MCL_FUTURE))
+			_exit(9);
+		_exit(tls(messages, 1000) == messages ? 5 : 6);
+	}
+	show_status("limits", child);
+}
+
+#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* What OpenSSL itself needs to pass messages; any other call kills. */
+void filtered(void)
+{
+	int messages = 1 + below(200);
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		struct sock_filter rules[] = {
+		    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		    ALLOW(SYS_read),
+		    ALLOW(SYS_write),
+		    ALLOW(SYS_brk),
+		    ALLOW(SYS_exit_group),
+		    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		};
+		struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
+		struct pair made;
+		if (!open_pair(&made) || pass(&made, 30, 1000) != 30)
+			_exit(2);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+			_exit(3);
+		_exit(pass(&made, messages, 1000) == messages ? 4 : 5);
+	}
+	show_status("filtered", child);
+}
