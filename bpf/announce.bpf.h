@@ -54,11 +54,14 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 	}
 	if (layout->alpn >= 0 && layout->alpn_length >= 0) {
 		u64 base = layout->alpn_base >= 0 ? read_pointer(object + layout->alpn_base) : object;
-		u32 size = read_u32(base + layout->alpn_length);
+		u64 size = read_u32(base + layout->alpn_length); /* of 64 bits: bcc's compiler would shift a copy */
+		u64 alpn = read_pointer(base + layout->alpn);
+		/* Keep it in a register, so that the verifier uses this comparison. */
+		asm volatile("" : "+r"(size));
 		if (size > ALPN_BYTES)
 			size = ALPN_BYTES;
-		u64 alpn = read_pointer(base + layout->alpn);
-		if (alpn && !bpf_probe_read_user(event->alpn, ALPN_BYTES, (const void *)alpn))
+		/* Not more than its length: its memory may end there. */
+		if (alpn && size && !bpf_probe_read_user(event->alpn, size, (const void *)alpn))
 			event->alpn_bytes = size;
 	}
 	if (layout->session >= 0 && layout->session_cipher >= 0 && layout->cipher_name >= 0) {
@@ -82,32 +85,41 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 	}
 }
 
+/* Copy the addresses of a socket into fields of these names, of a struct that is zero. A macro: events differ. */
+#define COPY_ADDRESSES(to, sock)                                                                                  \
+	do {                                                                                                      \
+		(to)->family = socket_family(sock);                                                               \
+		bpf_probe_read_kernel(&(to)->local_port, sizeof((to)->local_port), &(sock)->__sk_common.skc_num); \
+		u16 remote_port = 0; /* in network order, unlike skc_num */                                       \
+		bpf_probe_read_kernel(&remote_port, sizeof(remote_port), &(sock)->__sk_common.skc_dport);         \
+		(to)->remote_port = __builtin_bswap16(remote_port);                                               \
+		if ((to)->family == AF_INET) {                                                                    \
+			bpf_probe_read_kernel((to)->local, 4, &(sock)->__sk_common.skc_rcv_saddr);                \
+			bpf_probe_read_kernel((to)->remote, 4, &(sock)->__sk_common.skc_daddr);                   \
+		} else {                                                                                          \
+			bpf_probe_read_kernel((to)->local, 16, &(sock)->__sk_common.skc_v6_rcv_saddr);            \
+			bpf_probe_read_kernel((to)->remote, 16, &(sock)->__sk_common.skc_v6_daddr);               \
+		}                                                                                                 \
+	} while (0)
+
 /* Announce the addresses of the connection's socket, if they are new; again later if the ring buffer is full. */
-static __always_inline void announce_addresses(const struct thread *thread, struct connection *connection)
+static __always_inline void announce_addresses(const struct thread *thread, const struct connection_key *key,
+					       struct connection *connection)
 {
 	const struct sock *sock = (const struct sock *)connection->socket;
+	u64 id = connection->id;
 	if (!sock || connection->addressed)
 		return;
 	struct event_addresses *event = ring_reserve(events, sizeof(struct event_addresses));
 	if (!event)
 		return;
 	__builtin_memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, connection->id);
+	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, id);
 	event->socket = (u64)sock;
-	event->family = socket_family(sock);
-	bpf_probe_read_kernel(&event->local_port, sizeof(event->local_port), &sock->__sk_common.skc_num);
-	u16 remote_port = 0; /* in network order, unlike skc_num */
-	bpf_probe_read_kernel(&remote_port, sizeof(remote_port), &sock->__sk_common.skc_dport);
-	event->remote_port = __builtin_bswap16(remote_port);
-	if (event->family == AF_INET) {
-		bpf_probe_read_kernel(event->local, 4, &sock->__sk_common.skc_rcv_saddr);
-		bpf_probe_read_kernel(event->remote, 4, &sock->__sk_common.skc_daddr);
-	} else {
-		bpf_probe_read_kernel(event->local, 16, &sock->__sk_common.skc_v6_rcv_saddr);
-		bpf_probe_read_kernel(event->remote, 16, &sock->__sk_common.skc_v6_daddr);
-	}
+	COPY_ADDRESSES(event, sock);
 	ring_submit(events, event);
-	connection->addressed = 1;
+	if (is_entry_of(connection, key))
+		connection->addressed = 1;
 }
 
 /* Announce the connection once; again later if the ring buffer is full. Returns whether it is announced. */
@@ -116,6 +128,11 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 {
 	if (connection->announced)
 		return 1;
+	u64 id = connection->id;
+	u8 from_start = connection->from_start;
+	u8 half = connection->half;
+	if (!is_entry_of(connection, key))
+		return 0;
 	u32 index = layout_index(ctx);
 	const struct config *config = get_config();
 	const struct layout *layout = map_lookup(layouts, &index);
@@ -123,24 +140,26 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 	if (!event)
 		return 0;
 	__builtin_memset(event, 0, sizeof(*event));
-	fill_header(&event->header, EVENT_OPENED, thread->tid, connection->id);
+	fill_header(&event->header, EVENT_OPENED, thread->tid, id);
 	event->pid = thread->pid;
 	event->uid = (u32)bpf_get_current_uid_gid();
 	event->inner_pid = inner_number(config);
 	event->cgroup = bpf_get_current_cgroup_id();
 	event->object = key->object;
-	event->from_start = connection->from_start;
-	event->half = connection->half;
+	event->from_start = from_start;
+	event->half = half;
 	struct comm comm = {};
 	get_process_comm(&comm);
 	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
 	event->library = layout->library;
 	event->tls_version = layout->tls_version;
-	if (!connection->half)
+	if (!half)
 		describe(event, key->object, layout);
 	ring_submit(events, event);
-	connection->announced = 1;
-	connection->layout = index;
+	if (is_entry_of(connection, key)) {
+		connection->announced = 1;
+		connection->layout = index;
+	}
 	return 1;
 }
 
@@ -151,6 +170,6 @@ static __always_inline int announce(void *ctx, const struct thread *thread, cons
 {
 	if (!announce_opened(ctx, thread, key, connection))
 		return 0;
-	announce_addresses(thread, connection);
+	announce_addresses(thread, key, connection);
 	return 1;
 }

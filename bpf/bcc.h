@@ -15,6 +15,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/tcp.h>
 #include <net/sock.h>
 
 #define SEC(name)
@@ -22,19 +23,9 @@
 #define SUBPROGRAM static __always_inline
 #define KEEP_TYPE(name)
 
-/* Read the registers that tell where the user's stack is: at the top of the task's kernel stack (asm/processor.h,
- * task_pt_regs). */
-static __always_inline void read_user_stack(u16 *segment, u64 *stack)
-{
-	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-	void *bottom = 0;
-	bpf_probe_read_kernel(&bottom, sizeof(bottom), &task->stack);
-	if (!bottom)
-		return;
-	const struct pt_regs *regs = (const struct pt_regs *)(bottom + THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING) - 1;
-	bpf_probe_read_kernel(segment, sizeof(*segment), &regs->cs);
-	bpf_probe_read_kernel(stack, sizeof(*stack), &regs->sp);
-}
+#define HAS_KNOWN_REGISTERS() 0
+#define KNOWN_REGISTERS() ((const struct pt_regs *)0)
+#define KERNEL_STACK_BYTES (THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING)
 
 #define PT_REGS_FLAGS(ctx) ((ctx)->flags)
 

@@ -33,6 +33,8 @@ _NOTHING = ("-target", _OTHER[platform.machine()], "-shared", "-nostdlib", "-s")
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
     "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
+    "sslsniff/kernel/memory/libskipping.so": (*_LIBRARY, "sslsniff/kernel/memory/skipping.c"),
+    "sslsniff/kernel/memory/librings.so": (*_LIBRARY, "sslsniff/kernel/memory/rings.c"),
     "sslsniff/live/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
     "sslsniff/live/preload/libnothing.so": (*_NOTHING, "preload/nothing.c"),
     "sslsniff/elf/dwarf/libscanner.so": (

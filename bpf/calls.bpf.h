@@ -53,16 +53,21 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 				      int has_list, int is_go)
 {
 	u32 direction = call->direction & 1;
+	u64 id = connection->id;
+	u64 position = connection->positions[direction];
+	if (!is_entry_of(connection, key)) {
+		lose(CUT_EVICTED, size);
+		return;
+	}
+	connection->positions[direction] = position + size;
 	if (direction == DIRECTION_READ)
 		bind_received(thread, call, key, connection);
 	else if (!call->socket && keeps_order(thread))
 		thread->written = call->object;
-	u64 position = connection->positions[direction];
-	connection->positions[direction] += size;
-	if (leave_out(thread->tid, connection))
+	if (leave_out(thread->tid, key, connection))
 		return;
 	thread->piece = (struct piece){
-	    .connection = connection->id,
+	    .connection = id,
 	    .buffer = call->buffer,
 	    .size = size < limit ? size : limit,
 	    .span = size,
@@ -252,8 +257,16 @@ static __always_inline void count_unmatched(s32 result)
 	u64 id = bpf_get_current_pid_tgid();
 	const struct config *config = get_config();
 	const struct thread *thread = map_lookup(threads, &id);
-	if (result > 0 && config && !config->stopped && thread && !thread->is_undecided)
-		count(COUNTER_UNMATCHED_CALLS, 1);
+	if (result <= 0 || !config || config->stopped || !thread || thread->is_undecided)
+		return;
+	count(COUNTER_UNMATCHED_CALLS, 1);
+	u32 pid = thread->pid;
+	u64 one = 1;
+	u64 *calls = map_lookup(unmatched, &pid);
+	if (calls)
+		__atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+	else
+		map_update(unmatched, &pid, &one);
 }
 
 /* A call returns. Only bytes of successful calls count: one that would block is called again with the same bytes. */

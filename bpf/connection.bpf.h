@@ -10,7 +10,12 @@
 
 static __always_inline struct connection *make_connection(const struct connection_key *key, u8 from_start, u8 half)
 {
-	struct connection fresh = {.id = new_connection_id(), .from_start = from_start, .half = half};
+	struct connection fresh = {
+	    .key = *key,
+	    .id = new_connection_id(),
+	    .from_start = from_start,
+	    .half = half,
+	};
 	if (!half)
 		fresh.left_out = choose(fresh.id);
 	/* One that was there may be another thread's, which was faster, unless a new one begins. */
@@ -31,18 +36,22 @@ static __always_inline struct connection *get_connection(const struct connection
 }
 
 /* Emit the end of `direction`, once. */
-static __always_inline void end_direction(const struct thread *thread, struct connection *connection, u32 direction)
+static __always_inline void end_direction(const struct thread *thread, const struct connection_key *key,
+					  struct connection *connection, u32 direction)
 {
-	if (!connection->announced || connection->ended & (1 << direction))
+	u64 id = connection->id;
+	u64 position = connection->positions[direction];
+	if (!connection->announced || connection->ended & (1 << direction) || !is_entry_of(connection, key))
 		return;
 	struct event_ended *event = ring_reserve(events, sizeof(struct event_ended));
 	if (!event)
 		return;
-	fill_header(&event->header, EVENT_ENDED, thread->tid, connection->id);
+	fill_header(&event->header, EVENT_ENDED, thread->tid, id);
 	event->header.direction = direction;
-	event->position = connection->positions[direction];
+	event->position = position;
 	ring_submit(events, event);
-	connection->ended |= 1 << direction;
+	if (is_entry_of(connection, key))
+		connection->ended |= 1 << direction;
 }
 
 /* Emit the ends of the directions that are over by the flags of the library's object. */
@@ -58,9 +67,9 @@ static __always_inline void check_ends(const struct thread *thread, u64 object)
 		return;
 	u32 flags = read_u32(object + layout->shutdown);
 	if (flags & SSL_SENT_SHUTDOWN)
-		end_direction(thread, connection, DIRECTION_WRITE);
+		end_direction(thread, &key, connection, DIRECTION_WRITE);
 	if (flags & SSL_RECEIVED_SHUTDOWN)
-		end_direction(thread, connection, DIRECTION_READ);
+		end_direction(thread, &key, connection, DIRECTION_READ);
 }
 
 static __always_inline void close_connection(u32 tid, const struct connection_key *key)
@@ -68,16 +77,19 @@ static __always_inline void close_connection(u32 tid, const struct connection_ke
 	const struct connection *connection = map_lookup(connections, key);
 	if (!connection)
 		return;
-	if (connection->announced) {
+	const struct connection last = *connection;
+	if (!is_entry_of(connection, key))
+		return;
+	if (last.announced) {
 		struct event_closed *event = ring_reserve(events, sizeof(struct event_closed));
 		if (event) {
-			fill_header(&event->header, EVENT_CLOSED, tid, connection->id);
-			event->positions[DIRECTION_READ] = connection->positions[DIRECTION_READ];
-			event->positions[DIRECTION_WRITE] = connection->positions[DIRECTION_WRITE];
+			fill_header(&event->header, EVENT_CLOSED, tid, last.id);
+			event->positions[DIRECTION_READ] = last.positions[DIRECTION_READ];
+			event->positions[DIRECTION_WRITE] = last.positions[DIRECTION_WRITE];
 			ring_submit(events, event);
 		} else {
 			count(COUNTER_LOST_CLOSES, 1);
-			if (!connection->half)
+			if (!last.half)
 				count(COUNTER_LOST_ENDS, 1);
 		}
 	}

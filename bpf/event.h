@@ -19,6 +19,7 @@ enum event_kind {
 	EVENT_LEFT_OUT = 9,
 	EVENT_CGROUP = 10,
 	EVENT_HIT = 11,
+	EVENT_TLS_SOCKET = 12,
 };
 
 enum direction {
@@ -48,6 +49,7 @@ enum cut {
 	CUT_UNREADABLE = 2,
 	CUT_SENDFILE = 3,
 	CUT_NOT_READ = 4, /* a byte for each record that no probe saw; slices after the first 64 */
+	CUT_EVICTED = 5,  /* only counted: the connection lost its entry in the table during the call */
 };
 
 #define COMM_BYTES 16
@@ -123,6 +125,54 @@ struct event_left_out {
 	struct event_header header;
 };
 
+/* How a socket was found to carry TLS, by what the traced process sent first. */
+enum tls_start {
+	TLS_CLIENT_HELLO = 1,
+	TLS_SERVER_HELLO = 2,
+	TLS_JOINED = 3, /* application data: the connection is older than the capture */
+};
+
+#define HEAD_BYTES 16
+#define NOTED_SENDS 6
+#define HELLO_BYTES 1024
+
+/* One of the first sends of a TLS socket. */
+struct noted_send {
+	__u8 head[HEAD_BYTES]; /* its first bytes: two record headers, if the first record is a ChangeCipherSpec */
+	__u64 bytes;
+	__u64 received; /* how many bytes the socket had received before */
+};
+
+/* A TCP socket on which a watched process sends TLS records. */
+struct tls_socket {
+	__u64 since_ns;
+	__u64 cgroup;
+	__u64 acknowledged; /* bytes, at the end of the socket; 0 before */
+	__u64 received;
+	__u32 pid;
+	__u32 uid;
+	__u16 family;
+	__u16 local_port;
+	__u16 remote_port;
+	__u8 start;	/* enum tls_start */
+	__u8 is_probed; /* a connection of a probed library uses the socket */
+	__u32 sends;	/* how many are in `noted` */
+	__u32 hello_bytes;
+	__u8 local[16];
+	__u8 remote[16];
+	char comm[COMM_BYTES];
+	char program[COMM_BYTES]; /* the file name of its program */
+	struct noted_send noted[NOTED_SENDS];
+	__u8 hello[HELLO_BYTES]; /* the beginning of the record with the ClientHello that was sent */
+};
+
+/* A TLS socket that no probed library is known to use: it ended, or so many sends were noted. */
+struct event_tls_socket {
+	struct event_header header;
+	__u64 socket;
+	struct tls_socket found;
+};
+
 /* A side sent its close_notify: nothing follows in this direction. */
 struct event_ended {
 	struct event_header header;
@@ -185,6 +235,8 @@ _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
+_Static_assert(sizeof(struct tls_socket) == 56 + 32 + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES, "tls_socket");
+_Static_assert(sizeof(struct event_tls_socket) == 24 + 8 + sizeof(struct tls_socket), "event_tls_socket");
 _Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");
 _Static_assert(sizeof(struct event_stack) == 8 * (STACK_REGISTERS + 1) + STACK_BYTES, "event_stack");
 

@@ -68,7 +68,8 @@ static __always_inline struct connection *go_connection(struct pt_regs *ctx, con
 	u64 socket = go_socket(layout, key->object);
 	if (socket && has_addresses((const struct sock *)socket)) {
 		bind(thread, key, connection, socket, EVIDENCE_DIRECT);
-		connection->is_fixed = 1;
+		if (is_entry_of(connection, key))
+			connection->is_fixed = 1;
 	}
 	return connection;
 }

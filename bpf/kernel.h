@@ -72,6 +72,12 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_type;
+	u16 sk_protocol; /* since 5.6 a field of its own */
+};
+
+struct tcp_sock {
+	u64 bytes_received;
+	u64 bytes_acked;
 };
 
 struct signal_struct {
@@ -254,27 +260,11 @@ static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 	     ? bpf_get_attach_cookie(ctx)                                                  \
 	     : 0)
 
-/* Read the registers that tell where the user's stack is. Since 5.15 the verifier knows where they are, and lets them be
- * read without a helper. Before, they are at the top of the task's kernel stack (arch/x86/include/asm/processor.h,
- * task_pt_regs; THREAD_SIZE is 16 KB but in kernels that check for memory errors). */
-#define KERNEL_STACK_BYTES (16 << 10)
-static __always_inline void read_user_stack(u16 *segment, u64 *stack)
-{
-	if (__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)) {
-		const struct pt_regs *known = bpf_task_pt_regs(bpf_get_current_task_btf());
-		*segment = *(const u16 *)&known->cs;
-		*stack = known->sp;
-		return;
-	}
-	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-	void *bottom = 0;
-	bpf_probe_read_kernel(&bottom, sizeof(bottom), &task->stack);
-	if (!bottom)
-		return;
-	const struct pt_regs *regs = (const struct pt_regs *)(bottom + KERNEL_STACK_BYTES) - 1;
-	bpf_probe_read_kernel(segment, sizeof(*segment), &regs->cs);
-	bpf_probe_read_kernel(stack, sizeof(*stack), &regs->sp);
-}
+/* The registers with which the task entered the kernel. Since 5.15 the verifier knows where they are, and lets them be read
+ * without a helper. */
+#define HAS_KNOWN_REGISTERS() __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)
+#define KNOWN_REGISTERS() ((const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf()))
+#define KERNEL_STACK_BYTES (16 << 10) /* THREAD_SIZE, but in kernels that check for memory errors */
 
 #define MAP(kind, name, key_type, value_type, entries, flags) \
 	struct {                                              \

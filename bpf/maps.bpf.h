@@ -11,18 +11,23 @@
 #define MOST_BLOCKS 16384
 #define THREAD_BLOCKS 8 /* the latest blocks of a thread, deleted when it ends */
 
+/* How many connections have an entry; then the least recently used one is evicted. */
+#ifndef MOST_CONNECTIONS
+#define MOST_CONNECTIONS 65536
+#endif
+
 /* How many probed libraries can have their own layout; later ones share layout 0. */
 #define MOST_LAYOUTS 1024
 
 struct config {
-	u32 own_pid;	 /* sslsniff itself: never watched */
-	u32 by_pid;	 /* 1: only processes in `pids`, and their later children */
-	u32 by_uid;	 /* 1: only users in `uids` */
-	u32 by_comm;	 /* 1: only processes named as in `comms`, or whose program is */
-	u32 by_cgroup;	 /* 1: only processes in cgroups that `cgroups` chooses */
-	u32 stopped;	 /* 1: the capture is over, though probes may still be attached */
-	u32 sample_most; /* connections whose hash is above are left out */
-	u32 pad;
+	u32 own_pid;	    /* sslsniff itself: never watched */
+	u32 by_pid;	    /* 1: only processes in `pids`, and their later children */
+	u32 by_uid;	    /* 1: only users in `uids` */
+	u32 by_comm;	    /* 1: only processes named as in `comms`, or whose program is */
+	u32 by_cgroup;	    /* 1: only processes in cgroups that `cgroups` chooses */
+	u32 stopped;	    /* 1: the capture is over, though probes may still be attached */
+	u32 sample_most;    /* connections whose hash is above are left out */
+	u32 checks_sockets; /* 1: look for TLS that no probe sees */
 	u64 call_limit_bytes;
 	u64 pid_namespace_device; /* of sslsniff's PID namespace; 0 0: the host's */
 	u64 pid_namespace_inode;
@@ -85,6 +90,7 @@ struct connection_key {
 };
 
 struct connection {
+	struct connection_key key; /* see entries.bpf.h */
 	u64 id;
 	u64 positions[DIRECTIONS];
 	u64 socket;   /* struct sock * that the connection was found to use; 0 unknown */
@@ -107,6 +113,7 @@ struct connection {
 
 /* The cipher objects whose records a socket carries. */
 struct carrier {
+	u64 socket; /* the key; see entries.bpf.h */
 	u64 objects[DIRECTIONS];
 	u64 pid;
 	u8 left_out; /* enum left_out */
@@ -129,11 +136,13 @@ struct call {
 	};
 	u64 received; /* socket of the thread's last receive before the entry */
 	u64 socket;   /* of the last socket call inside */
-	u32 tid;      /* the thread that entered it, as the kernel numbers it */
+	u32 tid;      /* the thread that entered it, and its process, as the kernel numbers them */
+	u32 tgid;
 	u8 direction;
 	u8 cut;		/* why bytes beyond the limit are not copied */
 	u8 has_no_io;	/* no socket call is made inside */
 	u8 is_replaced; /* its slot had a call that never returned */
+	u8 pad[4];
 };
 
 struct call_block_key {
@@ -198,6 +207,13 @@ enum watched {
 	MAYBE_WATCHED = 2, /* user space decides when it reads the process's first event */
 };
 
+/* Whether the processes of a cgroup are watched. */
+struct cgroup_choice {
+	u64 cgroup;  /* the key; see entries.bpf.h */
+	u32 watched; /* enum watched */
+	u32 pad;
+};
+
 enum counter {
 	COUNTER_RING_FULL_EVENTS,
 	COUNTER_RING_FULL_BYTES,
@@ -209,16 +225,20 @@ enum counter {
 	COUNTER_SENDFILE_BYTES,
 	COUNTER_NOT_READ_EVENTS,
 	COUNTER_NOT_READ_BYTES,
-	COUNTER_UNTRACKED_CALLS,  /* the table of threads or connections was full */
-	COUNTER_UNRELIABLE_TYPES, /* bcc: kernel headers that are not this kernel's */
-	COUNTER_LEFT_OUT,	  /* connections that sampling left out */
-	COUNTER_LOST_EXITS,	  /* ends of processes for which the ring had no room */
-	COUNTER_LOST_ENDS,	  /* ends of connections for which the ring had no room */
-	COUNTER_LOST_CLOSES,	  /* EVENT_CLOSED for which the ring had no room: each half has its own */
-	COUNTER_UNFOLLOWED,	  /* children for which the table of processes had no room */
-	COUNTER_UNMATCHED_CALLS,  /* calls that moved bytes and whose entry was not seen */
-	COUNTER_LOST_HITS,	  /* hits of functions for which the ring had no room */
-	COUNTER_LIMITED_HITS,	  /* hits above the limit of a second */
+	COUNTER_EVICTED_EVENTS, /* calls during which a connection lost its entry */
+	COUNTER_EVICTED_BYTES,
+	COUNTER_UNTRACKED_CALLS,   /* the table of threads or connections was full */
+	COUNTER_UNRELIABLE_TYPES,  /* bcc: kernel headers that are not this kernel's */
+	COUNTER_LEFT_OUT,	   /* connections that sampling left out */
+	COUNTER_LOST_EXITS,	   /* ends of processes for which the ring had no room */
+	COUNTER_LOST_ENDS,	   /* ends of connections for which the ring had no room */
+	COUNTER_LOST_CLOSES,	   /* EVENT_CLOSED for which the ring had no room: each half has its own */
+	COUNTER_UNFOLLOWED,	   /* children for which the table of processes had no room */
+	COUNTER_UNMATCHED_CALLS,   /* calls that moved bytes and whose entry was not seen */
+	COUNTER_LOST_HITS,	   /* hits of functions for which the ring had no room */
+	COUNTER_LIMITED_HITS,	   /* hits above the limit of a second */
+	COUNTER_TLS_SOCKETS,	   /* sockets on which a watched process began TLS */
+	COUNTER_UNCHECKED_SOCKETS, /* sockets for which the tables of sockets, or the ring, had no room */
 	COUNTERS,
 };
 
@@ -232,16 +252,23 @@ MAP_HASH(pids, u32, u32, 65536);
 MAP_LRU_HASH(names, u32, struct comm, 4096);
 MAP_HASH(uids, u32, u32, 1024);
 MAP_HASH(comms, struct comm, u32, 1024);
-/* Ids of cgroups v2 -> enum watched. One that is not here, or was evicted, counts as MAYBE_WATCHED. */
-MAP_LRU_HASH(cgroups, u64, u32, 4096);
+/* By the ids of cgroups v2. One that is not here, or was evicted, counts as MAYBE_WATCHED. */
+MAP_LRU_HASH(cgroups, u64, struct cgroup_choice, 4096);
 /* An empty entry for a new thread: it is too large for the stack. */
 MAP_ARRAY(blank_threads, struct thread, 1);
 MAP_HASH(threads, u64, struct thread, 65536);
 MAP_HASH(watched, u32, u32, 65536);
+/* Processes -> how many of their calls COUNTER_UNMATCHED_CALLS has. */
+MAP_HASH(unmatched, u32, u64, 1024);
 MAP_ARRAY(blank_blocks, struct call_block, 1);
 MAP_LRU_HASH(call_blocks, struct call_block_key, struct call_block, MOST_BLOCKS);
-MAP_LRU_HASH(connections, struct connection_key, struct connection, 65536);
-MAP_LRU_HASH(carriers, u64, struct carrier, 65536);
+MAP_LRU_HASH(connections, struct connection_key, struct connection, MOST_CONNECTIONS);
+MAP_LRU_HASH(carriers, u64, struct carrier, MOST_CONNECTIONS);
+/* TCP sockets on which something was sent -> how many sends were looked at; see tls_sockets.bpf.h. */
+MAP_HASH(sending_sockets, u64, u32, 65536);
+MAP_ARRAY(blank_tls_sockets, struct tls_socket, 1);
+/* Fewer: kernels that allocate all entries at once need 11 MB for these. */
+MAP_HASH(tls_sockets, u64, struct tls_socket, 8192);
 MAP_RING(events, RING_BYTES);
 
 static __always_inline void count(u32 counter, u64 amount)

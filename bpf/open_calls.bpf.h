@@ -83,7 +83,9 @@ static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 	struct call *call = &block->calls[slot & (BLOCK_CALLS - 1)];
 	call->is_replaced = call->stack != 0;
 	call->stack = stack;
-	call->tid = bpf_get_current_pid_tgid();
+	u64 id = bpf_get_current_pid_tgid();
+	call->tid = id;
+	call->tgid = id >> 32;
 	call->received = thread->received;
 	call->socket = 0;
 	call->has_no_io = 0;
@@ -94,11 +96,14 @@ static __always_inline int take_call(struct call_block *block, u64 stack, struct
 {
 	for (int i = 0; block && i < BLOCK_CALLS; i++) {
 		struct call *open = &block->calls[i];
-		if (open->stack && (open->stack == stack || open->stack == stack - 8)) {
-			*call = *open;
-			open->stack = 0;
-			return 1;
-		}
+		u64 entry = open->stack;
+		if (!entry || (entry != stack && entry != stack - 8))
+			continue;
+		*call = *open;
+		if (!is_call_at(open, entry))
+			continue;
+		open->stack = 0;
+		return 1;
 	}
 	return 0;
 }

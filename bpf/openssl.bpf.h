@@ -52,7 +52,8 @@ int openssl_clear_enter(struct pt_regs *ctx)
 		return 0;
 	struct connection_key key = {.object = PT_REGS_PARM1(ctx), .pid = thread->pid};
 	struct connection *connection = map_lookup(connections, &key);
-	if (connection && !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE])) {
+	if (connection && !(connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE]) &&
+	    is_entry_of(connection, &key)) {
 		connection->from_start |= !connection->announced;
 		return 0;
 	}

@@ -132,8 +132,10 @@ static __always_inline int has_name(void)
 static __always_inline int is_cgroup_watched(void)
 {
 	u64 id = bpf_get_current_cgroup_id();
-	const u32 *decided = map_lookup(cgroups, &id);
-	return decided ? *decided : MAYBE_WATCHED;
+	const struct cgroup_choice *choice = map_lookup(cgroups, &id);
+	u32 watched = choice ? choice->watched : MAYBE_WATCHED;
+	BARRIER();
+	return choice && choice->cgroup == id ? watched : MAYBE_WATCHED;
 }
 
 /* Whether the caller, whose process is `pid`, is watched: enum watched. */

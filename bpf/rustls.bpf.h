@@ -7,9 +7,6 @@
  * The offsets are data (sslsniff/probing/plans/rustls_ciphers.py), and each record is checked against them.
  */
 
-/* RFC 8446 section 5.1 allows 2^14 bytes of plaintext in a record, and section 5.2 256 more around it. */
-#define MOST_RECORD_BYTES (16384 + 256)
-
 /* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */
 #define MISFITS_ALLOWED 8
 
@@ -53,10 +50,13 @@ static __always_inline struct connection *take_record(const struct thread *threa
 		connection = make_connection(key, sequence == 0, half);
 		if (!connection)
 			return 0;
-		connection->sequence = sequence;
+		if (is_entry_of(connection, key))
+			connection->sequence = sequence;
 	}
-	connection->missed += sequence - connection->sequence;
-	connection->sequence = sequence + 1;
+	if (is_entry_of(connection, key)) {
+		connection->missed += sequence - connection->sequence;
+		connection->sequence = sequence + 1;
+	}
 	return connection;
 }
 
@@ -66,18 +66,24 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 {
 	struct plaintext *plaintext = &thread->plaintext;
 	const struct config *config = get_config();
-	if (!config || config->stopped || !plaintext->left || leave_out(thread->tid, connection))
+	if (!config || config->stopped || !plaintext->left || leave_out(thread->tid, key, connection))
 		return;
 	u32 direction = connection->half == HALF_WRITE;
+	u64 id = connection->id;
+	u64 position = connection->positions[direction];
+	u64 missed = connection->missed;
+	if (!is_entry_of(connection, key)) {
+		lose(CUT_EVICTED, plaintext->left);
+		return;
+	}
+	connection->positions[direction] = position + missed + plaintext->left;
+	connection->missed = 0;
 	thread->piece = (struct piece){
-	    .connection = connection->id,
-	    .position = connection->positions[direction],
+	    .connection = id,
+	    .position = position,
 	    .task = served_task(ctx, 0),
 	    .direction = direction,
 	};
-	connection->positions[direction] += connection->missed + plaintext->left;
-	u64 missed = connection->missed;
-	connection->missed = 0;
 	if (!announce(ctx, thread, key, connection)) {
 		lose(CUT_NONE, missed + plaintext->left);
 		return;
@@ -201,14 +207,19 @@ int rustls_received_enter(struct pt_regs *ctx)
 	struct connection_key reads_key = {.object = read_pointer(state + layout->decrypter), .pid = thread->pid};
 	struct connection *writes = map_lookup(connections, &writes_key);
 	const struct connection *reads = map_lookup(connections, &reads_key);
-	if (!writes || !reads || writes->half != HALF_WRITE || reads->half != HALF_READ || writes->partner == reads->id)
+	if (!writes || !reads || writes->half != HALF_WRITE || reads->half != HALF_READ)
+		return 0;
+	u64 writes_id = writes->id;
+	u64 reads_id = reads->id;
+	if (writes->partner == reads_id || !is_entry_of(writes, &writes_key) || !is_entry_of(reads, &reads_key))
 		return 0;
 	struct event_paired *event = ring_reserve(events, sizeof(struct event_paired));
 	if (!event)
 		return 0;
-	fill_header(&event->header, EVENT_PAIRED, thread->tid, writes->id);
-	event->reads = reads->id;
+	fill_header(&event->header, EVENT_PAIRED, thread->tid, writes_id);
+	event->reads = reads_id;
 	ring_submit(events, event);
-	writes->partner = reads->id;
+	if (is_entry_of(writes, &writes_key))
+		writes->partner = reads_id;
 	return 0;
 }

@@ -28,8 +28,9 @@ static __always_inline void count_left_out(struct connection *connection)
 		return;
 	*left_out = LEFT_OUT_COUNTED;
 	if (connection->half) {
-		struct carrier *carrier = map_lookup(carriers, &connection->socket);
-		if (!carrier || carrier->left_out == LEFT_OUT_COUNTED)
+		u64 socket = connection->socket;
+		struct carrier *carrier = map_lookup(carriers, &socket);
+		if (!carrier || carrier->left_out == LEFT_OUT_COUNTED || !is_carrier_of(carrier, socket))
 			return;
 		carrier->left_out = LEFT_OUT_COUNTED;
 	}
@@ -37,31 +38,38 @@ static __always_inline void count_left_out(struct connection *connection)
 }
 
 /* Whether a connection is left out, so that no event is emitted. Tells user space if it already had events. */
-static __always_inline int leave_out(u32 tid, struct connection *connection)
+static __always_inline int leave_out(u32 tid, const struct connection_key *key, struct connection *connection)
 {
-	if (!connection->left_out && !connection->half)
-		connection->left_out = choose(connection->id);
-	if (!connection->left_out)
-		return 0;
+	u64 id = connection->id;
+	u8 left_out = connection->left_out;
+	if (!left_out && !connection->half)
+		left_out = choose(id);
+	if (!left_out || !is_entry_of(connection, key))
+		return left_out;
+	connection->left_out = left_out;
 	count_left_out(connection);
 	if (!connection->announced)
 		return 1;
 	struct event_left_out *event = ring_reserve(events, sizeof(struct event_left_out));
 	if (event) {
-		fill_header(&event->header, EVENT_LEFT_OUT, tid, connection->id);
+		fill_header(&event->header, EVENT_LEFT_OUT, tid, id);
 		ring_submit(events, event);
-		connection->announced = 0;
+		if (is_entry_of(connection, key))
+			connection->announced = 0;
 	}
 	return 1;
 }
 
 /* Apply the decision for a half's socket, which was found or has changed. */
-static __always_inline void follow_socket(u32 tid, struct connection *connection, u8 left_out)
+static __always_inline void follow_socket(u32 tid, const struct connection_key *key, struct connection *connection,
+					  u8 left_out)
 {
 	int was_left_out = connection->left_out;
+	if (!is_entry_of(connection, key))
+		return;
 	connection->left_out = left_out ? LEFT_OUT_UNCOUNTED : LEFT_OUT_NOT;
 	if (connection->announced && left_out)
-		leave_out(tid, connection);
+		leave_out(tid, key, connection);
 	if (was_left_out && !left_out) {
 		/* For user space it begins here, even if the event that revokes its other id was lost. */
 		connection->id = new_connection_id();

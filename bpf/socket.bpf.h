@@ -49,17 +49,20 @@ static __always_inline int is_stream(const struct sock *sock)
 /* Remember whose records the socket carries, for its end. Returns whether they are left out. */
 static __always_inline u8 carry(u64 socket, const struct connection_key *key, u8 half)
 {
-	struct carrier *known = map_lookup(carriers, &socket);
-	struct carrier carrier = {.pid = key->pid};
-	if (known && known->pid == key->pid)
+	const struct carrier *known = map_lookup(carriers, &socket);
+	struct carrier carrier = {};
+	if (known)
 		carrier = *known;
-	else
+	if (!known || carrier.pid != key->pid || !is_carrier_of(known, socket)) {
+		carrier = (struct carrier){.socket = socket, .pid = key->pid};
 		carrier.left_out = choose(new_connection_id());
+	}
 	carrier.objects[half == HALF_WRITE] = key->object;
 	map_update(carriers, &socket, &carrier);
 	return carrier.left_out;
 }
 
+/* The caller has just looked the connection up, or compared its key. */
 static __always_inline void bind(const struct thread *thread, const struct connection_key *key,
 				 struct connection *connection, u64 socket, enum evidence evidence)
 {
@@ -71,7 +74,8 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 		return;
 	else if (connection->socket != socket)
 		connection->direct = 0;
-	u8 was_sure = connection->is_sure || !connection->half;
+	u8 half = connection->half;
+	u8 was_sure = connection->is_sure || !half;
 	connection->is_sure = evidence > EVIDENCE_WEAK;
 	if (connection->socket == socket) {
 		connection->rival = 0;
@@ -83,11 +87,12 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 	}
 	connection->socket = socket;
 	connection->addressed = 0;
+	mark_probed(socket);
 	connection->rival = 0;
-	if (connection->half)
-		follow_socket(thread->tid, connection, carry(socket, key, connection->half));
+	if (half)
+		follow_socket(thread->tid, key, connection, carry(socket, key, half));
 	if (connection->announced)
-		announce_addresses(thread, connection);
+		announce_addresses(thread, key, connection);
 }
 
 /* Whether the thread handles one connection after the other, so that the order of its calls is evidence: not while a TLS
@@ -121,7 +126,7 @@ SUBPROGRAM int bind_object(u64 object, u64 socket)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	struct connection *connection = map_lookup(connections, &key);
-	if (connection)
+	if (connection && !connection->half) /* rustls makes no socket call inside a call */
 		bind(thread, &key, connection, socket, EVIDENCE_INDIRECT);
 	return 0;
 }
@@ -134,9 +139,11 @@ static __always_inline void bind_outer(const struct call *innermost, u64 socket)
 		struct call_block *block = find_block(innermost->stack + (offset << BLOCK_BITS));
 		for (int i = 0; block && i < BLOCK_CALLS; i++) {
 			const struct call *call = &block->calls[i];
-			if (call->stack > innermost->stack && call->stack - innermost->stack < 1 << BLOCK_BITS &&
-			    !call->has_no_io && call->object != innermost->object)
-				bind_object(call->object, socket);
+			u64 stack = call->stack;
+			u64 object = call->object;
+			if (stack > innermost->stack && stack - innermost->stack < 1 << BLOCK_BITS &&
+			    !call->has_no_io && object != innermost->object && is_call_at(call, stack))
+				bind_object(object, socket);
 		}
 	}
 }
@@ -190,7 +197,11 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
  * addresses, which take long, are read then, too, unless the call uses several sockets. */
 static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock)
 {
-	if (!call->socket || (call->socket != (u64)sock && has_addresses(sock)))
+	u64 stack = call->stack;
+	int is_new = !call->socket || (call->socket != (u64)sock && has_addresses(sock));
+	if (!is_call_at(call, stack))
+		return;
+	if (is_new)
 		call->socket = (u64)sock;
 	if (calls > 1 && has_addresses(sock))
 		bind_outer(call, (u64)sock);
@@ -209,6 +220,8 @@ static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sen
 /* Handle a socket call. `sent`: the bytes that were sent; 0: bytes were received. */
 static __always_inline int socket_call(const struct sock *sock, u64 sent)
 {
+	if (sent)
+		check_send((u64)sock, sent);
 	struct thread *thread = socket_thread();
 	if (!thread)
 		return 0;
@@ -277,10 +290,13 @@ SEC("raw_tp/tcp_destroy_sock")
 int socket_gone(struct bpf_raw_tracepoint_args *ctx)
 {
 	u64 socket = ctx->args[0];
+	forget_socket(socket);
 	struct carrier *known = map_lookup(carriers, &socket);
 	if (!known)
 		return 0;
 	struct carrier carrier = *known;
+	if (!is_carrier_of(known, socket))
+		return 0;
 	map_delete(carriers, &socket);
 	int announced = close_half(carrier.objects[DIRECTION_READ], carrier.pid, socket);
 	announced |= close_half(carrier.objects[DIRECTION_WRITE], carrier.pid, socket);

@@ -18,6 +18,8 @@
 #include "maps.bpf.h"
 #include "stack.bpf.h"
 #include "convention.bpf.h"
+#include "entries.bpf.h"
+#include "user_registers.bpf.h"
 #include "open_calls.bpf.h"
 #include "emit.bpf.h"
 #include "process.bpf.h"
@@ -27,6 +29,7 @@
 #include "connection.bpf.h"
 #include "data.bpf.h"
 #include "slices.bpf.h"
+#include "tls_sockets.bpf.h"
 #include "socket.bpf.h"
 #include "calls.bpf.h"
 #include "openssl.bpf.h"
@@ -49,6 +52,7 @@ KEEP_TYPE(event_paired);
 KEEP_TYPE(event_socket_gone);
 KEEP_TYPE(event_left_out);
 KEEP_TYPE(event_cgroup);
+KEEP_TYPE(event_tls_socket);
 KEEP_TYPE(event_hit);
 KEEP_TYPE(event_stack);
 
