@@ -93,8 +93,18 @@ def require() -> None:
     if names:
         raise PrivilegeError(
             f"user {os.geteuid()} runs sslsniff without {', '.join(names)}",
-            "run it as root, or see sslsniff doctor",
+            remedy(names),
         )
+
+
+def remedy(names: Iterable[str]) -> str:
+    """Return what to do where capabilities are missing: root itself may lack them."""
+    if os.geteuid():
+        return "run it as root, or see sslsniff doctor"
+    options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in names)
+    if not options:
+        return "something else than capabilities forbids it: see sslsniff doctor"
+    return f"root has not all rights here, as in a container: add them (docker run {options})"
 
 
 def drop(*, opens_perf_events: bool) -> None:

@@ -31,7 +31,7 @@ class RunningProcess(NamedTuple):
 
     ``exe``: the path of its program; None: a kernel thread, or the path may not be read.
     ``start_ticks``: its start since boot; a later process with the same pid has another.
-    ``has_seccomp``: a filter limits its system calls.
+    ``has_seccomp``: a filter limits its system calls. ``has_locked_memory``: by mlock(2).
     """
 
     pid: int
@@ -40,6 +40,7 @@ class RunningProcess(NamedTuple):
     exe: str | None
     start_ticks: int
     has_seccomp: bool
+    has_locked_memory: bool
 
 
 class MappedFile(NamedTuple):
@@ -98,6 +99,24 @@ def thread_name(tid: int) -> str | None:
     return None if text is None else text.removesuffix("\n")
 
 
+def program(pid: int) -> str | None:
+    """Return the path of a process's program; None: it ended, or the path may not be read."""
+    return _link(pid, "exe")
+
+
+def has_own_root(pid: int) -> bool:
+    """Say whether a process has another root than this one, or its root may not be looked at.
+
+    False if it has ended.
+    """
+    try:
+        return not Path(f"/proc/{pid}/root").samefile("/")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def process(pid: int) -> RunningProcess | None:
     """Return a process; None: it has ended."""
     text, fields = _read(pid, "stat"), _status_fields(pid)
@@ -108,9 +127,10 @@ def process(pid: int) -> RunningProcess | None:
         pid=pid,
         comm=comm,
         uid=int(fields["Uid"].split()[1]),
-        exe=_link(pid, "exe"),
+        exe=program(pid),
         start_ticks=int(text.rpartition(")")[2].split()[19]),  # proc(5): field 22
         has_seccomp=fields.get("Seccomp", "0").strip() != "0",
+        has_locked_memory=fields.get("VmLck", "0").split()[0] != "0",
     )
 
 
@@ -142,6 +162,25 @@ def tracer(tid: int) -> int:
 def process_of(tid: int) -> int:
     """Return the process that a thread belongs to; the thread's own id if it has ended."""
     return int(_status_fields(tid).get("Tgid", tid))
+
+
+def is_thread_of(pid: int, tid: int) -> bool:
+    """Say whether a process has a thread with this number."""
+    return (_PROC / str(pid) / "task" / str(tid)).exists()
+
+
+def thread_by_inner_number(pid: int, number: int) -> int | None:
+    """Return the thread of a process that has ``number`` in its own PID namespace, if any."""
+    for tid in threads(pid):
+        if _status_fields(tid).get("NSpid", "").split()[-1:] == [str(number)]:
+            return tid
+    return None
+
+
+def own_filters() -> int:
+    """Return how many seccomp filters this process has; before Linux 5.9 at most 1."""
+    fields = _status_fields(os.getpid())
+    return int(fields.get("Seccomp_filters", fields.get("Seccomp", "0") != "0"))
 
 
 def _status_fields(pid: int) -> dict[str, str]:
@@ -266,6 +305,17 @@ def _paths(pid: int, file: MappedFile) -> tuple[str, str]:
 def _mapping_path(pid: int, file: MappedFile) -> str:
     start, end = (int(each, 16) for each in file.addresses.split("-"))
     return f"{_PROC}/{pid}/map_files/{start:x}-{end:x}"  # maps has leading zeros
+
+
+def mapping_error(pid: int, file: MappedFile) -> int:
+    """Return the ``errno`` of opening a mapped file through /proc/PID/map_files; 0: it opens."""
+    # Where it is mapped now: a loader maps a file whole first, and then changes parts of it.
+    now = next((each for each in mapped_files(pid) if _numbers(each) == _numbers(file)), file)
+    try:
+        os.close(open_regular(_mapping_path(pid, now)))
+    except OSError as error:
+        return error.errno or 0
+    return 0
 
 
 def _numbers(file: MappedFile) -> tuple[int, int]:

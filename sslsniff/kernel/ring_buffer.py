@@ -9,6 +9,7 @@ import mmap
 import time
 from typing import Protocol
 
+from sslsniff.kernel.memory.skipping import plaintext_bytes
 from sslsniff.kernel.ring_records import Records
 
 LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
@@ -16,6 +17,8 @@ LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
 
 BYTES_A_POLL = 8 << 20
 """How much is read before a source returns to what else there is to do."""
+LAST_BATCH_BYTES = 256 << 10
+"""How much is read at a time when a capture ends: between batches it looks at the clock."""
 _BATCH_BYTES = 4 << 20  # the ring gets the room of a batch back only after all of it is handled
 _BATCH_SHARE = 8  # a batch is at most 1/8 of the ring, for the same reason
 _REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
@@ -49,6 +52,9 @@ class ReadableRecords(_Waiting, Protocol):
 
     def release(self) -> int:
         """Give back the room of the records that were read; return its bytes."""
+
+    def unread_plaintext(self) -> int:
+        """Return how many bytes of plaintext the records have that nobody handled yet."""
 
 
 class PollPacing:
@@ -123,6 +129,15 @@ class RecordRing:
         self._start = self._records.position
         self._consumer[0] += size
         return size
+
+    def unread_plaintext(self) -> int:
+        """Return how many bytes of plaintext the records have that nobody handled yet."""
+        first = self._consumer[0] + self._records.position - self._start
+        left = min(max(0, self._producer[0] - first), self._mask + 1)
+        start = first & self._mask
+        end = min(start + left, self._mask + 1)
+        before_end = plaintext_bytes(Records(self._data, start, end))
+        return before_end + plaintext_bytes(Records(self._data, 0, left - (end - start)))
 
     def start(self) -> None:
         """Do nothing: only ``Spill`` has a thread to start."""

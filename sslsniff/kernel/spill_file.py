@@ -12,8 +12,10 @@ import sys
 import tempfile
 import threading
 from collections import deque
+from typing import NamedTuple
 
 from sslsniff.errors import OutputError
+from sslsniff.kernel.memory.skipping import plaintext_bytes
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
 from sslsniff.kernel.ring_records import PADDING_BYTES, Records
 
@@ -22,6 +24,13 @@ _STOP_CHECK_S = 0.02  # how often the thread checks whether it should stop, whil
 _MOST_BATCH_BYTES = 1 << 20
 _SWITCH_INTERVAL_S = 0.001
 """The longest that the decoder may run, before Python lets the thread move the next batch."""
+
+
+class _MovedBatch(NamedTuple):
+    """Records in the file: their size, and how much plaintext they carry."""
+
+    size: int
+    plaintext_bytes: int
 
 
 class Spill:
@@ -36,8 +45,9 @@ class Spill:
         self._size = size_bytes
         self._file = _open_file(size_bytes)
         self.fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._batches: deque[int] = deque()
-        """The lengths of the unread batches in the file; each made ``fd`` readable once."""
+        self._batches: deque[_MovedBatch] = deque()
+        """The unread batches in the file; each made ``fd`` readable once."""
+        self._reading = Records(memoryview(b""), 0, 0)
         self._written = self._read = self._released = 0
         self._error: OSError | None = None
         self._to_stop = threading.Event()
@@ -69,14 +79,20 @@ class Spill:
                 ) from self._error
             return Records(memoryview(b""), 0, 0) if is_moving else self._ring.read(most_bytes)
         os.eventfd_read(self.fd)
-        size = self._batches.popleft()
+        size = self._batches.popleft().size
         start = self._read % self._size
         data = memoryview(bytearray(size + PADDING_BYTES))
         before_end = min(size, self._size - start)
         os.preadv(self._file, [data[:before_end]], start)
         os.preadv(self._file, [data[before_end:size]], 0)
         self._read += size
-        return Records(data, 0, size)
+        self._reading = Records(data, 0, size)
+        return self._reading
+
+    def unread_plaintext(self) -> int:
+        """See ``Ring``; after ``stop``."""
+        batches = sum(batch.plaintext_bytes for batch in self._batches)
+        return batches + plaintext_bytes(self._reading) + self._ring.unread_plaintext()
 
     def release(self) -> int:
         """Free the room of the records that were read; return its bytes."""
@@ -127,7 +143,7 @@ class Spill:
         self._written += size
         if size:
             os.eventfd_write(self.fd, 1)
-            self._batches.append(size)
+            self._batches.append(_MovedBatch(size, plaintext_bytes(Records(batch, 0, size))))
         return self._ring.release() > 0
 
     def _write(self, data: memoryview, position: int) -> None:

@@ -7,8 +7,9 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.conventions import Signature
+from sslsniff.machine_code.instructions import jump_targets
 from sslsniff.machine_code.probe_sites import Cost, best_site
-from sslsniff.machine_code.returns import function_ends, return_sites
+from sslsniff.machine_code.returns import FunctionEnds, function_ends, return_sites
 from sslsniff.probing.probe_set import Probe, ReturnStyle, UnfitError
 
 if TYPE_CHECKING:
@@ -73,11 +74,28 @@ def entry_probes(
 
 def _returns(elf: Elf, function: Function, cold_parts: Sequence[Function]) -> Sequence[int] | None:
     """Return the return instructions of a function; None: it may end otherwise."""
-    if not cold_parts:
-        return return_sites(elf.code(function), function.address, elf.data)
-    parts = [(each.address, elf.code(each)) for each in (function, *cold_parts)]
-    ends = function_ends(parts, elf.data)
+    code = elf.code(function)
+    returns = None if cold_parts else return_sites(code, function.address, elf.data)
+    if returns is not None:
+        return returns
+    known = function, *cold_parts
+    parts = [*known, *_parts_without_end(elf, known)]
+    ends = function_ends([(each.address, elf.code(each)) for each in parts], elf.data)
     return ends.returns if ends.is_known and not ends.tail_calls else None
+
+
+def _parts_without_end(elf: Elf, parts: Sequence[Function]) -> Iterator[Function]:
+    """Yield what the parts of a function jump to that never returns: it ends no call.
+
+    g++ moves what an exception leads to elsewhere: that goes on unwinding at its end.
+    """
+    for part in parts:
+        for target in jump_targets(elf.code(part), part.address, ("j",)):
+            found = elf.function_at(target)
+            if found is not None and found not in parts:
+                ends = function_ends([(found.address, elf.code(found))], elf.data)
+                if ends == FunctionEnds(returns=(), tail_calls=(), is_known=True):
+                    yield found
 
 
 def cheap_probes(

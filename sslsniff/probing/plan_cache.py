@@ -151,7 +151,8 @@ def sources(package: Path) -> list[Path]:
     """Return the source files in sslsniff's folder that decide where probes belong."""
     folders = (package / each for each in ("elf", "machine_code", "probing"))
     kinds = ("*.py", "*.c", "*.so")
-    return [each for folder in folders for kind in kinds for each in sorted(folder.rglob(kind))]
+    found = [each for folder in folders for kind in kinds for each in sorted(folder.rglob(kind))]
+    return [*found, *(package / "kernel" / "probe_safety").glob("optimised_nops.py")]
 
 
 @cache
@@ -242,9 +243,14 @@ def parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
 
 
 def _parse_unprobed(fields: list[Any]) -> Unprobed:
-    library, name, version, reason, remedy = fields
+    library, name, version, reason, remedy, is_runtime = fields
     return Unprobed(
-        _text(library), _text(name), _text_or_none(version), _text(reason), _text(remedy)
+        library=_text(library),
+        name=_text(name),
+        version=_text_or_none(version),
+        reason=_text(reason),
+        remedy=_text(remedy),
+        is_runtime=bool(is_runtime),
     )
 
 

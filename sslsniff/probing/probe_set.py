@@ -97,6 +97,7 @@ class Unprobed(NamedTuple):
     """A TLS library in a file that is not probed, with the reason and perhaps a remedy.
 
     ``library`` is its name for programs, ``name`` the one for people.
+    ``is_runtime``: the file is a virtual machine, whose programs may use another library instead.
     """
 
     library: str
@@ -104,6 +105,7 @@ class Unprobed(NamedTuple):
     version: str | None
     reason: str
     remedy: str = ""
+    is_runtime: bool = False
 
     def __str__(self) -> str:
         return self.name if self.version is None else f"{self.name} {self.version}"

@@ -49,7 +49,7 @@ def recognise(elf: Elf, texts: Collection[bytes], planned: set[str]) -> list[Unp
     return [
         _row(kind, find_version(elf, kind.version))
         for kind in kinds
-        if _exports(elf, kind) or _has_texts(strings, texts, kind)
+        if _exports(elf, kind) or (_has_texts(strings, texts, kind) and _has_data(elf, kind))
     ]
 
 
@@ -62,6 +62,13 @@ def _has_texts(strings: Region, texts: Collection[bytes], kind: UnprobedLibrary)
         return False
     is_other = kind.unless is not None and kind.unless in strings
     return not is_other and all(text in strings for text in kind.texts[1:])
+
+
+def _has_data(elf: Elf, kind: UnprobedLibrary) -> bool:
+    if not kind.data_texts:
+        return True
+    data = elf.section_region(".data")
+    return all(text in data for text in kind.data_texts)
 
 
 def find_version(elf: Elf, pattern: re.Pattern[bytes] | None) -> str | None:
@@ -89,4 +96,4 @@ def plan_version(elf: Elf, plan: Plan) -> str | None:
 
 
 def _row(kind: UnprobedLibrary, version: str | None) -> Unprobed:
-    return Unprobed(kind.library, kind.name, version, kind.reason, kind.remedy)
+    return Unprobed(kind.library, kind.name, version, kind.reason, kind.remedy, kind.is_runtime)

@@ -134,8 +134,8 @@ class DebugInfo:
         for name, symbol, places in self._matches(is_wanted):
             try:
                 signature = self._functions.signature(places[0].entry)
-                own = [each.entry for each in places if not each.is_inlined]
-                addresses = [address for each in own if (address := each.address("DW_AT_low_pc"))]
+                own = [self._functions.calls(each) for each in places if not each.is_inlined]
+                addresses = [entry for found in own if found for entry in found[1]]
             except DamagedError:
                 continue
             yield FunctionSignature(name, symbol, tuple(addresses), signature)

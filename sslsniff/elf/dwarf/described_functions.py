@@ -23,6 +23,7 @@ from sslsniff.elf.dwarf.type_model import Type
 _MOST_DEPTH = 512
 _NOCALL = ENUM_DW_CC["DW_CC_nocall"]
 # Of constructors and destructors: not in the source
+_BLANK = {"_"}
 _HIDDEN_PARAMETERS = {"__in_chrg", "__vtt_parm"}
 
 
@@ -140,9 +141,13 @@ class FunctionReader:
         first = self._entry_address(place.entry, ranges)
         ranges.sort(key=lambda each: (not each.start <= first < each.end, each))
         if not place.is_inlined:
-            return None if first in self._check.fragments else (tuple(ranges), (first,))
+            return None if self._is_fragment(place.entry, first) else (tuple(ranges), (first,))
         found = entries_of(ranges, first, self._check, place.entry.unit, self._lines_of)
         return (tuple(ranges), found) if found else None
+
+    def _is_fragment(self, entry: Entry, address: int) -> bool:
+        """Say whether a part begins at ``address`` that gcc moved. Go has functions named so."""
+        return address in self._check.fragments and not _is_go(entry)
 
     def _has_code(self, unit: DebugUnit, owner: int) -> bool:
         """Say whether a function has code, or a linker removed it."""
@@ -153,8 +158,12 @@ class FunctionReader:
         return self._owners[key]
 
     def _entry_address(self, entry: Entry, ranges: list[AddressRange]) -> int:
-        """Return where the code is entered: DW_AT_entry_pc, else where its first range begins."""
-        first = ranges[0].start
+        """Return where the code is entered: DW_AT_entry_pc, else where its first range begins.
+
+        A range with a part that was moved may be the first one.
+        """
+        starts = [each.start for each in ranges]
+        first = next((each for each in starts if not self._is_fragment(entry, each)), starts[0])
         low = entry.address("DW_AT_low_pc")
         address = entry.address("DW_AT_entry_pc", first if low is None else low)
         if address is None:
@@ -339,9 +348,22 @@ def _language(described: Entry, origin: Entry) -> Language:
     )
 
 
+def _is_go(entry: Entry) -> bool:
+    return entry.unit.producer.startswith("Go ")
+
+
 def _parameters(entry: Entry) -> Iterator[Entry]:
+    """Yield the parameters of a function, and Go's results.
+
+    Go lists a named result twice where a deferred function may run before a return.
+    """
+    go_names: set[str] | None = set() if _is_go(entry) else None
     for each in entry.children():
         if each.tag == "DW_TAG_formal_parameter" and each.name not in _HIDDEN_PARAMETERS:
+            if go_names is not None and each.name and each.name not in _BLANK:
+                if each.name in go_names:
+                    continue
+                go_names.add(each.name)
             yield each
         elif each.tag in _SCOPES_OF_VARIABLES:  # all compilers write parameters before them
             return

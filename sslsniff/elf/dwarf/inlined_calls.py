@@ -12,6 +12,7 @@ from sslsniff.elf.dwarf.debug_units import DebugUnit
 from sslsniff.elf.dwarf.function_model import AddressRange
 from sslsniff.elf.dwarf.line_tables import LineTable
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.function_parts import MARKS_OF_PARTS, part_of
 from sslsniff.errors import ElfError
 
 # What compilers fill up with: nop; nopl and nopw of all lengths; xchg %ax,%ax.
@@ -23,7 +24,6 @@ _NOPS = {
     "aarch64": re.compile(rb"(?:\x1f\x20\x03\xd5)+"),
 }
 _MOST_PADDING_BYTES = 64
-_FRAGMENTS = (b".part.", b".cold")  # in gcc's names of them
 
 
 class CodeCheck:
@@ -44,8 +44,10 @@ class CodeCheck:
     @cached_property
     def fragments(self) -> frozenset[int]:
         """Where parts of functions begin that gcc moved out of them: they are no calls."""
-        symbols = self._elf.functions_with(*_FRAGMENTS)
-        return frozenset(function.address for _, function in symbols)
+        symbols = self._elf.functions_with(*MARKS_OF_PARTS)
+        return frozenset(
+            function.address for symbol, function in symbols if part_of(symbol) is not None
+        )
 
     def without_padding(self, each: AddressRange) -> AddressRange:
         """Return a range without the instructions at its start that only fill up."""

@@ -8,13 +8,15 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import procfs, release
+from sslsniff.kernel.loaders.library_errors import library_error
 from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+from sslsniff.kernel.probe_safety.place_check import check_places
 
 SOURCES = Path(__file__).parents[2] / "bpf"
 
@@ -30,8 +32,11 @@ _METHODS = (
 )
 
 
-def source_text() -> str:
-    """Return the BPF source as one text for bcc: with its includes, and method calls on maps."""
+def source_text(entries: Mapping[str, int] = {}) -> str:
+    """Return the BPF source as one text for bcc: with its includes, and method calls on maps.
+
+    ``entries``: how many entries some of the maps have, by their names.
+    """
     text = (SOURCES / "sslsniff.bpf.c").read_text(encoding="utf-8")
     while match := _INCLUDE.search(text):
         included = (
@@ -40,23 +45,39 @@ def source_text() -> str:
         text = text[: match.start()] + included + text[match.end() :]
     for pattern, replacement in _METHODS:
         text = pattern.sub(replacement, text)
+    for name, count in entries.items():
+        text = re.sub(rf"^(MAP_\w+\({name}, .*, )\w+\);$", rf"\g<1>{count});", text, flags=re.M)
     return text
 
 
 def import_bcc() -> Any:
-    """Return the module ``bcc``; raises ``LoaderError`` if it is not installed."""
+    """Return the module ``bcc``; raises ``LoaderError`` if it is not installed, or damaged."""
+    with contextlib.suppress(ModuleNotFoundError):
+        return _imported_bcc()
+    sys.path.append(_SYSTEM_PACKAGES)
     try:
-        return importlib.import_module("bcc")
-    except ImportError:
-        sys.path.append(_SYSTEM_PACKAGES)
-    try:
-        return importlib.import_module("bcc")
-    except ImportError as error:
+        return _imported_bcc()
+    except ModuleNotFoundError as error:
         raise LoaderError(
             "bcc is not installed", "install it (Debian: apt install python3-bpfcc)"
         ) from error
     finally:
         sys.path.remove(_SYSTEM_PACKAGES)
+
+
+def _imported_bcc() -> Any:
+    """Import ``bcc``, which loads libbcc; raises ``ModuleNotFoundError`` if there is none."""
+    try:
+        return importlib.import_module("bcc")
+    except OSError as error:  # libbcc, or a library that it needs
+        raise library_error(error, "libbcc") from error
+    except Exception as error:  # a damaged module may raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name == "bcc":
+            raise
+        raise LoaderError(
+            f"the Python module bcc cannot be imported ({error})",
+            "install it again (Debian: apt install --reinstall python3-bpfcc)",
+        ) from error
 
 
 @contextlib.contextmanager
@@ -98,7 +119,10 @@ def _bcc_errors(kind: type[SslsniffError], fact: str, remedy: str) -> Iterator[N
 
 
 class BccLoader:
-    """The source compiled and loaded through bcc; ``ring_bytes`` is a power of two.
+    """The source compiled and loaded through bcc.
+
+    ``ring_bytes``: a power of two.
+    ``entries``: how many entries some of the maps have, by their names.
 
     While bcc works, nothing is shown that a thread of this process prints.
     """
@@ -107,7 +131,7 @@ class BccLoader:
     opens_perf_events = True
     can_hold = False  # bpf/hold.bpf.h needs types that are this kernel's
 
-    def __init__(self, ring_bytes: int) -> None:
+    def __init__(self, ring_bytes: int, *, entries: Mapping[str, int] = {}) -> None:
         self._bcc = import_bcc()
         flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
         flags += [
@@ -120,7 +144,7 @@ class BccLoader:
             " or set BCC_KERNEL_SOURCE to them"
         )
         with _bcc_errors(LoaderError, "bcc could not compile or load the BPF source", remedy):
-            self._bpf = self._bcc.BPF(text=source_text().encode(), cflags=flags)
+            self._bpf = self._bcc.BPF(text=source_text(entries).encode(), cflags=flags)
 
     def _function(self, program: str, kind: int) -> Any:
         with _bcc_errors(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
@@ -153,6 +177,10 @@ class BccLoader:
         buffer = self._bcc.ct.create_string_buffer(key, len(key))
         self._bcc.lib.bpf_delete_elem(self.map_fd(name), buffer)
 
+    def keys(self, name: str, key_bytes: int) -> list[bytes]:
+        """See ``Loader``."""
+        return [bytes(key)[:key_bytes] for key in self._bpf.get_table(name.encode())]
+
     def is_empty(self, name: str) -> bool:
         """See ``Loader``."""
         return not any(True for _ in self._bpf.get_table(name.encode()))
@@ -168,6 +196,7 @@ class BccLoader:
         semaphores: Sequence[int] = (),
     ) -> Detach:
         """See ``Loader``."""
+        check_places(path, offsets)
         # bcc's own attach_uprobe takes addresses; the function below it takes file offsets.
         function = self._function(program, self._bcc.BPF.KPROBE)
         semaphores = semaphores or [0] * len(offsets)

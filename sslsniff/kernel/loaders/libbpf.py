@@ -14,7 +14,9 @@ from typing import Any
 from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel import privileges, procfs, release
 from sslsniff.kernel.loaders import uprobe_multi
+from sslsniff.kernel.loaders.library_errors import library_error
 from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+from sslsniff.kernel.probe_safety.place_check import check_places
 
 OBJECT = Path(__file__).parents[2] / "bpf" / "sslsniff.bpf.o"
 
@@ -81,16 +83,14 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def open_library() -> ctypes.CDLL:
-    """Return ``libbpf.so.1`` with typed functions; raises ``LoaderError`` if it is missing."""
+    """Return ``libbpf.so.1`` with typed functions; raises ``LoaderError`` if it is unusable."""
     try:
         library = ctypes.CDLL("libbpf.so.1", use_errno=True)
-    except OSError as error:
-        raise LoaderError(
-            "libbpf.so.1 is not installed", "install it (Debian: apt install libbpf1)"
-        ) from error
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise library_error(error, "libbpf") from error
     return library
 
 
@@ -264,6 +264,18 @@ class LibbpfLoader:
         """See ``Loader``."""
         self._lib.bpf_map_delete_elem(self.map_fd(name), key)
 
+    def keys(self, name: str, key_bytes: int) -> list[bytes]:
+        """See ``Loader``."""
+        found: list[bytes] = []
+        key = ctypes.create_string_buffer(key_bytes)
+        fd, get_next = self.map_fd(name), self._lib.bpf_map_get_next_key
+        # After a key that is gone, the kernel begins again: the map's size bounds this.
+        seen: set[bytes] = set()
+        while get_next(fd, found[-1] if found else None, key) == 0 and key.raw not in seen:
+            found.append(key.raw)
+            seen.add(key.raw)
+        return found
+
     def is_empty(self, name: str) -> bool:
         """See ``Loader``."""
         key = ctypes.create_string_buffer(_MOST_KEY_BYTES)
@@ -280,6 +292,7 @@ class LibbpfLoader:
         semaphores: Sequence[int] = (),
     ) -> Detach:
         """See ``Loader``."""
+        check_places(path, offsets)
         semaphores = semaphores or [0] * len(offsets)
         if self._links_multi:
             return self._link_uprobes(program, path, offsets, is_return, cookies, semaphores)
@@ -357,7 +370,7 @@ def _load_error(number: int) -> SslsniffError:
     if number in (errno.EPERM, errno.EACCES):
         return PrivilegeError(
             f"no right to load BPF programs as user {os.geteuid()} ({reason})",
-            "run sslsniff as root, or see sslsniff doctor for what is missing",
+            privileges.remedy(privileges.missing()),
         )
     return KernelError(
         f"the kernel did not load the BPF programs ({reason})",

@@ -73,6 +73,9 @@ class Loader(Protocol):
     def delete(self, name: str, key: bytes) -> None:
         """Delete ``key``, if it is there."""
 
+    def keys(self, name: str, key_bytes: int) -> list[bytes]:
+        """Return the keys of a map; those that come or go meanwhile may be left out."""
+
     def is_empty(self, name: str) -> bool:
         """Say whether the map has no key."""
 
@@ -92,7 +95,8 @@ class Loader(Protocol):
         library's layout, and above that the convention (``machine_code.conventions``).
         ``semaphores``: for each offset, the file offset of a counter that the kernel counts up in
         each process while it is probed, 0: none; empty: none at all. Raises
-        ``SslsniffError``, which does not name the file: no place is probed then.
+        ``SslsniffError``, which does not name the file: no place is probed then. It calls
+        ``place_check.check_places`` first.
         """
 
     def attach_raw_tracepoint(self, program: str, tracepoint: str) -> Detach:

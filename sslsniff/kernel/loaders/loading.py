@@ -19,12 +19,24 @@ def _uses_bcc(kind: str) -> bool:
     return kind == "bcc" or (kind == "auto" and not _BTF.exists())
 
 
+def require_library(kind: str) -> None:
+    """Raise ``LoaderError`` if the library of a loader of this ``kind`` is not installed."""
+    if _uses_bcc(kind):
+        from sslsniff.kernel.loaders.bcc_loader import import_bcc
+
+        import_bcc()
+    else:
+        from sslsniff.kernel.loaders.libbpf import open_library
+
+        open_library()
+
+
 class Loading:
     """Loads the BPF programs in a thread: the 80 ms pass in libbpf and the kernel.
 
     ``kind``: ``auto``, ``co-re`` or ``bcc``.
     ``can_hold``: load the programs that hold threads, too.
-    ``entries``: how many entries maps get, by name; not with bcc.
+    ``entries``: how many entries some of the maps have, by their names.
 
     The thread ends with the process, so an error elsewhere does not wait for it. bcc starts only in
     ``result``, because nothing is shown that is printed while it works.
@@ -58,7 +70,7 @@ class Loading:
         if self._uses_bcc:
             from sslsniff.kernel.loaders.bcc_loader import BccLoader
 
-            return BccLoader(self._ring_bytes)
+            return BccLoader(self._ring_bytes, entries=self._entries)
         from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 
         return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold, entries=self._entries)

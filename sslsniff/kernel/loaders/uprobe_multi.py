@@ -28,14 +28,8 @@ _DO_NOTHING = struct.pack("<BBhi", 0xB7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0
 
 def is_supported() -> bool:
     """Say whether the kernel has such links and this process may make them."""
-    code, licence = ctypes.create_string_buffer(_DO_NOTHING), ctypes.create_string_buffer(b"GPL")
-    addresses = ctypes.addressof(code), ctypes.addressof(licence)
-    count = len(_DO_NOTHING) // 8
-    attributes = _LOAD.pack(
-        _TYPE_KPROBE, count, *addresses, 0, 0, 0, 0, 0, b"", 0, BPF_TRACE_UPROBE_MULTI
-    )
     try:
-        program = _bpf(_PROG_LOAD, attributes)
+        program = load_empty()
     except OSError:
         return False
     try:
@@ -45,6 +39,17 @@ def is_supported() -> bool:
     finally:
         os.close(program)
     return False
+
+
+def load_empty() -> int:
+    """Return a program for such links that does nothing. Raises ``OSError``."""
+    code, licence = ctypes.create_string_buffer(_DO_NOTHING), ctypes.create_string_buffer(b"GPL")
+    addresses = ctypes.addressof(code), ctypes.addressof(licence)
+    count = len(_DO_NOTHING) // 8
+    attributes = _LOAD.pack(
+        _TYPE_KPROBE, count, *addresses, 0, 0, 0, 0, 0, b"", 0, BPF_TRACE_UPROBE_MULTI
+    )
+    return _bpf(_PROG_LOAD, attributes)
 
 
 def link(

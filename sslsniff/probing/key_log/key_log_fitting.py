@@ -2,6 +2,7 @@
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.probing import rustls_fitting
+from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.go.function_table import GoFunctions
 from sslsniff.probing.go.memory import Memory
 from sslsniff.probing.key_log.chains import Chain
@@ -43,7 +44,8 @@ def _of_c(elf: Elf) -> KeyLogPlace:
     address = labelled_function(elf)
     *loads, add = client_random(elf, address)
     random = Chain("rdi", tuple(loads), add)
-    return KeyLogPlace(elf.offset(address), Chain("rsi"), None, random, Chain("rdx"), Chain("rcx"))
+    offset = elf.offset(after_nops(elf, address))
+    return KeyLogPlace(offset, Chain("rsi"), None, random, Chain("rdx"), Chain("rcx"))
 
 
 def _of_go(elf: Elf) -> KeyLogPlace:
@@ -59,4 +61,5 @@ def _of_go(elf: Elf) -> KeyLogPlace:
     else:
         words = [Chain("rsp").loaded(8 * number) for number in range(1, 9)]
     label, label_size, random, secret, size = (words[number] for number in (1, 2, 3, 6, 7))
-    return KeyLogPlace(elf.offset(function.address), label, label_size, random, secret, size)
+    offset = elf.offset(after_nops(elf, function.address))
+    return KeyLogPlace(offset, label, label_size, random, secret, size)

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from sslsniff.probing.plans import libressl, mbedtls, openssl, wolfssl
 
-WITH_SYMBOLS = "build it with symbols, or install its debug file"
-
 _NO_PROBES = "sslsniff cannot probe it yet"
 NO_SYMBOLS = "it is linked in without symbols"
 OTHER_END = "watch the other end of its connections"
+WITH_SYMBOLS = f"build it with symbols, install its debug file, or {OTHER_END}"
 
 
 class UnprobedLibrary(NamedTuple):
@@ -26,7 +25,9 @@ class UnprobedLibrary(NamedTuple):
     ``exports``: a file that exports all of these has the library.
     ``texts``: so has a file with all of these in its read-only data, but without ``unless``. The
     first one is searched in every file, which is faster for a longer text.
-    ``version``: finds the library's version in that data.
+    ``data_texts``: and all of these in its initialised data, where OCaml keeps texts.
+    ``version``: finds the library's version in its read-only data.
+    ``is_runtime``: the file is a virtual machine, whose programs may use another library instead.
     """
 
     library: str
@@ -34,9 +35,11 @@ class UnprobedLibrary(NamedTuple):
     exports: tuple[str, ...] = ()
     texts: tuple[bytes, ...] = ()
     unless: bytes | None = None
+    data_texts: tuple[bytes, ...] = ()
     version: re.Pattern[bytes] | None = None
     reason: str = _NO_PROBES
     remedy: str = OTHER_END
+    is_runtime: bool = False
 
 
 KINDS = (
@@ -76,6 +79,42 @@ KINDS = (
         exports=("JNI_CreateJavaVM", "JVM_DefineClass"),
         version=re.compile(rb" JRE \((\d[\d.+]*)"),
         reason="its TLS runs in JIT-compiled code",
+        is_runtime=True,
+    ),
+    UnprobedLibrary(
+        library="erlang",
+        name="Erlang/OTP ssl",
+        exports=("enif_make_atom", "erl_drv_thread_create"),
+        reason="its TLS runs in code of Erlang's virtual machine",
+        is_runtime=True,
+    ),
+    UnprobedLibrary(
+        library="utls",
+        name="Go (uTLS)",
+        texts=(b"github.com/refraction-networking/utls", b"UtlsGREASEExtension"),
+    ),
+    # Names of errors, which a program has without symbols, too.
+    UnprobedLibrary(
+        library="zig",
+        name="Zig (std.crypto.tls)",
+        texts=(b"TlsBadRsaSignatureBitCount", b"TlsConnectionTruncated"),
+    ),
+    # Names of types in its modules: the same.
+    UnprobedLibrary(
+        library="haskell-tls",
+        name="Haskell (tls)",
+        texts=(b"Network.TLS.Extra.Cipher", b"Network.TLS.Struct"),
+        version=re.compile(rb"(?<![-\w])tls-(\d+(?:\.\d+)+)-\w+:Network\.TLS"),
+    ),
+    # Every OCaml program reads this variable. The errors are in ocaml-tls 0.12 to 2.1.
+    UnprobedLibrary(
+        library="ocaml-tls",
+        name="OCaml (tls)",
+        texts=(b"OCAMLRUNPARAM\0",),
+        data_texts=(
+            b"set of ciphers is not a proper set\0",
+            b"Pre-shared key extension exists, but is not the last\0",
+        ),
     ),
 )
 """Libraries that are never probed, and those that are probed by symbols, in files without."""

@@ -4,23 +4,32 @@ A vtable is the address of the drop function or 0, the size, the alignment, then
 rustls 0.22, all of this must be true of an encrypter:
 
 - Its second method, ``encrypted_payload_len(&self, payload_len)``, returns its argument plus a
-  constant, the bytes that the cipher adds. It is one ``lea`` and a return. The search begins here.
+  constant, the bytes that the cipher adds. It is one ``lea`` and a return, and a frame pointer
+  where the program was built with these (Deno 2.9). The search begins here.
 - The vtable of the decrypter, with one method, is near the encrypter's.
 - ``decrypt``, or a function that it calls, compares a length with the limit of a record: 2^14 bytes
   in TLS 1.2, one more for the type in TLS 1.3 (RFC 8446, 5.2 and 5.4).
+
+Where functions begin and end is what the unwind table says. A program that never unwinds may have
+none (Deno 2.9): there, the paths through a function show where it ends.
 """
 
 import struct
-from collections.abc import Container, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import places
 from sslsniff.elf.relocations import Pointers, read_pointers
 from sslsniff.elf.symbols import Function
+from sslsniff.elf.unwind_table import NO_UNWIND_TABLE
 from sslsniff.machine_code.callers import called_slots, callees
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.probing.rustls.methods import Method
+
+if TYPE_CHECKING:
+    from sslsniff.machine_code.stripped.stripped_code import StrippedCode
 
 VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
 """The versions of rustls whose methods have this shape."""
@@ -28,6 +37,11 @@ VERSIONS = frozenset({(0, 22), (0, 23), (0, 24)})
 # The bytes that a cipher adds to a plaintext: AES-GCM of TLS 1.2 a nonce of 8 and a tag of 16
 # (RFC 5288), ChaCha20-Poly1305 the tag (RFC 7905), TLS 1.3 the type and the tag.
 _TLS_OF_OVERHEAD = {24: 0x0303, 16: 0x0303, 17: 0x0304}
+# lea overhead(%rsi), %rax; ret -- without and with a frame pointer: bytes before and after overhead
+_PAYLOAD_LENGTHS = (
+    (bytes.fromhex("48 8d 46"), bytes.fromhex("c3")),
+    (bytes.fromhex("55 48 89 e5 48 8d 46"), bytes.fromhex("5d c3")),
+)
 _TAG_BYTES = 16
 _MOST_PLAIN_BYTES = {0x0303: 1 << 14, 0x0304: (1 << 14) + 1}
 
@@ -67,14 +81,14 @@ def find_shaped(elf: Elf) -> list[Shaped]:
     return list(found)
 
 
-def _payload_lengths(elf: Elf) -> Iterator[tuple[int, int]]:
-    """Yield the addresses of functions like ``encrypted_payload_len``, with the TLS version."""
+def _payload_lengths(elf: Elf) -> Iterator[tuple[Function, int]]:
+    """Yield the functions that look like ``encrypted_payload_len``, with the TLS version."""
     for overhead, tls_version in _TLS_OF_OVERHEAD.items():
-        code = bytes((0x48, 0x8D, 0x46, overhead, 0xC3))  # lea overhead(%rsi), %rax; ret
-        for address, data in elf.executable():
-            for place in places(data, code):
-                if elf.function_at(address + place) == (address + place, len(code)):
-                    yield address + place, tls_version
+        for before, after in _PAYLOAD_LENGTHS:
+            code = before + bytes((overhead,)) + after
+            for address, data in elf.executable():
+                for place in places(data, code):
+                    yield Function(address + place, len(code)), tls_version
 
 
 def _decrypter_beside(
@@ -102,6 +116,28 @@ def _compares(elf: Elf, function: Function, limit: int) -> bool:
     )
 
 
+class _Functions:
+    """The functions of a file, by the unwind table or, without one, by the paths through them."""
+
+    def __init__(self, elf: Elf) -> None:
+        self._elf = elf
+
+    def at(self, address: int) -> Function | None:
+        """Return the function that begins at ``address``; None: there is none, or no proof."""
+        if self._elf.unwind_table is not NO_UNWIND_TABLE:
+            return self._elf.function_at(address)
+        starts = self._code.starts
+        starts.cover([address])
+        return self._code.function(address) if address in starts.starts else None
+
+    @cached_property
+    def _code(self) -> "StrippedCode":
+        # Few files need it, and its imports take long.
+        from sslsniff.machine_code.stripped.stripped_code import StrippedCode
+
+        return StrippedCode(self._elf)
+
+
 class _Vtable(NamedTuple):
     address: int
     alignment: int
@@ -115,20 +151,22 @@ class _Vtables:
     def __init__(self, elf: Elf, pointers: Pointers) -> None:
         self._elf = elf
         self._pointers = pointers
+        self._functions = _Functions(elf)
 
-    def with_second(self, methods: Container[int]) -> Iterator[tuple[_Vtable, int]]:
-        """Yield the vtables whose second method is one of ``methods``, each with its address."""
-        for slot, address in self._pointers.to(methods):
+    def with_second(self, methods: Collection[Function]) -> Iterator[tuple[_Vtable, Function]]:
+        """Yield the vtables whose second method is one of ``methods``, each with that one."""
+        known = {each.address: each for each in methods}
+        for slot, address in self._pointers.to(known):
             table = self.at(slot - _WORD_BYTES - _HEAD.size)
-            if table is not None:
-                yield table, address
+            if table is not None and self._functions.at(address) == known[address]:
+                yield table, known[address]
 
     def callees(self, function: Function) -> Iterator[Function]:
         """Yield the functions of the file that a function calls, directly or through a pointer."""
         code, address = self._elf.code(function), function.address
         through = {self._pointers.at(each) for each in called_slots(code, address)}
         for callee in callees(code, address) | through:
-            found = None if callee is None else self._elf.function_at(callee)
+            found = None if callee is None else self._functions.at(callee)
             if found is not None:
                 yield found
 
@@ -138,11 +176,11 @@ class _Vtables:
             self._pointers.at(address + each) for each in range(0, _HEAD.size + 1, _WORD_BYTES)
         )
         head = self._elf.data(address, _HEAD.size)
-        function = None if method is None else self._elf.function_at(method)
-        if head is None or function is None or numbers != [None, None]:
+        if head is None or method is None or numbers != [None, None]:
             return None
         no_drop, size, alignment = _HEAD.unpack(head)
         if alignment not in _ALIGNMENTS or size % alignment or not 0 < size < _LARGEST_BYTES:
             return None
-        has_drop = not no_drop if drop is None else self._elf.function_at(drop) is not None
-        return _Vtable(address, alignment, function) if has_drop else None
+        has_drop = not no_drop if drop is None else self._functions.at(drop) is not None
+        function = self._functions.at(method) if has_drop else None
+        return None if function is None else _Vtable(address, alignment, function)

@@ -117,3 +117,27 @@ def test_returns_in_a_part_elsewhere_are_probed(library: Path) -> None:
         placed = {each.offset for each in probes if each.program == "c_return"}
         assert placed
         assert placed <= {elf.offset(each) for each in returns}
+
+
+UNWINDS = """
+struct Guard { long held; Guard(long held); ~Guard(); };
+long work(long value);
+extern "C" long SSL_write(long value) { Guard guard(value); return work(value) + 1; }
+"""
+
+
+def test_what_an_exception_leads_to_elsewhere_ends_no_call(tmp_path: Path) -> None:
+    """The function jumps there, and unwinding goes on at its end: as in Netty's BoringSSL."""
+    (tmp_path / "library.cc").write_text(UNWINDS)
+    path = tmp_path / "library.so"
+    options = ("-O2", "-shared", "-fPIC")
+    subprocess.run(["g++", *options, "-o", str(path), str(tmp_path / "library.cc")], check=True)
+    assert elsewhere(path).keys() == {"SSL_write"}
+    [_, row] = [group[0][0] for group in BORINGSSL.required]
+    with Elf(str(path)) as elf:
+        function = elf.function("SSL_write")
+        assert function is not None
+        style = ReturnStyle.PLAIN_INSTRUCTIONS
+        probes = list(entry_probes(elf, "SSL_write", function, row, style))
+        [placed] = [each.offset for each in probes if each.program == "c_return"]
+        assert elf.code(function)[placed - elf.offset(function.address)] == 0xC3

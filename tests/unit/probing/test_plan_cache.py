@@ -49,6 +49,7 @@ def test_a_second_look_needs_no_worker(tmp_path: Path, monkeypatch: pytest.Monke
         "probing/plans/openssl.py",
         "elf/symbols.py",
         "machine_code/returns.py",
+        "kernel/probe_safety/optimised_nops.py",
     ],
 )
 def test_what_another_code_found_is_not_believed(
@@ -80,7 +81,7 @@ def test_the_key_covers_all_code_that_plans() -> None:
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     package = plan_cache._PACKAGE
     others = {package / "__init__.py", package / "errors.py", *(package / "kernel").rglob("*.py")}
-    needed = set(map(Path, imported)) - others
+    needed = set(map(Path, imported)) - others | {package / "kernel/probe_safety/optimised_nops.py"}
     assert len(needed) > 30
     assert needed <= set(plan_cache.sources(package))
 

@@ -12,7 +12,7 @@ from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle, Unprobed
 from sslsniff.probing.recognition import first_texts, recognise
 from tests import libraries
-from tests.workload.debian import CACHE
+from tests.workload.debian import CACHE, unpack
 
 WHEELS = "wheels/lib/python3*/site-packages"
 NO_SYMBOLS = "it is linked in without symbols"
@@ -151,6 +151,36 @@ def test_programs_that_others_linked(file: str, shown: str | None, reason: str) 
     assert [(row.reason, bool(re.fullmatch(shown or "", str(row)))) for row in rows] == (
         [(reason, True)] if shown else []
     )
+
+
+@pytest.mark.parametrize(("suite", "version"), [("bookworm", "1.5.8"), ("trixie", "1.8.0")])
+def test_haskell_is_known_by_the_names_of_its_types(
+    suite: str, version: str, tmp_path: Path
+) -> None:
+    unpack(suite, ["darcs"], tmp_path)
+    [row] = recognised(tmp_path / "usr/bin/darcs")
+    assert (str(row), row.reason) == (f"Haskell (tls) {version}", NO_PROBES)
+
+
+OCAML_ERRORS = (
+    "set of ciphers is not a proper set",
+    "Pre-shared key extension exists, but is not the last",
+)
+
+
+@pytest.mark.parametrize("errors", [OCAML_ERRORS, *((each,) for each in OCAML_ERRORS)])
+def test_ocaml_is_known_by_the_errors_in_its_data(errors: tuple[str, ...], tmp_path: Path) -> None:
+    """As in semgrep 1.185.0, and in a client that was built with ocaml-tls 0.15.5."""
+    data = "".join(f'char error_{at}[] = "{each}";\n' for at, each in enumerate(errors))
+    source = f"""{data}
+__asm__(".text; .space 65536, 0x90");
+#include <stdlib.h>
+int main(void) {{ return getenv("OCAMLRUNPARAM") != NULL; }}
+"""
+    compile_program(source, tmp_path / "program", "-s", linked=[])
+    rows = recognised(tmp_path / "program")
+    shown = [("OCaml (tls)", NO_PROBES)] if errors == OCAML_ERRORS else []
+    assert [(str(row), row.reason) for row in rows] == shown
 
 
 def test_java_is_known_by_its_virtual_machine() -> None:

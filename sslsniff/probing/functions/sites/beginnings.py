@@ -18,7 +18,7 @@ from sslsniff.machine_code.instructions import (
     register_name,
     registers_written,
 )
-from sslsniff.machine_code.probe_sites import is_emulated
+from sslsniff.machine_code.probe_sites import is_emulated, may_be_replaced
 
 if TYPE_CHECKING:
     import capstone
@@ -44,6 +44,7 @@ class EntryCopy(NamedTuple):
 class BeginningStep(NamedTuple):
     """An instruction of the beginning, as it is before it runs.
 
+    ``may_be_replaced``: it is a nop that must not have a probe.
     ``pointers``: the registers that point into the frame, each with its distance to the entry's
     stack pointer, at which the return address is.
     ``copies``: the registers that have low bytes of what one had at the entry.
@@ -54,6 +55,7 @@ class BeginningStep(NamedTuple):
     address: int
     is_emulated: bool
     is_return: bool
+    may_be_replaced: bool
     pointers: Mapping[str, int]
     copies: Mapping[str, EntryCopy]
     written: frozenset[int]
@@ -147,6 +149,7 @@ class _KnownFrame:
             instruction.address,
             is_emulated(instruction.bytes),
             is_return(instruction),
+            may_be_replaced(instruction.bytes),
             dict(self._pointers),
             dict(self._copies),
             self._written,

@@ -12,6 +12,7 @@ from sslsniff.elf.dwarf.function_model import (
     Language,
 )
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.function_parts import MARKS_OF_PARTS, jumped_from, part_of
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function, demangle
 from sslsniff.errors import ElfError, TargetError
@@ -50,12 +51,14 @@ def choose_functions(elf: Elf, patterns: Sequence[str], debug: DebugInfo | None)
     }
     merged: dict[str, list[str]] = {}
     language = Language.GO if goroutine_location(elf) else None
+    parts = _Parts(elf, {each.name for each in found}, is_go=language is not None)
     for name, symbol, function in _symbols(elf):
-        if not function.size or not is_wanted(name):
+        if not function.size or not is_wanted(name) or parts.has(symbol):
             continue
         other = at_address.get(function.address)
         if other is None:
-            at_address[function.address] = _undescribed(name, symbol, function, language)
+            ranges = (function, *parts.of(symbol))
+            at_address[function.address] = _undescribed(name, symbol, ranges, language)
             found.append(at_address[function.address])
         elif symbol != other.symbol and _is_alias(symbol, name, other.name):
             merged.setdefault(other.name, []).append(name)
@@ -106,14 +109,40 @@ def _symbols(elf: Elf) -> Iterator[tuple[str, str, Function]]:
             yield name, name, function
 
 
+class _Parts:
+    """The symbols that are parts of functions; ``described``: the names with debug info."""
+
+    def __init__(self, elf: Elf, described: set[str], *, is_go: bool) -> None:
+        symbols = () if is_go else elf.functions_with(*MARKS_OF_PARTS)
+        self._jumped_to: dict[str, list[Function]] = {}
+        self._parts: set[str] = set()
+        for symbol, function in symbols:
+            owner, base = jumped_from(symbol), part_of(symbol)
+            if owner is not None:
+                self._jumped_to.setdefault(owner, []).append(function)
+            is_known = base is not None and (
+                readable_name(base) in described or elf.function(base) is not None
+            )
+            if owner is not None or is_known:
+                self._parts.add(symbol)
+
+    def has(self, symbol: str) -> bool:
+        """Say whether a symbol is a part: a call of the function passes its beginning, too."""
+        return symbol in self._parts
+
+    def of(self, symbol: str) -> list[Function]:
+        """Return the code elsewhere that a function jumps to."""
+        return self._jumped_to.get(symbol, [])
+
+
 def _undescribed(
-    name: str, symbol: str, function: Function, language: Language | None
+    name: str, symbol: str, code: Sequence[Function], language: Language | None
 ) -> DescribedFunction:
-    """Return a function that only the symbol table has."""
+    """Return a function that only the symbol table has; ``code``: its parts, the entry's first."""
     if language is None:
         language = Language.RUST if symbol.startswith(_RUST_MANGLINGS) else Language.OTHER
-    start = function.address
-    copy = FunctionCopy((AddressRange(start, start + function.size),), (start,))
+    ranges = tuple(AddressRange(each.address, each.address + each.size) for each in code)
+    copy = FunctionCopy(ranges, (code[0].address,))
     return DescribedFunction(name, symbol, language, None, (), None, (copy,), has_parameters=False)
 
 

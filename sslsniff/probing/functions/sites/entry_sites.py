@@ -78,7 +78,8 @@ def entry_site(beginning: Sequence[BeginningStep], function: EntryFunction) -> E
 
     Most known arguments count first, then that the instruction is emulated, then that it is near.
     """
-    steps = [each for each in beginning if not each.is_return] or list(beginning)
+    allowed = [each for each in beginning if not each.may_be_replaced]
+    steps = [each for each in allowed if not each.is_return] or allowed
     sites = [EntrySite(each, _arguments(each, function)) for each in steps]
     return max(
         sites,

@@ -53,6 +53,7 @@ from sslsniff.probing.functions.sites.entry_sites import (
     entry_site,
 )
 from sslsniff.probing.functions.sites.go_parameters import go_parameters
+from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import (
     PlaceMaker,
     entry_pointer,
@@ -220,7 +221,7 @@ class FunctionPlacer(PlaceMaker):
         wanted = wanted_results(function, copy)
         if returns_address(function, copy, wanted) is False:
             wanted = [wanted[0]._replace(location=Missing.OPTIMISED_OUT)]
-        entry = copy.entries[0]
+        entry = after_nops(self.elf, copy.entries[0])
         steps = self.stack_steps(function, CanonicalFrame(RSP, 0))
         fetch = self.fetch(function, entry, wanted, steps)
         place = self.place_at(PlaceKind.RETURN, function, entry, Cost.EMULATED, fetch)
@@ -331,12 +332,14 @@ class FunctionPlacer(PlaceMaker):
         return self.debug.never_returns(called if is_code else self._memory.word(called))
 
     def _inlined(self, function: DescribedFunction, copy: FunctionCopy) -> Iterator[Place]:
-        for address in copy.entries:
+        entries = [after_nops(self.elf, each) for each in copy.entries]
+        for address in entries:
             wanted = self.variables(copy.parameters, copy.frame_base, address, is_call=True)
             yield self._inside(PlaceKind.INLINED, function, copy, address, wanted)
         if copy.result_variable is None or len(copy.result_addresses) != len(copy.entries):
             return
-        for call, address in zip(copy.entries, copy.result_addresses, strict=True):
+        ends = [after_nops(self.elf, each) for each in copy.result_addresses]
+        for call, address in zip(entries, ends, strict=True):
             result = replace(copy.result_variable, name=RESULT)
             wanted = self.variables([result], copy.frame_base, address)
             place = self._inside(PlaceKind.INLINED_RESULT, function, copy, address, wanted)

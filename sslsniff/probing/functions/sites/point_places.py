@@ -9,6 +9,7 @@ from sslsniff.errors import TargetError
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.probing.functions.fetching import WantedValue
 from sslsniff.probing.functions.locations import REGISTER_NAMES, in_register
+from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import PlaceMaker
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.probing.go.function_table import GoFunctions
@@ -23,7 +24,8 @@ class PointPlacer(PlaceMaker):
         visible = self.debug.variables_at(address) if self.debug else None
         if visible is None or self.debug is None:
             return self._point(PlaceKind.LINE, self._distance(address), address, [], Language.C)
-        wanted = self.variables(visible.variables, visible.frame_base, address)
+        probed = after_nops(self.elf, address)
+        wanted = self.variables(visible.variables, visible.frame_base, probed)
         named = self.debug.functions(lambda name: name == visible.function)
         language = next((each.language for each in named), Language.C)
         return self._point(PlaceKind.LINE, visible.function, address, wanted, language)
@@ -101,6 +103,7 @@ class PointPlacer(PlaceMaker):
     ) -> Place:
         line = self.debug.line_of(address) if self.debug else None
         function = DescribedFunction(name, None, language, line, (), None, ())
-        steps = self.stack_steps(function, self.frame_at(address))
-        fetch = self.fetch(function, address, wanted, steps)
-        return self.place_at(kind, function, address, self.cost_at(address), fetch)
+        probed = after_nops(self.elf, address)
+        steps = self.stack_steps(function, self.frame_at(probed))
+        fetch = self.fetch(function, probed, wanted, steps)
+        return self.place_at(kind, function, probed, self.cost_at(probed), fetch)

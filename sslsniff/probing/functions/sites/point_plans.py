@@ -10,11 +10,12 @@ from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import Character, Integer, Pointer
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.usdt_notes import StaticProbe, find_static_probes
-from sslsniff.errors import TargetError
+from sslsniff.errors import TargetError, counted
 from sslsniff.probing.functions.conditions.condition_check import check_condition
 from sslsniff.probing.functions.fetch import Fetch, FetchLimits, ValueDecoder
 from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
 from sslsniff.probing.functions.sites.debug_info_gaps import gaps_of
+from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import PlaceMaker
 from sslsniff.probing.functions.sites.plan_limits import (
     BUILD_REMEDY,
@@ -123,7 +124,7 @@ def _notes_on(misplaced: Sequence[str]) -> tuple[str, ...]:
     """Return a note on static probes whose semaphores the kernel does not find at the start."""
     if not misplaced:
         return ()
-    others = f" and {len(misplaced) - 1} others" if len(misplaced) > 1 else ""
+    others = f" and {counted(len(misplaced) - 1, 'other')}" if len(misplaced) > 1 else ""
     return (
         f"{misplaced[0]}{others}: not seen in processes that start from now on, because the kernel"
         " misplaces the semaphore. Start the program first and use --pid, or link it with"
@@ -171,15 +172,16 @@ def _static_place(maker: PlaceMaker, probe: StaticProbe) -> Place:
     def address_of(name: str) -> int | None:
         return symbols.variable(name) if symbols else None
 
-    wanted = [*static_arguments(probe.arguments, probe.address, address_of)]
+    address = after_nops(elf, probe.address)
+    wanted = [*static_arguments(probe.arguments, address, address_of)]
     semaphore = None if probe.semaphore is None else elf.offset(probe.semaphore, of_data=True)
     return Place(
         PlaceKind.STATIC,
         _name_of(probe),
         elf.path,
-        probe.address,
-        elf.offset(probe.address),
-        maker.cost_at(probe.address),
+        address,
+        elf.offset(address),
+        maker.cost_at(address),
         _with_texts(wanted, maker.limits),
         semaphore=semaphore,
     )

@@ -1,21 +1,48 @@
-"""Writes into the shared ring, as a preloaded program does."""
+"""Makes a ring, sends it and writes into it, as a preloaded program does."""
 
+import array
+import fcntl
 import mmap
 import os
+import socket
 import struct
 
+from sslsniff.kernel.memory.control_page import MAGIC
+from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.ring_records import BUSY
 
-SIZE = 1 << 16
+SIZE = 1 << 18
 PAGE = mmap.PAGESIZE
+SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+def make_memory(size: int = 2 * PAGE + SIZE, seals: int = SEALS) -> int:
+    """Return a descriptor of memory as a ring has it."""
+    fd = os.memfd_create("sslsniff", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def send(rings: RingSet, *fds: int, token: bytes | None = None, by_file: bool = False) -> None:
+    """Send descriptors as a ring of this process."""
+    address = rings.address
+    said = address.token if token is None else token
+    text = struct.pack("<QII16s16s", MAGIC, os.getpid(), 0, b"writer", said)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+        sender.connect(address.path if by_file else b"\0" + address.name.ljust(31, b"\0"))
+        sender.sendmsg([text], rights)
 
 
 class Writer:
     """Writes as ``preload/ring.h`` does, one record at a time."""
 
-    def __init__(self, path: str) -> None:
-        self.fd = os.open(path, os.O_RDWR)
-        self.pages = mmap.mmap(self.fd, 2 * PAGE + SIZE)
+    def __init__(self, rings: RingSet) -> None:
+        fd = make_memory()
+        self.pages = mmap.mmap(fd, 2 * PAGE + SIZE)
+        send(rings, fd)
+        os.close(fd)
 
     def word(self, position: int) -> int:
         [word] = struct.unpack_from("<Q", self.pages, 2 * PAGE + position % SIZE)
@@ -28,7 +55,9 @@ class Writer:
         flag = BUSY if busy_thread else 0
         record = struct.pack("<II", len(data) | flag, busy_thread) + data
         record += bytes(-len(record) % 8)
-        for index, byte in enumerate(record):
-            self.pages[2 * PAGE + (position + index) % SIZE] = byte
+        at = position % SIZE
+        first = record[: SIZE - at]
+        self.pages[2 * PAGE + at : 2 * PAGE + at + len(first)] = first
+        self.pages[2 * PAGE : 2 * PAGE + len(record) - len(first)] = record[len(first) :]
         struct.pack_into("<Q", self.pages, PAGE, position + len(record))
         return int(position)

@@ -12,11 +12,11 @@ from sslsniff.probing.openssl.openssl_functions import find_openssl_functions
 from sslsniff.probing.plans import At
 from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 from tests.unit.probing.openssl.test_openssl_functions import (  # noqa: F401 - fixtures
-    NODE,
     find,
     program,
     stripped,
 )
+from tests.workload.node import NODE
 
 
 def plan(path: Path, style: ReturnStyle = ReturnStyle.INSTRUCTIONS) -> Attachment | Refusal:

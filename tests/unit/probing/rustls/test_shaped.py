@@ -63,6 +63,45 @@ def test_a_cipher_is_known_by_its_vtables(
         assert (each.version, each.tls_version, each.proof) == ((0, 23), tls_version, Proof.SHAPE)
 
 
+FRAMED = "push %%rbp\nmov %%rsp, %%rbp\n%s\npop %%rbp\nret"
+
+
+@pytest.mark.parametrize(
+    "decrypt", [f"{FRAMED % f'cmp ${TLS13}, %rsi'}", f"{FRAMED % 'call inner'}"]
+)
+def test_a_program_without_an_unwind_table(decrypt: str, tmp_path: Path) -> None:
+    """Such as Deno, which has frame pointers, too: the paths through a function bound it."""
+    shape = Shape(
+        length=FRAMED % "lea 17(%rsi), %rax",
+        encrypt=FRAMED % "test %rsi, %rsi\njz 1f\nnop\n1:",
+        decrypt=decrypt,
+        inner=COMPARE % TLS13,
+    )
+    path = shape.made(tmp_path / "program", [NEW], "-Wl,--no-eh-frame-hdr")
+    found, addresses = search(path)
+    assert (found.refused, found.doubts) == ((), ())
+    assert {each.method: (each.address, each.size) for each in found.found} == {
+        Method.ENCRYPT: (addresses["encrypt"], addresses["length"] - addresses["encrypt"]),
+        Method.DECRYPT: (addresses["decrypt"], addresses["inner"] - addresses["decrypt"]),
+    }
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"decrypt": f"cmp ${TLS13}, %rsi\nja .+3\nmov $0xc3, %eax\nret"},  # into an instruction
+        {"length": "lea 17(%rsi), %rax\nnop\nret"},
+        {"decrypter": f"{HEAD}, decrypt + 1"},
+    ],
+)
+def test_without_a_proof_of_its_end_a_function_is_left_out(
+    parts: dict[str, str], tmp_path: Path
+) -> None:
+    path = Shape(**parts).made(tmp_path / "program", [NEW], "-Wl,--no-eh-frame-hdr")
+    found, _ = search(path)
+    assert found.found == ()
+
+
 @pytest.mark.parametrize(
     "shape",
     [

@@ -36,6 +36,39 @@ def built(tmp_path: Path, release: str, *options: str, source: str = "go_convent
     return program
 
 
+NAMED = r"^main\.(two|three|one|blank|escaping|cold)$"
+
+
+@pytest.mark.parametrize("release", RELEASES if ALL else (BEFORE, NEWEST))
+@pytest.mark.parametrize("options", [(), (UNOPTIMISED,)])
+def test_a_named_result_counts_once(tmp_path: Path, release: str, options: tuple[str, ...]) -> None:
+    """Debug info lists one twice where a deferred function may change it."""
+    program = built(tmp_path, release, *options, source="named_results")
+    with Elf(str(program)) as elf:
+        debug = open_debug_info(elf)
+        assert debug is not None
+        plan = plan_functions(elf, [NAMED], PlanOptions(results=True), debug)
+        signatures = {each.name: each.signature for each in debug.signatures(is_two_or_three)}
+    run = ProbedRun([program], plan.places)
+    assert traced_lines(run.hits) == run.output.splitlines()
+    assert signatures == {
+        "main.two": "(i: int) -> (n: int, err: error)",
+        "main.three": "(i: int) -> (a: int, s: string, err: error)",
+    }
+
+
+def is_two_or_three(name: str, _: str | None) -> bool:
+    return name in ("main.two", "main.three")
+
+
+def test_a_closure_may_be_named_like_a_part_of_a_c_function(tmp_path: Path) -> None:
+    program = built(tmp_path, NEWEST, source="named_results")
+    with Elf(str(program)) as elf:
+        pattern = r"^main\.part\.func1$"
+        plan = plan_functions(elf, [pattern], PlanOptions(results=True), open_debug_info(elf))
+    assert plan.functions == 1
+
+
 @pytest.mark.parametrize(
     ("release", "options"),
     [

@@ -1,0 +1,1 @@
+"""Checks that a uprobe at an instruction does not change what the program computes."""
