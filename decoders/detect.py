@@ -14,10 +14,12 @@ from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
 from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
 from sslsniff.decoders.http1.head import undecoded_name
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
+from sslsniff.decoders.http1.start_lines import begins_otherwise
 from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.inner.websocket import WebSocketDecoder
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import Message, Side, Undecoded
 from sslsniff.decoders.opaque import OpaqueDecoder
+from sslsniff.decoders.preludes import NONE, SOCKS, Prelude, proxy_header, socks
 from sslsniff.decoders.protocol_search import HTTP1, HTTP2, WEBSOCKET, ProtocolSearch
 from sslsniff.decoders.tls_records import ENCRYPTED, begins_with_tls
 
@@ -57,6 +59,8 @@ _BUFFER_BYTES = 64 * 1024
 """Memory of both sides' bytes until a protocol is proven."""
 _SEARCH_GROWTH = 256
 """See ``Decoder.growth``: a single byte may be a piece and a possible start of a protocol."""
+_CHECKED_BYTES = 64
+"""Of a side, which show whether it keeps to an ALPN of HTTP/1."""
 _LINE_BYTES = 8192  # of a first line that may name its protocol
 _PIECE_BYTES = 128
 """Memory of a buffered piece beside its bytes: sides may take turns with single bytes."""
@@ -68,7 +72,9 @@ class Detector:
     It buffers until the bytes of either side prove a protocol. Then it feeds all buffered bytes,
     and later ones, to a decoder of that protocol. When the connection switches protocols, it
     changes the decoder. Bytes beyond the buffer are undecoded, and the search continues: a capture
-    may join in the middle of a long body. ``from_start``: it did not join in the middle.
+    may join in the middle of a long body. ``from_start``: it did not join in the middle. Then it
+    searches where ALPN says HTTP/1, too, if the first bytes are none: some clients and servers
+    agree on it for another protocol.
 
     Memory: ``_BUFFER_BYTES`` and two searches (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
@@ -91,16 +97,28 @@ class Detector:
         self._opaque = OpaqueDecoder()
         self._is_named = False
         self._searches: dict[Side, ProtocolSearch] = {}
+        self._last_side: Side | None = None
+        self._first: dict[Side, bytes] = {}
+        """The first bytes of each side, until it is known whether they are a prelude."""
+        self._preludes: dict[Side, Prelude] = {}
         self._tunnels = 0
+        self._is_foreign = False  # its beginning was seen, and is that of no protocol
         known = _ALPN.get(alpn or "")
-        if known is not None:
+        self._checked = {side: b"" for side in Side if known == HTTP1 and from_start}
+        """The first bytes of each side, while they may contradict ALPN."""
+        if self._checked:
+            self.feed = self._check
+        elif known is not None:
             self._use(_DECODERS[known](frames, self._switch_decoder))
         else:
             self._begin_search()
 
     def _begin_search(self) -> None:
-        self._has_begun = False
+        self._has_begun = self._is_foreign = False
         self._searches = {side: self._new_search(side) for side in Side}
+        self._first = dict.fromkeys(Side, b"") if self._from_start else {}
+        self._preludes = {}
+        self._last_side = None
 
     def _new_search(self, side: Side) -> ProtocolSearch:
         return ProtocolSearch(side, may_be_inside=not self._from_start)
@@ -108,19 +126,63 @@ class Detector:
     @property
     def protocol(self) -> str:
         """The protocol, ``unknown`` until it is proven."""
+        if self._checked:
+            return HTTP1
         return self._decoder.protocol if self._decoder is not None else self._opaque.protocol
+
+    def _check(self, side: Side, data: bytes) -> list[Message]:
+        """Buffer the first bytes until a side begins with a start line, or with something else."""
+        self._buffer(side, data)
+        first = self._checked[side] = (self._checked[side] + data).lstrip(b"\r\n")[:_CHECKED_BYTES]
+        if begins_otherwise(side, first):
+            self._checked.clear()
+            self.feed = self._search
+            self._begin_search()
+            return self._feed_buffered()
+        return self._believe_alpn() if b"\n" in first or len(first) == _CHECKED_BYTES else []
+
+    def _believe_alpn(self) -> list[Message]:
+        self._checked.clear()
+        return self._start_decoder(_DECODERS[HTTP1](self._frames, self._switch_decoder))
 
     def _search(self, side: Side, data: bytes) -> list[Message]:
         if not data:
             return []
-        if not self._has_begun:
-            self._has_begun = True
-            if begins_with_tls(data):
-                self._use(OpaqueDecoder(reason=ENCRYPTED))
-                return self.feed(side, data)
-        proven = self._searches[side].feed(data)
+        self._has_begun = True
+        search = self._searches[side]
+        if self._last_side is not side:
+            search.note_turn()
+            self._last_side = side
         self._buffer(side, data)
-        return self._drop_oldest() if proven is None else self._start_decoder(proven)
+        first = self._first.pop(side, None)
+        if first is not None:
+            data = self._without_prelude(side, first + data)
+        elif search.is_new and begins_with_tls(data):
+            return self._start_decoder(OpaqueDecoder(reason=ENCRYPTED))
+        if not data or (self._is_foreign and search.may_be_inside):
+            return self._drop_oldest()
+        if first is not None and begins_with_tls(data):
+            return self._start_decoder(OpaqueDecoder(reason=ENCRYPTED))
+        proven = search.feed(data)
+        self._is_foreign |= search.is_foreign
+        if proven is None:
+            return self._drop_oldest()
+        return self._start_decoder(_DECODERS[proven](self._frames, self._switch_decoder))
+
+    def _without_prelude(self, side: Side, data: bytes) -> bytes:
+        """Return the first bytes of a side after what a proxy sent; empty until that is known."""
+        prelude: Prelude | None = NONE
+        if side is Side.CLIENT:
+            prelude = proxy_header(data)
+            if prelude is NONE:
+                prelude = socks(side, data)
+        elif self._preludes.get(Side.CLIENT, NONE).name == SOCKS or data[:1] == b"\x05":
+            prelude = socks(side, data)
+        if prelude is None:
+            self._first[side] = data
+            return b""
+        self._preludes[side] = prelude
+        return data[prelude.size :]
 
     def _use(self, decoder: Decoder) -> None:
         self._decoder = decoder
@@ -129,15 +191,20 @@ class Detector:
 
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
+        out = self._believe_alpn() if self._checked else []
         if self._decoder is not None:
-            return self._decoder.gap(side, missing)
+            return out + self._decoder.gap(side, missing)
         if missing <= 0:
             return []
         if not self._has_begun:
             self._from_start = False  # what was lost may have been the beginning of a WebSocket
+            self._begin_search()
+        search = self._searches[side]
+        if not search.is_foreign:
+            self._first.pop(side, None)
+            self._searches[side] = ProtocolSearch(side, may_be_inside=True)
         self._buffered.append((side, missing))
         self._buffered_bytes += _PIECE_BYTES
-        self._searches[side] = self._new_search(side)
         return self._drop_oldest()
 
     @property
@@ -149,25 +216,35 @@ class Detector:
 
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """See ``Decoder``; if both sides ended without proof, the buffered bytes are undecoded."""
+        out = self._believe_alpn() if self._checked else []
         if self._decoder is not None:
-            return self._decoder.end(side, reason)
+            return out + self._decoder.end(side, reason)
         self._ended.append(side)
         if reason != CLOSED:
             self._opaque = OpaqueDecoder(reason=reason)
         self._searches[side] = self._new_search(side)
         return self.finish() if len(self._ended) == len(Side) else []
 
+    @property
+    def preludes(self) -> dict[Side, Prelude]:
+        """What a proxy sent before the protocol, on each side whose first bytes were decided."""
+        return self._preludes
+
     def successor(self) -> "Detector":
         """Return a new decoder for the next bytes, which starts as after a loss."""
         alpn = next((name for name, known in _ALPN.items() if known == self.protocol), None)
         successor = Detector(alpn, frames=self._frames)
-        if alpn is not None:
+        if self._is_foreign or isinstance(self._decoder, OpaqueDecoder):
+            successor._use(self._decoder or self._opaque)
+        elif alpn is not None:
             for side in Side:
                 successor.gap(side, 1)
         return successor
 
     def finish(self) -> list[Message]:
         """Report buffered bytes as undecoded, or the totals of HTTP/2: no more bytes come."""
+        if self._checked:
+            return self._believe_alpn()
         if isinstance(self._decoder, Http2Decoder):
             return self._decoder.totals()
         return self._drop_oldest(0)
@@ -192,6 +269,7 @@ class Detector:
             if isinstance(oldest, int):
                 out += self._opaque.gap(side, oldest)
             else:
+                self._preludes.clear()
                 data = bytes(oldest[: self._buffered_bytes - most])
                 del oldest[: len(data)]
                 self._buffered_bytes -= len(data)
@@ -210,14 +288,26 @@ class Detector:
         if name is not None:
             self._opaque = OpaqueDecoder(reason=name)
 
-    def _start_decoder(self, proven: str) -> list[Message]:
-        self._use(_DECODERS[proven](self._frames, self._switch_decoder))
+    def _start_decoder(self, decoder: Decoder) -> list[Message]:
+        self._use(decoder)
+        self._searches.clear()
+        return self._feed_buffered()
+
+    def _feed_buffered(self) -> list[Message]:
         buffered, self._buffered = self._buffered, deque()
         ended, self._ended = self._ended, []
         self._buffered_bytes = 0
-        self._searches.clear()
         out: list[Message] = []
+        before = {side: prelude for side, prelude in self._preludes.items() if prelude.size}
         for side, piece in buffered:
+            if side in before and not isinstance(piece, int):
+                size, name = before[side]
+                first = bytes(piece[:size])
+                del piece[:size]
+                out.append(Undecoded(side, first, len(first), name))
+                before[side] = Prelude(size - len(first), name)
+                if size == len(first):
+                    del before[side]
             # By self, not by the decoder: the connection may switch within the buffered bytes.
             if isinstance(piece, int):
                 out += self.gap(side, piece)

@@ -4,6 +4,7 @@ import re
 import struct
 
 from sslsniff.decoders.http1.head import find_start, parse_start_line
+from sslsniff.decoders.http1.start_lines import begins_start
 from sslsniff.decoders.http2.frames import (
     END_HEADERS,
     HEADER_SIZE,
@@ -24,13 +25,19 @@ _ENABLE_PUSH = 2  # a setting (RFC 9113 section 6.5.2)
 _FIRST_WORD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z/-]+\s")
 
 
-def guess_sender(data: bytes) -> Side | None:
+def guess_sender(data: bytes, *, is_beginning: bool = False) -> Side | None:
     """Return the side that sent these bytes; None if they do not show it.
 
     The bytes may begin in the middle of a message: the first start of a message in them decides.
+    ``is_beginning``: they are the first of a side, and only their own start counts.
     """
     if PREFACE.startswith(data[: len(PREFACE)]) and len(data) >= len("PRI"):
         return Side.CLIENT
+    if is_beginning:
+        begun = next((side for side in Side if begins_start(side, data)), None)
+        if begun is None and frame_length(data, 0) >= 0:
+            return _frames_sender(data, 0)
+        return begun or frames_sender(data)
     line = data.lstrip(b"\r\n").split(b"\n", 1)[0].removesuffix(b"\r")
     for side in Side:
         if parse_start_line(side, line) is not None:

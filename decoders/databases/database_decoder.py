@@ -2,8 +2,9 @@
 
 import sys
 from collections import deque
+from collections.abc import Callable
 
-from sslsniff.decoders.databases.statement import Parameter, Statement, parameters_bytes
+from sslsniff.decoders.databases.statement import Parameters, Statement, parameters_bytes
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
@@ -25,14 +26,21 @@ _JOINED = "in the middle of a message"
 
 
 class OpenStatement:
-    """A statement that waits for its answer."""
+    """A statement that waits for its answer. ``on_success``: what is registered if it succeeds."""
 
-    __slots__ = ("held_bytes", "is_answered", "statement", "stream")
+    __slots__ = ("held_bytes", "is_answered", "on_success", "statement", "stream")
 
-    def __init__(self, stream: int, statement: Statement, held_bytes: int) -> None:
+    def __init__(
+        self,
+        stream: int,
+        statement: Statement,
+        held_bytes: int,
+        on_success: Callable[[], None] | None,
+    ) -> None:
         self.stream = stream
         self.statement = statement
         self.held_bytes = held_bytes
+        self.on_success = on_success
         self.is_answered = False
 
 
@@ -42,6 +50,9 @@ class DatabaseDecoder:
     Each statement is a ``stream`` of its own: 1, 2, 3, ... After a loss, or joined in the middle,
     each side is searched for the next message: the server's side once a statement was found, as an
     answer without one tells little.
+
+    What a client sends changes the session, or what is prepared in it, once the server's answer
+    confirms it: a command may fail, or be skipped, and others may have been sent after it.
 
     Memory: a unit of each side, the texts of open statements, and what a protocol stores.
     """
@@ -55,7 +66,7 @@ class DatabaseDecoder:
         self.user: str | None = None
         self.open: deque[OpenStatement] = deque()
         self._streams = 0
-        self._shared: tuple[str | None, list[Parameter] | None] = None, None
+        self._shared: tuple[str | None, Parameters | None] = None, None
         self._held_bytes = 0
         self._readers = {side: self.new_reader(side) for side in Side}
         self._searching: dict[Side, str] = dict.fromkeys(Side, _JOINED)
@@ -90,7 +101,9 @@ class DatabaseDecoder:
 
     # What a protocol calls.
 
-    def begin(self, statement: Statement) -> OpenStatement:
+    def begin(
+        self, statement: Statement, on_success: Callable[[], None] | None = None
+    ) -> OpenStatement:
         """Begin a statement, whose answer comes after those of all before it."""
         if len(self.open) >= MOST_OPEN:
             raise NotAUnitError(f"over {MOST_OPEN} statements open")
@@ -106,7 +119,7 @@ class DatabaseDecoder:
             raise NotAUnitError(f"over {MOST_OPEN_BYTES >> 20} MiB of statements open")
         self._shared = statement.text, statement.parameters
         self._streams += 1
-        opened = OpenStatement(self._streams, statement, size)
+        opened = OpenStatement(self._streams, statement, size, on_success)
         self.open.append(opened)
         self._held_bytes += size
         self.out.append(StatementStart(opened.stream, statement))
@@ -124,10 +137,22 @@ class DatabaseDecoder:
 
     def end_oldest(self, error: str | None = None) -> None:
         """End the oldest statement, if there is one."""
-        if self.open:
-            opened = self.open.popleft()
-            self._held_bytes -= opened.held_bytes
-            self.out.append(StatementEnd(opened.stream, error))
+        if not self.open:
+            return
+        opened = self.open.popleft()
+        self._held_bytes -= opened.held_bytes
+        statement = opened.statement
+        if error is None:
+            if opened.on_success is not None and statement.error is None:
+                opened.on_success()
+            # Others that change the session may have been sent before this one.
+            statement.database, statement.user = self.database, self.user
+        self.out.append(StatementEnd(opened.stream, error))
+
+    def end_all(self, error: str) -> None:
+        """End all statements that wait for their answers."""
+        while self.open:
+            self.end_oldest(error)
 
     def report(self, statement: Statement) -> None:
         """Report a statement that is over, before those that wait for their answers."""
@@ -187,7 +212,7 @@ class DatabaseDecoder:
         out = self.out = list[Message]()
         self._drop(side, reason)
         if side is Side.SERVER:
-            self._end_all(reason)
+            self.end_all(reason)
         return out
 
     def _lose(self, reason: str) -> None:
@@ -195,14 +220,10 @@ class DatabaseDecoder:
             self._drop(side, reason)
             self._readers[side] = self.new_reader(side)
         self._searching = dict.fromkeys(Side, reason)
-        self._end_all(reason)
+        self.end_all(reason)
         self.forget()
 
     def _drop(self, side: Side, reason: str) -> None:
         data, size = self._readers[side].drop()
         if size:
             self.out.append(Undecoded(side, data, size, reason))
-
-    def _end_all(self, error: str) -> None:
-        while self.open:
-            self.end_oldest(error)

@@ -14,9 +14,9 @@ _HAS_41 = b"[" + b"".join(re.escape(bytes((n,))) for n in range(256) if n & 2) +
 
 # A start-up message, or a request for encryption or for the end of a statement.
 POSTGRESQL_START = rb"\0\0..\0\x03\0[\0-\x02][a-z_]+\0|\0\0\0[\x08\x10]\x04\xd2\x16[\x2e-\x30]"
-POSTGRESQL_COMMAND = (
-    rb"[QP]\0[\0-\x10]..[A-Za-z0-9_]{0,63}\0?" + _SQL + rb"|E\0\0\0\x09\0....S\0\0\0\x04"
-)
+_POSTGRESQL_QUERY = rb"[QP]\0[\0-\x10]..[A-Za-z0-9_]{0,63}\0?" + _SQL
+_POSTGRESQL_EXECUTE = rb"E\0\0\0\x09\0....S\0\0\0\x04"
+POSTGRESQL_COMMAND = _POSTGRESQL_QUERY + rb"|" + _POSTGRESQL_EXECUTE
 # A log-in: its number in the sequence, the flag of the protocol of MySQL 4.1, and zeros.
 MYSQL_LOGIN = rb"..\0[\x01\x02]." + _HAS_41 + rb".{7}\0{19}.{4}"
 MYSQL_COMMAND = rb"\0[\x03\x16](?:\0\x01)?" + _SQL
@@ -35,22 +35,31 @@ _BEGINNINGS: _Proofs = {
 }
 """How the bytes of a connection begin, seen from its start."""
 
-_MIDDLES: _Proofs = {
-    Side.CLIENT: re.compile(
-        rb"(?P<postgresql>" + POSTGRESQL_COMMAND + rb")|(?P<mysql>" + MYSQL_COMMAND + rb")"
-        rb"|(?P<redis>\*[1-9][0-9]{0,4}\r\n\$[1-9]\r\n"
-        rb"(?i:GET|SET|MGET|MSET|HGET|HSET|HGETALL|DEL|EXISTS|EXPIRE|INCR|DECR|LPUSH|RPUSH|LPOP|RPOP"
-        rb"|BLPOP|BRPOP|LRANGE|SADD|ZADD|XADD|XREAD|XREADGROUP|EVAL|EVALSHA|PUBLISH|SUBSCRIBE|PING"
-        rb"|MULTI|EXEC|AUTH|HELLO|SELECT|CLIENT|INFO|SCAN|SETEX|TTL)\r\n)",
-        re.DOTALL,
+_MIDDLES: dict[Side, tuple[tuple[str, re.Pattern[bytes]], ...]] = {
+    Side.CLIENT: (
+        (POSTGRESQL, re.compile(_POSTGRESQL_QUERY, re.DOTALL)),
+        (POSTGRESQL, re.compile(_POSTGRESQL_EXECUTE, re.DOTALL)),
+        # ``MYSQL_COMMAND`` from its second byte on: zeros are many.
+        (MYSQL, re.compile(rb"[\x03\x16](?<=\0.)(?:\0\x01)?" + _SQL, re.DOTALL)),
+        (
+            REDIS,
+            re.compile(
+                rb"\*[1-9][0-9]{0,4}\r\n\$[1-9]\r\n"
+                rb"(?i:GET|SET|MGET|MSET|HGET|HSET|HGETALL|DEL|EXISTS|EXPIRE|INCR|DECR|LPUSH|RPUSH|LPOP"
+                rb"|RPOP|BLPOP|BRPOP|LRANGE|SADD|ZADD|XADD|XREAD|XREADGROUP|EVAL|EVALSHA|PUBLISH"
+                rb"|SUBSCRIBE|PING|MULTI|EXEC|AUTH|HELLO|SELECT|CLIENT|INFO|SCAN|SETEX|TTL|REPLCONF)\r\n"
+            ),
+        ),
     ),
-    Side.SERVER: re.compile(
+    Side.SERVER: (
         # The end of a command, and that the server is ready for the next one.
-        rb"(?P<postgresql>C\0\0\0[\x08-\x20][A-Z]{3,12}[A-Z0-9 ]*\0Z\0\0\0\x05[ITE])",
-        re.DOTALL,
+        (
+            POSTGRESQL,
+            re.compile(rb"C\0\0\0[\x08-\x20][A-Z]{3,12}[A-Z0-9 ]*\0Z\0\0\0\x05[ITE]", re.DOTALL),
+        ),
     ),
 }
-"""What is in the middle of a connection."""
+"""What is in the middle of a connection. A pattern for each: ``re`` skips to its first byte."""
 
 _LONGEST = 128  # bytes that a proof takes
 
@@ -78,6 +87,10 @@ class DatabaseSearch:
         if not self._may_be_inside:
             return None
         data = self._rest + data
-        found = _MIDDLES[self._side].search(data)
         self._rest = data[-_LONGEST:]
-        return found.lastgroup if found is not None else None
+        proofs = [
+            (match.start(), name)
+            for name, proof in _MIDDLES[self._side]
+            if (match := proof.search(data)) is not None
+        ]
+        return min(proofs)[1] if proofs else None

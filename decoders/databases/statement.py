@@ -11,6 +11,8 @@ _PARAMETER_CHARACTERS = 4096
 
 Parameter = str | int | float | bool | None
 """A parameter as shown: bytes are hexadecimal, after ``\\x``; None is NULL."""
+Parameters = list[Parameter | list[Parameter]]
+"""The parameters of an execution; of one that is of many rows at once, a list for each row."""
 
 # A comment or white space before the first word of SQL, or brackets around it.
 # Each text matches in one way only: else a hostile one would take exponential time.
@@ -31,7 +33,7 @@ class Statement:
     operation: str | None = None
     text: str | None = None
     size: int = 0
-    parameters: list[Parameter] | None = None
+    parameters: Parameters | None = None
     rows: int | None = None
     affected: int | None = None
     error: str | None = None
@@ -45,9 +47,14 @@ class Statement:
         return sys.getsizeof(self.text or "") + parameters_bytes(self.parameters)
 
 
-def parameters_bytes(parameters: list[Parameter] | None) -> int:
+def parameters_bytes(parameters: Parameters | None) -> int:
     """Return about how much memory parameters take."""
-    return sum(map(sys.getsizeof, parameters or ())) + 8 * len(parameters or ())
+    size = 0
+    for each in parameters or ():
+        size += 8 + sys.getsizeof(each)
+        if isinstance(each, list):
+            size += sum(map(sys.getsizeof, each))
+    return size
 
 
 def first_word(text: str) -> str | None:

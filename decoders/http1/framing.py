@@ -18,6 +18,10 @@ class ReadState(Enum):
     DOUBT = auto()
     """After a response whose request was not seen. If that was a HEAD, the next response follows
     without a body."""
+    EXPECT = auto()
+    """After a request that expects ``100 Continue``: no byte of its body came yet."""
+    REFUSED = auto()
+    """After its final response: the body may come, or the next request (``refused_body``)."""
     CHUNK_SIZE = auto()
     CHUNK_DATA = auto()
     CHUNK_END = auto()
@@ -43,6 +47,8 @@ class Framing:
     """Why the end of the body cannot be known."""
     switch: bool = False
     """Whether HTTP/1 may end with this message."""
+    expected: ReadState | None = None
+    """In the state ``EXPECT``: that of the body."""
     doubt: bool = False
     """Whether a response has no body if another response follows at once."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sslsniff.decoders.http1.framing import Framing
+from sslsniff.decoders.http1.start_lines import REQUEST, TOKEN
 from sslsniff.decoders.messages import Header, Headers, RequestHead, Side
 
 MAX_HEAD = 1024 * 1024
@@ -20,22 +21,16 @@ SCAN_WINDOW = 64 * 1024
 _OWS = " \t"  # white space in values (RFC 9110 section 5.6.3); what else str.strip removes is none
 _TOKEN_CHARS = 64  # stored of a protocol's name; registered names are shorter
 
-_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_IS_TOKEN = re.compile(_TOKEN)
+_IS_TOKEN = re.compile(TOKEN)
 _VERSION = re.compile(rb"HTTP/[01]\.\d")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?")
 
 # A scan believes a start line only together with the whole line after it: a field or the
 # end of the head. Its length is bounded so that SCAN_WINDOW always holds all of it.
-_LINE_AFTER = rb"\r?\n(?=((?:" + _TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
+_LINE_AFTER = rb"\r?\n(?=((?:" + TOKEN + rb"[ \t]*:[^\n]{0,40000})?\r?\n))"
 _SCAN_STATUS = re.compile(rb"HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?" + _LINE_AFTER)
 _SCAN_VERSION = re.compile(rb" HTTP/1\.[01]" + _LINE_AFTER)
-WELL_KNOWN_METHODS = (
-    b"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY"
-    b"|MOVE|LOCK|UNLOCK|REPORT|SEARCH|QUERY|MKCALENDAR|SUBSCRIBE|NOTIFY|PURGE"
-)
-"""A pattern of the methods that a scan finds; in the middle of a body, any word may be a method."""
-_SCAN_REQUEST = re.compile(rb"(?:" + WELL_KNOWN_METHODS + rb") [!-~\x80-\xff]+$")
+_SCAN_REQUEST = re.compile(REQUEST + rb"$")
 _SCAN_TARGET = 8192
 
 VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
@@ -78,6 +73,8 @@ class Fields:
     """Whether there is a Transfer-Encoding that does not end in chunked."""
     upgrade: str | None = None
     """The first protocol of the Upgrade field, in lower case."""
+    expects: bool = False
+    """Whether a request waits for ``100 Continue`` before it sends its body."""
     host: str | None = None
     fault: str | None = None
     """Why the end of the body cannot be known (RFC 9112 section 6.3)."""
@@ -321,6 +318,10 @@ def _set_upgrade(fields: Fields, value: str) -> None:
         fields.upgrade = _token(value.split(",", 1)[0])[:_TOKEN_CHARS]
 
 
+def _set_expect(fields: Fields, value: str) -> None:
+    fields.expects |= any(_token(part) == "100-continue" for part in value.split(","))
+
+
 def _set_host(fields: Fields, value: str) -> None:
     if fields.host is None:
         fields.host = value
@@ -330,5 +331,6 @@ _SETTERS: dict[str, Callable[[Fields, str], None]] = {
     "content-length": _set_length,
     "transfer-encoding": _set_coding,
     "upgrade": _set_upgrade,
+    "expect": _set_expect,
     "host": _set_host,
 }

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sslsniff.decoders.decoder import CLOSED, Switch
+from sslsniff.decoders.http1.body_states import BYTES_LOST
 from sslsniff.decoders.http1.framing import Framing, Pairing, ReadState
 from sslsniff.decoders.http1.head import Fields, StatusHead
 from sslsniff.decoders.http1.known_heads import parse_request, parse_response
-from sslsniff.decoders.http1.message_reader import BYTES_LOST, MessageReader
+from sslsniff.decoders.http1.message_reader import MessageReader
 from sslsniff.decoders.messages import (
     Aborted,
     Message,
@@ -40,6 +41,7 @@ _IN_DOUBT = "may answer another request: messages were lost between pipelined on
 # Looking up a member of an enum takes time.
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 _HEAD, _WAIT = ReadState.HEAD, ReadState.WAIT
+_EXPECT, _REFUSED = ReadState.EXPECT, ReadState.REFUSED
 
 _NO_BODY = Framing(_HEAD, 0)
 _INFORMATIONAL = Framing(_HEAD)
@@ -93,7 +95,11 @@ class Http1Decoder:
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
-        (self._requests if side is _CLIENT else self._responses).feed(data, out)
+        reader, other = self._requests, self._responses
+        if side is not _CLIENT:
+            reader, other = other, reader
+        other.in_chunks = False
+        reader.feed(data, out)
         if self._next is not None:
             self._hand_over(self._next, out)
         return out
@@ -146,6 +152,7 @@ class Http1Decoder:
     def _responses_missing(self, out: list[Message]) -> None:
         """Note that responses may be missing, see ``_requests_missing``."""
         self._responses_lost = True
+        self._requests.refuse(self._requests.stream)  # that response may be among the lost ones
         self._resume_requests(out)
 
     def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Framing] | None:
@@ -174,7 +181,7 @@ class Http1Decoder:
         out.append(message)
         framing = fields.request_framing
         if framing is None:
-            framing = fields.request_framing = _request_framing(fields)
+            framing = fields.request_framing = request_framing(fields)
         if method == "CONNECT" and not framing.fault:
             # A body after it has no meaning (RFC 9110 section 9.3.6).
             framing = replace(framing, switch=True) if fields.chunked else _SWITCHES
@@ -189,7 +196,7 @@ class Http1Decoder:
             return None
         framing = head.framing
         if framing is None:
-            framing = head.framing = _response_framing(head)
+            framing = head.framing = response_framing(head)
         is_final = framing is not _INFORMATIONAL
         waiting, doubt = self._waiting[0] if self._waiting else None, False
         if (
@@ -214,8 +221,11 @@ class Http1Decoder:
             return message, self._switching(waiting, head.fields.upgrade or waiting.upgrade, head)
         if waiting.method == "CONNECT" and 200 <= head.status < 300:
             return message, self._switching(waiting, "connect", head)
-        if self._requests.state is _WAIT:
+        state = self._requests.state
+        if state is _WAIT:
             self._resume_requests(out)
+        elif state is _EXPECT:
+            self._requests.refuse(waiting.stream)
         if waiting.method == "HEAD":
             framing = _NO_BODY
         if doubt and framing is not _NO_BODY and not framing.fault:
@@ -229,6 +239,9 @@ class Http1Decoder:
 
         Return also whether it is a new record of a request that was not seen, or was aborted.
         """
+        if self._requests.state is _REFUSED:
+            self._requests.answer(out)
+            waiting = self._waiting[0] if self._waiting else None
         if waiting is not None:
             several = len(self._waiting) + waiting.responses_ahead > 1
             if not waiting.is_next or (self._responses_lost and several):
@@ -280,19 +293,28 @@ class Http1Decoder:
         self._on_switch(switch, out)
 
 
-def _request_framing(fields: Fields) -> Framing:
+def request_framing(fields: Fields) -> Framing:
     """Return a request's framing by its fields alone (RFC 9112 section 6.3)."""
     switch = fields.upgrade is not None
     if fields.chunked:
-        return Framing(ReadState.CHUNK_SIZE, switch=switch)
+        return _expected(Framing(ReadState.CHUNK_SIZE, switch=switch), fields)
     # Rule 4.3: the end of a request whose last coding is another cannot be known.
     fault = "Transfer-Encoding without chunked" if fields.coded else fields.fault
     if fault:
         return Framing(ReadState.UNTIL_CLOSE, fault=fault)
-    return Framing(ReadState.FIXED if fields.length else _HEAD, fields.length or 0, switch=switch)
+    if not fields.length:
+        return Framing(_HEAD, 0, switch=switch)
+    return _expected(Framing(ReadState.FIXED, fields.length, switch=switch), fields)
 
 
-def _response_framing(head: StatusHead) -> Framing:
+def _expected(framing: Framing, fields: Fields) -> Framing:
+    """Return the framing of a request with a body, which may wait for ``100 Continue``."""
+    if not fields.expects:
+        return framing
+    return replace(framing, state=_EXPECT, expected=framing.state)
+
+
+def response_framing(head: StatusHead) -> Framing:
     """Return a response's framing by its head alone (RFC 9112 section 6.3)."""
     status, fields = head.status, head.fields
     if status == 101:

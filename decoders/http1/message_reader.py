@@ -8,11 +8,18 @@ Memory: one head or trailer section (``MAX_HEAD``, ``MAX_LINES``), and an :class
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sslsniff.decoders.decoder import CLOSED
-from sslsniff.decoders.http1.framing import Framing, Pairing, ReadState
+from sslsniff.decoders.http1.body_states import (
+    BYTES_LOST,
+    HEAD_LIMITS,
+    MAX_LINE,
+    NOT_A_MESSAGE,
+    BodyStates,
+)
+from sslsniff.decoders.http1.framing import ReadState
 from sslsniff.decoders.http1.head import (
     MAX_HEAD,
     MAX_LINES,
@@ -23,46 +30,24 @@ from sslsniff.decoders.http1.head import (
     scan_rest,
     undecoded_name,
 )
-from sslsniff.decoders.http1.known_heads import parse_fields
-from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
-from sslsniff.decoders.undecoded_run import UndecodedRun
+from sslsniff.decoders.messages import Message, Side
 
-_MAX_LINE = 16 * 1024
 _LINE_BYTES = 60  # memory of a trailer line beside its characters
+_CHUNKS_END = re.compile(rb"(?:^|\n)0+[^\S\n]*\n(?:[^\r\n]+\r?\n)*\r?\n\Z")
+"""The end of a chunked body (RFC 9112 section 7.1), of which the beginning may be lost."""
+_TRAILER_BYTES = 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
 _EOLS = re.compile(rb"[\r\n]+")
 _STATUS_START = b"HTTP/1."
-# RFC 9112 section 7.1, with white space around the size, which is harmless.
-_CHUNK_LINE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 
 # Looking up a member of an enum takes time.
-_HEAD, _WAIT, _CHUNK_DATA = ReadState.HEAD, ReadState.WAIT, ReadState.CHUNK_DATA
-_NO_FRAMING = Framing(ReadState.HEAD)
-
-NOT_A_MESSAGE = "not the start of a message"
-BYTES_LOST = "bytes lost"
-_LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
+_HEAD, _WAIT = ReadState.HEAD, ReadState.WAIT
+_CHUNKS = (ReadState.CHUNK_SIZE, ReadState.CHUNK_DATA, ReadState.CHUNK_END)
 
 
 @dataclass(slots=True)
-class MessageReader:
-    """Reads what ``side`` sends. ``buffer`` has bytes that are not enough to continue."""
-
-    side: Side
-    pairing: Pairing
-    state: ReadState = ReadState.HEAD
-    buffer: bytearray = field(default_factory=bytearray)
-    stream: int = 0
-    framing: Framing = _NO_FRAMING
-    _remaining: int = 0
-    _searched: int = 0
-    _line_seen: bool = False
-    _trailers: list[bytes] = field(default_factory=list)
-    _trailer_bytes: int = 0
-    _undecoded: UndecodedRun = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._undecoded = UndecodedRun(self.side, NOT_A_MESSAGE)
+class MessageReader(BodyStates):
+    """Reads what ``side`` sends."""
 
     @property
     def in_message(self) -> bool:
@@ -74,11 +59,6 @@ class MessageReader:
         """The memory that it uses."""
         trailers = self._trailer_bytes + _LINE_BYTES * len(self._trailers)
         return len(self.buffer) + trailers + self._undecoded.held_bytes
-
-    @property
-    def body_remaining(self) -> int:
-        """How many bytes of the current body or chunk are still to come."""
-        return self._remaining
 
     def feed(self, data: bytes, out: list[Message]) -> None:
         """Feed bytes; append messages to ``out``."""
@@ -142,6 +122,8 @@ class MessageReader:
             if is_enough:  # expect no response: its direction is not captured
                 self.state = _HEAD
             return is_enough
+        if self.state is ReadState.REFUSED:
+            return len(buffer) >= self._needed
         start, self._searched = self._searched, len(buffer)
         if is_enough:
             return True
@@ -183,6 +165,8 @@ class MessageReader:
         self.stream, self.framing = message.stream, framing
         self.state = ReadState.DOUBT if framing.doubt else framing.state
         self._remaining = length or 0
+        if framing.expected is not None:
+            self._host = message.headers.first("host")
         if framing.fault:
             if self.side is Side.CLIENT:
                 self._message_done(out)  # its response comes all the same
@@ -203,7 +187,7 @@ class MessageReader:
         self._line_seen = False
         eol = data.find(b"\n", pos)
         line = data[pos : max(pos, eol)].removesuffix(b"\r")
-        after, fault = eol + 1, f"head over {_LIMITS}"
+        after, fault = eol + 1, f"head over {HEAD_LIMITS}"
         if parse_start_line(self.side, line) is None:
             after, fault = pos + 1, undecoded_name(self.side, line) or NOT_A_MESSAGE
         self._resynchronise(fault, out)
@@ -220,64 +204,10 @@ class MessageReader:
         self._message_done(out)
         return pos
 
-    def _read_fixed(self, data: bytes, pos: int, out: list[Message]) -> int:
-        stop = pos + self._remaining
-        size = len(data)
-        if stop > size:
-            stop = size
-        # Slicing the whole of a bytes object does not copy.
-        out.append(BodyData(self.stream, self.side, data[pos:stop]))
-        self._remaining -= stop - pos
-        if not self._remaining:
-            self._body_piece_done(out)
-        return stop
-
-    def _read_chunk_size(self, data: bytes, pos: int, out: list[Message]) -> int:
-        found = _CHUNK_LINE.match(data, pos)
-        if found is None or found.end() - pos > _MAX_LINE:
-            if data.find(b"\n", pos, pos + _MAX_LINE) < 0 and len(data) - pos <= _MAX_LINE:
-                return self._wait_for_more(data, pos)
-            self._resynchronise("invalid chunk size", out)
-            return pos
-        self._remaining = int(found[1], 16)
-        self.state = ReadState.CHUNK_DATA if self._remaining else ReadState.TRAILERS
-        return found.end()
-
-    def _read_chunk_end(self, data: bytes, pos: int, out: list[Message]) -> int:
-        if data[pos] == 10:
-            after = pos + 1
-        elif data[pos] == 13 and pos + 1 == len(data):
-            return self._wait_for_more(data, pos)
-        elif data[pos : pos + 2] == b"\r\n":
-            after = pos + 2
-        else:
-            self._resynchronise("chunk longer than its size", out)
-            return pos
-        self.state = ReadState.CHUNK_SIZE
-        return after
-
-    def _read_trailers(self, data: bytes, pos: int, out: list[Message]) -> int:
-        eol = data.find(b"\n", pos)
-        room = MAX_HEAD - self._trailer_bytes
-        if eol < 0 and len(data) - pos <= room:
-            return self._wait_for_more(data, pos)
-        if eol < 0 or eol - pos > room or len(self._trailers) > MAX_LINES:
-            self._resynchronise(f"trailers over {_LIMITS}", out)
-            return pos
-        line = data[pos:eol].removesuffix(b"\r")
-        if line:
-            self._trailers.append(line)
-            self._trailer_bytes += eol + 1 - pos
-        else:
-            self._message_done(out)
-        return eol + 1
-
-    def _read_until_close(self, data: bytes, pos: int, out: list[Message]) -> int:
-        out.append(BodyData(self.stream, self.side, data[pos:]))
-        return len(data)
-
     def _read_scan(self, data: bytes, pos: int, out: list[Message]) -> int:
         found = find_start(self.side, data, pos)
+        while found and self.in_chunks and not self._ends_chunks(data, pos, found[0]):
+            found = find_start(self.side, data, found[1])
         if found:
             self._undecoded.append(data, pos, found[0])
             self._undecoded.report(out)
@@ -285,22 +215,19 @@ class MessageReader:
             return found[0]
         rest = scan_rest(data, pos)
         self._undecoded.append(data, pos, rest)
+        if self.in_chunks:
+            self._scanned = (self._scanned + data[max(pos, rest - _TRAILER_BYTES) : rest])[
+                -_TRAILER_BYTES:
+            ]
         return self._wait_for_more(data, rest)
+
+    def _ends_chunks(self, data: bytes, pos: int, start: int) -> bool:
+        """Return whether a chunked body ends at ``start``: in it, the text of a message is none."""
+        before = self._scanned + data[max(pos, start - _TRAILER_BYTES) : start]
+        return _CHUNKS_END.search(before[-_TRAILER_BYTES:]) is not None
 
     def _read_nothing(self, data: bytes, pos: int, out: list[Message]) -> int:
         return ~pos
-
-    def _gap_in_body(self, missing: int, out: list[Message]) -> None:
-        inside = min(missing, self._remaining)
-        out.append(BodyData(self.stream, self.side, b"", inside))
-        self._remaining -= inside
-        if not self._remaining:
-            self._body_piece_done(out)
-        if missing > inside:
-            self._resynchronise(BYTES_LOST, out)
-
-    def _gap_until_close(self, missing: int, out: list[Message]) -> None:
-        out.append(BodyData(self.stream, self.side, b"", missing))
 
     def _gap_in_doubt(self, missing: int, out: list[Message]) -> None:
         self._continue_in(self.framing.state, out)
@@ -309,40 +236,18 @@ class MessageReader:
     def _lose_sync(self, missing: int, out: list[Message]) -> None:
         self._resynchronise(BYTES_LOST, out)
 
-    def _abort(self, reason: str, out: list[Message]) -> None:
-        out.append(Aborted(self.stream, self.side, reason))
-
-    def _close(self, reason: str, out: list[Message]) -> None:
-        if reason == CLOSED:
-            self._message_done(out)
-        else:
-            self._abort(reason, out)
-
     def _end_undecided(self, reason: str, out: list[Message]) -> None:
         self._continue_in(self.framing.state if self.state is ReadState.DOUBT else _HEAD, out)
         if self.state is not _WAIT:  # bytes after a second such request are not read
             self._end_message(reason, out)
 
-    def _body_piece_done(self, out: list[Message]) -> None:
-        if self.state is _CHUNK_DATA:
-            self.state = ReadState.CHUNK_END
-        else:
-            self._message_done(out)
-
-    def _message_done(self, out: list[Message]) -> None:
-        trailers: list[Header] = []
-        if self._trailers:
-            trailers = parse_fields(self._trailers)
-            self._clear_trailers()
-        out.append(MessageEnd(self.stream, self.side, trailers))
-        self.state = self.pairing.switch(self.stream) if self.framing.switch else _HEAD
-
-    def _clear_trailers(self) -> None:
-        self._trailers = []
-        self._trailer_bytes = 0
-
     def _resynchronise(self, reason: str, out: list[Message]) -> None:
         """Abort the current message and drop the buffer; search for the next start."""
+        is_scanning = self.state is ReadState.SCAN
+        self.in_chunks = reason == BYTES_LOST and (
+            self.in_chunks if is_scanning else self.state in _CHUNKS
+        )
+        self._scanned = b""
         if self.in_message:
             self._abort(f"undecodable: {reason}", out)
         self._clear_trailers()
@@ -383,7 +288,9 @@ _STATES = {
     ReadState.HEAD: _StateRow(_R._read_head, _R._lose_sync, None, False, MAX_HEAD + 2),
     ReadState.FIXED: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
     ReadState.DOUBT: _StateRow(_R._read_doubt, _R._gap_in_doubt, _R._end_undecided, True),
-    ReadState.CHUNK_SIZE: _StateRow(_R._read_chunk_size, _R._lose_sync, _R._abort, True, _MAX_LINE),
+    ReadState.EXPECT: _StateRow(_R._read_expected, _R._gap_in_expected, _R._abort, True),
+    ReadState.REFUSED: _StateRow(_R._read_refused, _R._gap_in_refused, _R._end_refused, True),
+    ReadState.CHUNK_SIZE: _StateRow(_R._read_chunk_size, _R._lose_sync, _R._abort, True, MAX_LINE),
     ReadState.CHUNK_DATA: _StateRow(_R._read_fixed, _R._gap_in_body, _R._abort, True),
     ReadState.CHUNK_END: _StateRow(_R._read_chunk_end, _R._lose_sync, _R._abort, True, 1),
     ReadState.TRAILERS: _StateRow(_R._read_trailers, _R._lose_sync, _R._abort, True, MAX_HEAD),

@@ -57,9 +57,10 @@ class DirectionState:
     ``head``, ``end``: the bits of a stream's state for the head and the end of this side's message.
     ``goaway``: the last stream of this side's latest GOAWAY. ``goaways``: how many it sent.
     ``doubted``: streams reported as ``BodyInDoubt``, which received no DATA since.
+    ``late``: the current DATA frame, if its stream was reset.
     """
 
-    __slots__ = ("block", "doubted", "end", "goaway", "goaways", "head", "hpack", "reader")
+    __slots__ = ("block", "doubted", "end", "goaway", "goaways", "head", "hpack", "late", "reader")
 
     def __init__(self, reader: FrameReader, head: int, end: int) -> None:
         self.reader = reader
@@ -69,10 +70,12 @@ class DirectionState:
         self.goaway = 1 << 31
         self.goaways = 0
         self.doubted: set[int] = set()
+        self.late = UndecodedRun(reader.side)
 
     @property
     def held_bytes(self) -> int:
         """The memory that it uses."""
         block = self.block.held_bytes if self.block is not None else 0
         streams = STREAM_BYTES * len(self.doubted)
-        return self.reader.held_bytes + self.hpack.held_bytes + block + streams
+        readers = self.reader.held_bytes + self.late.held_bytes
+        return readers + self.hpack.held_bytes + block + streams

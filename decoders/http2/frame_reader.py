@@ -88,16 +88,16 @@ class FrameReader:
         "_partial",
         "_payload",
         "_remaining",
-        "_side",
         "_stream",
         "_sync",
         "_undecoded",
         "max_frame",
+        "side",
     )
 
     def __init__(self, side: Side, handler: FrameHandler) -> None:
         self.max_frame = DEFAULT_MAX_FRAME
-        self._side = side
+        self.side = side
         self._handler = handler
         self._mode = Mode.SYNC
         self._sync: FrameSync | None = FrameSync(LONGEST)
@@ -167,12 +167,12 @@ class FrameReader:
                     pos += length
                     self._mode = Mode.HEADER
                     self._handler.frame(
-                        self._side, self._kind, self._flags, self._stream, payload, out
+                        self.side, self._kind, self._flags, self._stream, payload, out
                     )
             elif mode is Mode.BODY:
                 stop = min(size, pos + self._remaining)
                 self._remaining -= stop - pos
-                self._handler.data(self._side, self._stream, data[pos:stop], 0, out)
+                self._handler.data(self.side, self._stream, data[pos:stop], 0, out)
                 pos = stop
                 if not self._remaining:
                     self._body_done(out)
@@ -202,11 +202,11 @@ class FrameReader:
             return False
         if kind == HEADERS:
             payload = data[pos : pos + length]
-            self._handler.frame(self._side, kind, flags, stream, payload, out)
+            self._handler.frame(self.side, kind, flags, stream, payload, out)
         elif kind == DATA and not flags & PADDED:
             if length:
-                self._handler.data(self._side, stream, data[pos : pos + length], 0, out)
-            self._handler.data_end(self._side, flags, stream, length, out)
+                self._handler.data(self.side, stream, data[pos : pos + length], 0, out)
+            self._handler.data_end(self.side, flags, stream, length, out)
         else:
             return False
         self._faults = 0
@@ -220,7 +220,7 @@ class FrameReader:
             mode = self._mode
         if mode is Mode.BODY:
             inside = min(missing, self._remaining)
-            self._handler.data(self._side, self._stream, b"", inside, out)
+            self._handler.data(self.side, self._stream, b"", inside, out)
             self._remaining -= inside
             missing -= inside
             if not self._remaining:
@@ -232,7 +232,7 @@ class FrameReader:
             self._payload.clear()
             self._mode = Mode.SKIP
             kind, flags, stream = self._kind, self._flags, self._stream
-            self._handler.frame_lost(self._side, kind, flags, stream, self._length, out)
+            self._handler.frame_lost(self.side, kind, flags, stream, self._length, out)
         if missing and self._mode is Mode.SKIP:
             inside = min(missing, self._remaining)
             self._remaining -= inside
@@ -277,10 +277,10 @@ class FrameReader:
             return data[start + len(PREFACE) :]
         # A server begins with SETTINGS that are no acknowledgement (section 3.4).
         first_settings = sync.dropped + start == 0 and data[3:5] == b"\x04\x00"
-        if not (first_settings and self._side is Side.SERVER):
+        if not (first_settings and self.side is Side.SERVER):
             # The peer's SETTINGS_MAX_FRAME_SIZE is not known.
             self.max_frame = max(self.max_frame, LONGEST)
-            self._handler.joined(self._side)
+            self._handler.joined(self.side)
         return data[start:]
 
     def _begin(self, length: int, out: list[Message]) -> None:
@@ -303,7 +303,7 @@ class FrameReader:
             self._mode = Mode.PAYLOAD
             if not length:
                 self._mode = Mode.HEADER
-                self._handler.frame(self._side, kind, flags, stream, b"", out)
+                self._handler.frame(self.side, kind, flags, stream, b"", out)
         elif flags & PADDED:
             self._pad = 0
             self._mode = Mode.PAD_LENGTH
@@ -330,7 +330,7 @@ class FrameReader:
         self._drop_header()
         self._mode = Mode.SKIP
         self._handler.frame_lost(
-            self._side, self._kind, self._flags, self._stream, self._length, out
+            self.side, self._kind, self._flags, self._stream, self._length, out
         )
         if not self._remaining:
             self._skip_done(out)
@@ -348,7 +348,7 @@ class FrameReader:
 
     def _body_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
-        self._handler.data_end(self._side, self._flags, self._stream, self._length, out)
+        self._handler.data_end(self.side, self._flags, self._stream, self._length, out)
         if self._pad:
             self._remaining, self._pad = self._pad, 0
             self._mode = Mode.SKIP
@@ -358,7 +358,7 @@ class FrameReader:
         payload = bytes(self._payload)
         self._payload.clear()
         self._mode = Mode.HEADER
-        self._handler.frame(self._side, self._kind, self._flags, self._stream, payload, out)
+        self._handler.frame(self.side, self._kind, self._flags, self._stream, payload, out)
 
     def _skip_done(self, out: list[Message]) -> None:
         self._mode = Mode.HEADER
@@ -384,6 +384,6 @@ class FrameReader:
         self._drop_buffers()
         self._undecoded.report(out)
         self._undecoded.reason = reason
-        self._handler.frames_lost(self._side, missing, out)
+        self._handler.frames_lost(self.side, missing, out)
         self._mode = Mode.SYNC
         self._sync = FrameSync(self.max_frame)

@@ -40,6 +40,8 @@ _shared = _SharedHeaders(_SETS)
 def request_head(stream: int, fields: list[Header]) -> RequestHead:
     """Make a request's head of its fields; they are ``Headers`` if some are omitted."""
     (method, scheme, authority, path, _), headers = _split(fields)
+    if method == "CONNECT" and path is None and not _may_hide_path(headers):
+        path = authority  # section 8.5: as the authority form of HTTP/1
     return RequestHead(stream, VERSION, method, path, scheme, authority, headers)
 
 
@@ -86,6 +88,11 @@ def _split(fields: list[Header]) -> tuple[list[str | None], Headers]:
         headers.omitted = fields.omitted
         return slots, headers
     return slots, _shared[tuple(rest)]
+
+
+def _may_hide_path(headers: Headers) -> bool:
+    """Return whether a header may be ``:path``, or is the ``:protocol`` of RFC 8441."""
+    return any(name is None or name == ":protocol" for name, _ in headers)
 
 
 def _characters(fields: tuple[Header, ...]) -> int:

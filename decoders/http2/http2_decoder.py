@@ -43,6 +43,7 @@ _MAX_GOAWAYS = 64  # of a side: each is work for all streams; one or two are usu
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 
 _AFTER_RESET = "after the client's reset"
+_CLOSED_BY = {"reset": "reset", "goaway": "GOAWAY"}  # by the error's first word; else by an end
 _INTERRUPTED = "header block interrupted"
 _ODD_FLAGS = frames.END_HEADERS | frames.PADDED | frames.PRIORITY_FLAG
 
@@ -95,11 +96,11 @@ class Http2Decoder:
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """See ``Decoder``: aborts the messages that ``side`` had not ended."""
         out: list[Message] = []
-        self._direction(side).reader.end(out, reason)
+        (direction := self._direction(side)).reader.end(out, reason)
+        direction.late.report(out)
         self._block_lost(side, reason, out)
         for stream, state in list(self._streams.open.items()):
-            is_expected = side is _SERVER or state & REQUEST_HEAD
-            if is_expected and not state & self._direction(side).end:
+            if (side is _SERVER or state & REQUEST_HEAD) and not state & direction.end:
                 self._abort(stream, side, reason, out)
         return out
 
@@ -108,8 +109,11 @@ class Http2Decoder:
     def data(self, side: Side, stream: int, data: bytes, missing: int, out: list[Message]) -> None:
         """See ``FrameHandler``."""
         state = self._streams.get(stream)
-        if not state & ABORTED:
-            direction = self._client if side is _CLIENT else self._server
+        direction = self._client if side is _CLIENT else self._server
+        if state & ABORTED:
+            direction.late.reason = self._streams.why_closed(stream)
+            direction.late.append(data, 0, len(data))
+        else:
             if not state & direction.head:
                 # The head was not seen, and cannot follow.
                 self._streams.add(stream, direction.head)
@@ -123,8 +127,10 @@ class Http2Decoder:
         self, side: Side, flags: int, stream: int, length: int, out: list[Message]
     ) -> None:
         """See ``FrameHandler``."""
-        if self._direction(side).block is not None:
+        direction = self._client if side is _CLIENT else self._server
+        if direction.block is not None:
             self._block_lost(side, _INTERRUPTED, out)
+        direction.late.report(out)
         if flags & frames.END_STREAM:
             self._end_message(stream, side, [], out)
         if self._view:
@@ -182,6 +188,7 @@ class Http2Decoder:
         """
         direction = self._direction(side)
         direction.hpack.forget()
+        direction.late.report(out)
         self._block_lost(side, BYTES_LOST, out)
         if self._view:
             self._view.forget()
@@ -300,7 +307,9 @@ class Http2Decoder:
         ends = flags & frames.END_STREAM
         state = self._streams.get(stream)
         if state & ABORTED:
+            why = self._streams.why_closed(stream)
             if side is _CLIENT or not self._streams.reopen(stream):
+                out.append(Undecoded(side, block[: frames.PREVIEW], len(block), why))
                 return fields
             state = LATE
         if are_trailers(fields, seen=bool(state & self._direction(side).head), ends=bool(ends)):
@@ -375,8 +384,9 @@ class Http2Decoder:
             del self._streams.open[stream]
 
     def _abort(self, stream: int, side: Side, error: str, out: list[Message]) -> None:
-        # An unknown stream ended before, or was never seen: there is nothing to abort.
-        if self._streams.close(stream, by_client=side is _CLIENT):
+        cause = _CLOSED_BY.get(error.partition(":")[0], "end")
+        why = error if error is _AFTER_RESET else f"after the {side.value}'s {cause}"
+        if self._streams.close(stream, side, why):  # else it ended before, or was never seen
             out.append(Aborted(stream, side, error))
 
 

@@ -1,5 +1,7 @@
 """What was seen of the streams of an HTTP/2 connection, as bits of small numbers."""
 
+from sslsniff.decoders.messages import Side
+
 REQUEST_HEAD, RESPONSE_HEAD = 1, 2
 REQUEST_END, RESPONSE_END = 4, 8
 ABORTED = 16
@@ -19,7 +21,9 @@ class StreamStates:
 
     def __init__(self) -> None:
         self.open: dict[int, int] = {}
-        self._closed: dict[int, bool] = {}  # apart: closed ones never evict open ones
+        # Why later frames are not decoded, and whether its response may still come. Apart: closed
+        # ones never evict open ones.
+        self._closed: dict[int, tuple[str, bool]] = {}
 
     @property
     def held_bytes(self) -> int:
@@ -44,19 +48,26 @@ class StreamStates:
         streams[stream] = state = state | bits
         return state
 
-    def close(self, stream: int, *, by_client: bool) -> bool:
-        """Close a stream; return whether it was open."""
+    def close(self, stream: int, side: Side, why: str) -> bool:
+        """Close a stream because of what ``side`` sent; return whether it was open.
+
+        ``why``: the reason why later frames of the stream are not decoded.
+        """
         state = self.open.pop(stream, None)
         if state is None:
             return False
         if len(self._closed) >= _MOST_STREAMS:
             del self._closed[next(iter(self._closed))]
-        self._closed[stream] = by_client and not state & RESPONSE_HEAD
+        self._closed[stream] = why, side is Side.CLIENT and not state & RESPONSE_HEAD
         return True
+
+    def why_closed(self, stream: int) -> str:
+        """Return why frames of a closed stream are not decoded."""
+        return self._closed[stream][0]
 
     def reopen(self, stream: int) -> bool:
         """Open a stream again whose response comes after the client's reset; return whether so."""
-        if not self._closed.get(stream):
+        if stream not in self._closed or not self._closed[stream][1]:
             return False
         del self._closed[stream]
         self.add(stream, LATE)

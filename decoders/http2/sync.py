@@ -36,8 +36,8 @@ from sslsniff.decoders.http2.hpack import HpackDecoder
 
 _ON_STREAM = rb"(?!\x00{4})[\x00-\x7f][\x00-\xff]{3}"
 _ON_NONE = rb"\x00{4}"
-_HEADER = re.compile(
-    rb"\x00[\x00-\x40][\x00-\xff](?:"
+_AFTER_ZERO = (
+    rb"[\x00-\x40][\x00-\xff](?:"
     rb"\x00[\x00\x01\x08\x09]" + _ON_STREAM +  # DATA
     rb"|\x01[\x00\x01\x04\x05\x08\x09\x0c\x0d\x20\x21\x24\x25\x28\x29\x2c\x2d]" + _ON_STREAM +
     rb"|[\x02\x03]\x00" + _ON_STREAM +  # PRIORITY, RST_STREAM
@@ -48,9 +48,15 @@ _HEADER = re.compile(
     rb"|\x09[\x00\x04]" + _ON_STREAM +  # CONTINUATION
     rb")"
 )  # fmt: skip
+_HEADER = re.compile(rb"\x00" + _AFTER_ZERO)
 
 # DATA of up to LONGEST, without padding.
-_LONG_HEADER = re.compile(rb"(?:[\x00-\x0f][\x00-\xff]{2}|\x10\x00\x00)\x00[\x00\x01]" + _ON_STREAM)
+_LONG_RULE = rb"(?:[\x00-\x0f][\x00-\xff]{2}|\x10\x00\x00)\x00[\x00\x01]" + _ON_STREAM
+_LONG_HEADER = re.compile(_LONG_RULE)
+
+# No header is of zeros alone: a run of them is passed over at once, but for its last bytes.
+_HEADER_OR_ZEROS = re.compile(rb"\x00(?:\x00{%d,}|%b)" % (HEADER_SIZE, _AFTER_ZERO))
+_LONG_HEADER_OR_ZEROS = re.compile(rb"\x00{%d,}|%b" % (HEADER_SIZE + 1, _LONG_RULE))
 LONGEST = 1 << 20
 """The longest frame by which a start is found: the most that Go's peers allow."""
 _LONG_APART = 256
@@ -154,11 +160,14 @@ class FrameSync:
         buffer, base = self.buffer, self.dropped
         pos = self._next - base
         while size - pos >= HEADER_SIZE:
-            found = _HEADER.search(buffer, pos)
+            found = _HEADER_OR_ZEROS.search(buffer, pos)
             if found is None:
                 pos = size - HEADER_SIZE + 1
                 break
             pos = found.start()
+            if found.end() - pos > HEADER_SIZE:
+                pos = found.end() - HEADER_SIZE + 1
+                continue
             length = frame_length(buffer, pos)
             if length >= 0:
                 start = pos + base
@@ -174,10 +183,13 @@ class FrameSync:
     def _find_long_starts(self, size: int) -> None:
         pos = self._long_next - self.dropped
         while size - pos >= HEADER_SIZE:
-            found = _LONG_HEADER.search(self.buffer, pos)
+            found = _LONG_HEADER_OR_ZEROS.search(self.buffer, pos)
             if found is None:
                 pos = size - HEADER_SIZE + 1
                 break
+            if found.end() - found.start() > HEADER_SIZE:
+                pos = found.end() - HEADER_SIZE + 1
+                continue
             pos = found.start() + 1
             length = self._long_length(found.start())
             if length:

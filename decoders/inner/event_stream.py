@@ -113,16 +113,17 @@ class EventStreamReader:
     def _end_line(self, out: list[Message]) -> None:
         stored, self._line = self._line, PartialMessage(self._room)
         whole = stored.is_whole
-        line = stored.drain()
+        line, size = stored.drain(), stored.size
         if self._first:
             self._first = False
-            line = line.removeprefix(_MARK)
+            if line.startswith(_MARK):
+                line, size = line[len(_MARK) :], size - len(_MARK)
         if self._skips:
             # A line of which the beginning was lost may look empty.
-            if self._skips == 2 or not stored.size:
+            if self._skips == 2 or not size:
                 self._skips -= 1
         elif line or not whole:
-            self._handle_field(line, stored.size)
+            self._handle_field(line, size)
         else:
             self._dispatch(out)
 

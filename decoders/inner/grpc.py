@@ -129,7 +129,7 @@ def _unit(data: bytes | bytearray, at: int, stop: int) -> int:
 
 
 # Arbitrary bytes may look like two messages by chance.
-_CHAIN = ChainRule(re.compile(rb"(?=[\x00\x01]\x00[\x00-\xff]{3})"), _unit, 3, 64 << 10)
+_CHAIN = ChainRule(re.compile(rb"[\x00\x01](?=\x00[\x00-\xff]{3})"), _PREFIX, _unit, 3, 64 << 10)
 
 
 class GrpcReader:

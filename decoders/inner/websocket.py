@@ -25,6 +25,9 @@ _SEARCH_PIECE = 64
 _MOST_RESYNCS = 100
 """If sync is lost more often than this without lost bytes, the bytes are not WebSocket."""
 
+HEADER_BYTES = 2
+"""The least bytes of a header (section 5.2)."""
+
 NOT_A_FRAME = "not the start of a WebSocket frame"
 
 
@@ -91,13 +94,18 @@ def chain_rule(
     enough: int = 3,
     unit_bytes: int = 16 << 10,
     proves: Proves = any_chain,
+    not_before: bytes = b"",
 ) -> ChainRule:
-    """Return how to recognise frames of ``side``: only clients mask them (section 5.1)."""
+    """Return how to recognise frames of ``side``: only clients mask them (section 5.1).
+
+    ``not_before``: a look-ahead of a pattern, after the first byte, for what begins no proof.
+    """
     masked = side is Side.CLIENT
     first = rb"\x00-\x02\x80-\x82\x88-\x8a" + (rb"\x41\x42\xc1\xc2" if compressed else b"")
     second = rb"\x81-\xff" if masked else rb"\x01-\x7f"
     return ChainRule(
-        re.compile(b"(?=[" + first + b"][" + second + b"])"),
+        re.compile(b"[" + first + b"](?=[" + second + b"])" + not_before),
+        HEADER_BYTES,
         lambda data, at, stop: _unit(data, at, stop, masked, compressed),
         enough,
         unit_bytes,

@@ -4,7 +4,13 @@ import re
 from collections.abc import Iterator
 
 from sslsniff.decoders.chain import ChainRule
-from sslsniff.decoders.inner.websocket import FrameHeader, chain_rule, read_header, unmask
+from sslsniff.decoders.inner.websocket import (
+    HEADER_BYTES,
+    FrameHeader,
+    chain_rule,
+    read_header,
+    unmask,
+)
 from sslsniff.decoders.messages import Side
 
 _CLIENT_FRAMES, _SERVER_FRAMES = 8, 16
@@ -12,6 +18,16 @@ _CLIENT_FRAMES, _SERVER_FRAMES = 8, 16
 _PROOF_BYTES = 4 << 10  # the longest of them
 _OTHER_MASK_BYTES = 24
 """How many of the 32 bytes of a client's eight masks differ at least; at random 30 do."""
+_RUN_BYTES = 149
+"""So many bytes that equal the one before them are two frames and a third one's mask.
+
+Such frames have at most 72 bytes. Three masks of one value leave 21 different bytes in eight masks
+at most, so no proof begins with such a run.
+"""
+# The bytes that may be the first and the second of a client's frame.
+_IN_NO_RUN = b"(?!%b)" % b"|".join(
+    rb"\x%02x{%d}" % (byte, _RUN_BYTES) for byte in b"\x81\x82\x88\x89\x8a\xc1\xc2"
+)
 _TELLING_TEXTS = 4
 """How many of a server's messages must be such as no other protocol's text after 81 and a length.
 
@@ -35,28 +51,40 @@ def proof_rule(side: Side) -> ChainRule:
             enough=_CLIENT_FRAMES,
             unit_bytes=_PROOF_BYTES,
             proves=_has_random_masks,
+            not_before=_IN_NO_RUN,
         )
-    first = re.compile(rb"(?=[\x81\x89\x8a][\x01-\x7f])")
-    return ChainRule(first, _text_unit, _SERVER_FRAMES, _PROOF_BYTES, _has_telling_texts)
+    first = re.compile(rb"[\x81\x89\x8a](?=[\x01-\x7f])")
+    return ChainRule(
+        first, HEADER_BYTES, _text_unit, _SERVER_FRAMES, _PROOF_BYTES, _has_telling_texts
+    )
 
 
-def _frames(data: bytes | bytearray, at: int, stop: int) -> Iterator[tuple[FrameHeader, bytes]]:
-    """Yield the frames of a chain, each with its unmasked payload, as far as that is there."""
+def _headers(data: bytes | bytearray, at: int, stop: int) -> Iterator[tuple[FrameHeader, int]]:
+    """Yield the headers of a chain's frames, each with the position where its frame ends."""
     while at < stop:
         header = read_header(data, at, stop)
         if not isinstance(header, FrameHeader):
             return
         at += header.size + header.length
-        payload = bytes(data[at - header.length : min(at, stop)])
+        yield header, at
+
+
+def _frames(data: bytes | bytearray, at: int, stop: int) -> Iterator[tuple[FrameHeader, bytes]]:
+    """Yield the frames of a chain, each with its unmasked payload, as far as that is there."""
+    for header, end in _headers(data, at, stop):
+        payload = bytes(data[end - header.length : min(end, stop)])
         yield header, unmask(payload, header.mask, 0)
 
 
 def _has_random_masks(data: bytes | bytearray, start: int, stop: int) -> bool:
     """Return whether the frames' masks differ, their text is text, and continuations continue."""
-    masks = set[int]()
+    if len(set(data[start:stop])) < _OTHER_MASK_BYTES:
+        return False
+    headers = [header for header, _ in _headers(data, start, stop)]
+    if len({byte for header in headers for byte in header.mask}) < _OTHER_MASK_BYTES:
+        return False
     continues: bool | None = None  # not known before the first frame
     for header, payload in _frames(data, start, stop):
-        masks.update(header.mask)
         if header.opcode >= _CLOSE:
             continue
         if continues not in {None, header.opcode == _CONTINUATION}:
@@ -65,7 +93,7 @@ def _has_random_masks(data: bytes | bytearray, start: int, stop: int) -> bool:
         whole = header.final and not header.compressed and len(payload) == header.length
         if header.opcode == _TEXT and whole and _text(payload) is None:
             return False
-    return len(masks) >= _OTHER_MASK_BYTES
+    return True
 
 
 def _has_telling_texts(data: bytes | bytearray, start: int, stop: int) -> bool:

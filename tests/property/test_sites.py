@@ -59,7 +59,7 @@ PIECES = [
     *(encodings.ENDBR64, encodings.PUSH_RBP, encodings.PUSH_R12, encodings.NOP),
     *(encodings.MOV_RBX_RDI, encodings.MOV_RDI_RAX, encodings.XOR_EDX, encodings.XOR_CL),
     *(encodings.SUB_RSP, encodings.TEST_RDI, encodings.JE_RET, encodings.RET),
-    *(encodings.ADD_RSP, encodings.POP_RBP, encodings.XOR_EAX),
+    *(encodings.ADD_RSP, encodings.POP_RBP, encodings.XOR_EAX, encodings.NOP5),
 ]
 LEFT_BY = {
     encodings.PUSH_RBP: encodings.POP_RBP,
@@ -201,6 +201,7 @@ def test_made_up_functions(
 ) -> None:
     site = probe_sites.best_site(code, encodings.AT, needed, with_return=with_return)
     if site is not None:
+        assert not probe_sites.may_be_replaced(code[site.address - encodings.AT :])
         passing = run(X86_64, code, encodings.AT, site.address, arguments, to_site=False)
         assert_same(passing, needed | ({"rsp"} if with_return else set()))
 

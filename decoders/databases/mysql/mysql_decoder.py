@@ -5,12 +5,28 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
-from sslsniff.decoders.databases.mysql.parameters import Prepared, after_attributes, executed
-from sslsniff.decoders.databases.mysql.results import Answer, PreparedAnswer, ResultAnswer
+from sslsniff.decoders.databases.mysql.parameters import (
+    after_attributes,
+    executed,
+    executed_in_bulk,
+)
+from sslsniff.decoders.databases.mysql.prepared_statements import (
+    LAST,
+    MysqlStatement,
+    PreparedStatements,
+)
+from sslsniff.decoders.databases.mysql.results import (
+    Answer,
+    LoginAnswer,
+    PreparedAnswer,
+    ResultAnswer,
+)
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
     Statement,
@@ -26,36 +42,63 @@ _CONNECT_WITH_DB, _COMPRESS, _SSL = 0x8, 0x20, 0x800
 _PLUGIN_DATA_LENENC, _ATTRIBUTES, _ZSTD = 1 << 21, 1 << 27, 1 << 26
 _HELLO_BYTES = 32  # of what a client sends first, up to its name; alone, it asks for TLS
 _GREETING = 10  # the version of the protocol, in the server's first packet
-_QUERY, _PREPARE, _EXECUTE, _CHANGE_USER = 0x03, 0x16, 0x17, 0x11
+_QUERY, _PREPARE, _EXECUTE, _CHANGE_USER, _BULK = 0x03, 0x16, 0x17, 0x11, 0xFA
+_PROCESS_INFO, _FETCH = 0x0A, 0x1C
 _LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
 _COMPRESSED = "compressed MySQL protocol"
-_MOST_PREPARED_BYTES = 4 << 20
+_MOST_PREPARING_BYTES = _MOST_COMMAND_BYTES = 4 << 20
+_USE = re.compile(r"\s*USE\s+(?:`((?:[^`]|``)+)`|([^\s;`]+))\s*;?\s*", re.IGNORECASE)
 _NAMES = {
     0x02: "USE",
     0x04: "FIELD LIST",
+    0x07: "REFRESH",
     0x08: "SHUTDOWN",
     0x09: "STATISTICS",
+    _PROCESS_INFO: "PROCESS INFO",
+    0x0C: "KILL",
+    0x0D: "DEBUG",
     0x0E: "PING",
+    0x12: "BINLOG DUMP",
+    0x15: "REGISTER REPLICA",
     0x1A: "RESET STATEMENT",
     0x1B: "SET OPTION",
-    0x1C: "FETCH",
+    _FETCH: "FETCH",
+    0x1E: "BINLOG DUMP",
     0x1F: "RESET CONNECTION",
 }
 """Commands that are no text, as shown."""
 
 
+_ROWS = frozenset((0x04, 0x12, 0x1C, 0x1E))
+"""Commands that are answered by rows without a count of columns before them."""
+
+
+class _Close(NamedTuple):
+    """A statement is closed, which the server does not answer."""
+
+    number: int
+
+
+class _LongData(NamedTuple):
+    """A piece of a parameter was sent, which the server does not answer."""
+
+    number: int
+    parameter: int
+
+
 class MysqlDecoder(DatabaseDecoder):
-    """See ``DatabaseDecoder``. A command that the server answers is a statement, but PREPARE."""
+    """See ``DatabaseDecoder``. A command that the server answers is a statement, but PREPARE.
+
+    Each command has its turn after the answers to those before it: which statement a number means,
+    and whether there is one, is known by then.
+    """
 
     protocol = "mysql"
 
     def __init__(self) -> None:
-        self._answers: deque[Answer] = deque()
-        self._prepared: dict[int, Prepared] = {}
-        self._prepared_bytes = 0
-        self._preparing: deque[tuple[str, int]] = deque()  # texts whose number is not known yet
-        self._preparing_bytes = 0
-        self._logs_in = False
+        self._turns: deque[Answer | _Close | _LongData] = deque()
+        self._prepared = PreparedStatements()
+        self._preparing_bytes = self._command_bytes = 0  # of those that wait for their turn
         self._has_attributes = False
         self._is_compressed = False
         self._goes_on = dict.fromkeys(Side, False)  # the next packet continues a message
@@ -77,7 +120,7 @@ class MysqlDecoder(DatabaseDecoder):
             return -1
         size, number = int.from_bytes(data[:3], "little"), data[3]
         if side is Side.SERVER:
-            return 0 if number == 1 and self._answers else -1
+            return 0 if number == 1 and self._turns else -1
         is_known = data[4] in _COMMANDS and (size + 4 <= len(data) or data[4] == _QUERY)
         if not number and size and is_known:
             return 0
@@ -86,16 +129,15 @@ class MysqlDecoder(DatabaseDecoder):
 
     def forget(self) -> None:
         """See ``DatabaseDecoder``."""
-        self._answers.clear()
-        self._preparing.clear()
-        self._preparing_bytes = 0
-        self._logs_in = False
+        self._turns.clear()
+        self._preparing_bytes = self._command_bytes = 0
         self._goes_on = dict.fromkeys(Side, False)
 
     @property
     def stored_bytes(self) -> int:
         """See ``DatabaseDecoder``."""
-        return self._prepared_bytes + self._preparing_bytes + 300 * len(self._answers)
+        waiting = self._preparing_bytes + self._command_bytes + 300 * len(self._turns)
+        return self._prepared.held_bytes + waiting
 
     def unit(self, side: Side, unit: Unit) -> None:
         """See ``DatabaseDecoder``."""
@@ -114,7 +156,7 @@ class MysqlDecoder(DatabaseDecoder):
 
     def _sent(self, number: int, unit: Unit) -> None:
         if number:
-            if not self._answers and not self._logs_in:
+            if not self._turns:
                 self._log_in(unit)
             return  # else passwords, or a file
         command = unit.data[0] if unit.data else 0
@@ -122,6 +164,20 @@ class MysqlDecoder(DatabaseDecoder):
         if handle is None:
             raise NotAUnitError
         handle(self, unit)
+
+    @property
+    def _is_in_step(self) -> bool:
+        """Whether all that was sent before is answered."""
+        if len(self._turns) > 1:
+            return False
+        return not self._turns or (
+            isinstance(first := self._turns[0], Answer) and first.may_be_complete
+        )
+
+    def _add(self, turn: Answer | _Close | _LongData) -> None:
+        if len(self._turns) >= MOST_OPEN:
+            raise NotAUnitError
+        self._turns.append(turn)
 
     def _log_in(self, unit: Unit) -> None:
         data = unit.data
@@ -132,20 +188,24 @@ class MysqlDecoder(DatabaseDecoder):
         self._has_attributes = bool(flags & _ATTRIBUTES)
         self._is_compressed = bool(flags & (_COMPRESS | _ZSTD))
         user, _, rest = data[_HELLO_BYTES:].partition(b"\0")
-        self.user = shown_text(user)
+        database = b""
         if flags & _CONNECT_WITH_DB:
             size, at = lenenc(rest, 0) if flags & _PLUGIN_DATA_LENENC else (rest[0], 1)
-            self._use(rest[at + size :].partition(b"\0")[0])
-        self._logs_in = True
-
-    def _use(self, name: bytes) -> None:
-        self.database = shown_text(name) or None
+            database = rest[at + size :].partition(b"\0")[0]
+        self._ask_to_log_in(user, database, is_change=False)
 
     def _change_user(self, unit: Unit) -> None:
         user, _, rest = unit.data[1:].partition(b"\0")
-        self.user = shown_text(user)
-        self._use(rest[1 + rest[0] :].partition(b"\0")[0])
-        self._logs_in = True
+        database = rest[1 + rest[0] :].partition(b"\0")[0]
+        self._ask_to_log_in(user, database, is_change=True)
+
+    def _ask_to_log_in(self, user: bytes, database: bytes, *, is_change: bool) -> None:
+        statement = Statement("mysql", "CONNECT", user=shown_text(user))
+        statement.database = shown_text(database) or None
+        self._add(LoginAnswer(statement, is_change=is_change))
+
+    def _use(self, name: str) -> None:
+        self.database = name or None
 
     def _query(self, unit: Unit) -> None:
         raw = unit.data[1:]
@@ -153,125 +213,168 @@ class MysqlDecoder(DatabaseDecoder):
             raw = after_attributes(raw)
         text = shown_text(raw)
         size = unit.size - (len(unit.data) - len(raw))
-        self._ask(Statement("mysql", first_word(text), text, size))
+        statement = Statement("mysql", first_word(text), text, size)
+        used = _USE.fullmatch(text) if statement.operation == "USE" else None
+        self._ask(
+            ResultAnswer(statement),
+            partial(self._use, used[2] or used[1].replace("``", "`")) if used else None,
+        )
 
-    def _ask(self, statement: Statement, *, in_rows: bool = False) -> None:
-        self.begin(statement)
-        self._answers.append(ResultAnswer(statement, in_rows=in_rows))
+    def _ask(self, answer: Answer, on_success: Callable[[], None] | None = None) -> None:
+        self.begin(answer.statement, on_success)
+        self._add(answer)
 
     def _prepare(self, unit: Unit) -> None:
-        if len(self._answers) >= MOST_OPEN:
-            raise NotAUnitError
         text = shown_text(unit.data[1:])
-        self._preparing.append((text, unit.size - 1))
         self._preparing_bytes += sys.getsizeof(text)
-        if self._preparing_bytes > _MOST_PREPARED_BYTES:
+        if self._preparing_bytes > _MOST_PREPARING_BYTES:
             raise NotAUnitError
-        self._answers.append(PreparedAnswer(Statement("mysql")))
+        statement = Statement("mysql", first_word(text), text, unit.size - 1)
+        self._add(PreparedAnswer(statement))
 
     def _execute(self, unit: Unit) -> None:
-        data = unit.data[1:]
-        number = int.from_bytes(data[:4], "little")
-        prepared = self._prepared.get(number)
-        statement = Statement("mysql")
-        if prepared is None and self._preparing:  # MariaDB's clients do not wait for the number
-            text, size = self._preparing[-1]
-            statement = Statement("mysql", first_word(text), text, size)
-        elif prepared is not None:
-            parameters = executed(data, prepared, self._has_attributes)
-            text, size = prepared.text, prepared.size
-            statement = Statement("mysql", first_word(text), text, size, parameters)
+        self._ask_of_prepared(ResultAnswer(Statement("mysql"), unit.data))
+
+    def _ask_of_prepared(
+        self, answer: Answer, on_success: Callable[[], None] | None = None
+    ) -> None:
+        number = int.from_bytes(answer.command[1:5], "little")
+        if self._is_in_step:
+            self._find_prepared(answer)
+        else:  # MariaDB's clients do not wait for the number of what they prepare
+            newest = (each for each in reversed(self._turns) if isinstance(each, PreparedAnswer))
+            asked = next(newest, None) if number == LAST else None
+            prepared = asked.statement if asked is not None else self._prepared.get(number)
+            if prepared is not None:
+                _describe(answer.statement, prepared.text, prepared.size)
+            if self._command_bytes + len(answer.command) > _MOST_COMMAND_BYTES:
+                answer.command = answer.command[:5]  # its parameters are not shown
+            self._command_bytes += len(answer.command)
+        self._ask(answer, on_success)
+
+    def _find_prepared(self, answer: Answer) -> None:
+        """Find out which statement a command is about, now that those before it are answered."""
+        data, answer.command = answer.command, b""
+        statement = answer.statement
+        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
+        if prepared is None:
+            _describe(statement, None, 0)
+            return
+        _describe(statement, prepared.text, prepared.size)
+        if data[0] == _BULK:
+            statement.parameters = executed_in_bulk(data[1:], prepared)
+        elif data[0] == _EXECUTE:
+            statement.parameters = executed(data[1:], prepared, self._has_attributes)
             prepared.pieces.clear()
-        self._ask(statement)
 
     def _long_data(self, unit: Unit) -> None:
-        number, parameter = struct.unpack_from("<IH", unit.data, 1)
-        prepared = self._prepared.get(number)
-        if prepared is not None and parameter < prepared.count:
-            prepared.pieces.add(parameter)
+        piece = _LongData(*struct.unpack_from("<IH", unit.data, 1))
+        if self._is_in_step:
+            self._prepared.add_piece(*piece)
+        elif self._turns[-1] != piece:
+            self._add(piece)
 
     def _close(self, unit: Unit) -> None:
-        self._forget_prepared(int.from_bytes(unit.data[1:5], "little"))
-
-    def _forget_prepared(self, number: int) -> None:
-        old = self._prepared.pop(number, None)
-        if old is not None:
-            self._prepared_bytes -= old.held_bytes
+        number = int.from_bytes(unit.data[1:5], "little")
+        if self._is_in_step:
+            self._prepared.close(number)
+        else:
+            self._add(_Close(number))
 
     def _other(self, unit: Unit) -> None:
         command, operation = unit.data[0], _NAMES[unit.data[0]]
-        text = None
+        statement = Statement("mysql", operation)
+        if command == _FETCH:
+            self._ask_of_prepared(ResultAnswer(statement, unit.data, in_rows=True))
+            return
+        on_success: Callable[[], None] | None = None
         if operation == "USE":
-            text = f"USE {shown_text(unit.data[1:])}"
-            self._use(unit.data[1:])
-        elif operation == "FETCH":
-            prepared = self._prepared.get(int.from_bytes(unit.data[1:5], "little"))
-            text = prepared.text if prepared else None
-        statement = Statement("mysql", operation, text, len(text or ""))
-        if command in {0x04, 0x1C}:  # rows without a count of columns before them
-            self._ask(statement, in_rows=True)
+            name = shown_text(unit.data[1:])
+            statement.text, statement.size = f"USE {name}", len(name) + 4
+            on_success = partial(self._use, name)
+        elif operation == "RESET CONNECTION":
+            on_success = self._prepared.clear
+        elif operation == "RESET STATEMENT":
+            number = int.from_bytes(unit.data[1:5], "little")
+            on_success = partial(self._prepared.reset, number)
+        if command in _ROWS or command == _PROCESS_INFO:
+            self._ask(ResultAnswer(statement, in_rows=command in _ROWS))
         else:
-            self.begin(statement)
-            self._answers.append(Answer(statement))
+            self._ask(Answer(statement), on_success)
 
-    def _quit(self, unit: Unit) -> None:
-        """Do nothing: the server closes the connection."""
+    def _ignore(self, unit: Unit) -> None:
+        """Do nothing: the server closes the connection, or was told what a replica received."""
 
     # What the server sends.
 
     def _received(self, number: int, unit: Unit) -> None:
-        if self._logs_in and not self._answers:
-            self._logged_in(unit)
-            return
-        if self._answers and self._answers[0].may_be_complete and number == 1:
-            self._end_answer()
-        if not self._answers:
+        answer = self._first_answer()
+        if answer is not None and answer.may_be_complete and number == 1:
+            self._end_answer(answer)
+            answer = self._first_answer()
+        if answer is None:
             return  # a greeting, or the answer to what was sent before the capture
-        answer = self._answers[0]
-        if not isinstance(answer, PreparedAnswer):
+        if answer.command:
+            self._command_bytes -= len(answer.command)
+            self._find_prepared(answer)
+        if answer.is_of_statement:
             self.answered()
+        is_first = isinstance(answer, PreparedAnswer) and answer.number is None
         if answer.add(unit.data, unit.size):
-            self._end_answer()
-        elif isinstance(answer, PreparedAnswer) and answer.number is not None and self._preparing:
-            self._store(answer.number, answer.parameters)
+            self._end_answer(answer)
+        elif is_first and isinstance(answer, PreparedAnswer) and answer.number is not None:
+            self._store(answer, answer.number)
 
-    def _logged_in(self, unit: Unit) -> None:
-        kind = unit.data[:1]
-        if kind == b"\0":
-            self._logs_in = False
-            if self._is_compressed:
-                self.stop(_COMPRESSED)
-        elif kind == b"\xff":
-            self._logs_in = False
-            statement = Statement("mysql", "CONNECT")
-            Answer(statement).add(unit.data, unit.size)
-            self.report(statement)
+    def _first_answer(self) -> Answer | None:
+        """Do what waited for the answers before it; return the first answer that is waited for."""
+        while self._turns:
+            turn = self._turns[0]
+            if isinstance(turn, Answer):
+                return turn
+            self._turns.popleft()
+            if isinstance(turn, _Close):
+                self._prepared.close(turn.number)
+            else:
+                self._prepared.add_piece(*turn)
+        return None
 
-    def _next_prepared(self) -> tuple[str, int]:
-        text, size = self._preparing.popleft()
-        self._preparing_bytes -= sys.getsizeof(text)
-        return text, size
+    def _store(self, answer: PreparedAnswer, number: int) -> None:
+        statement = answer.statement
+        count = min(answer.parameters, MOST_PARAMETERS)
+        self._prepared.store(number, MysqlStatement(statement.text or "", statement.size, count))
 
-    def _store(self, number: int, count: int) -> None:
-        if number in self._prepared:
-            self._forget_prepared(number)
-        text, size = self._next_prepared()
-        prepared = self._prepared[number] = Prepared(text, size, min(count, MOST_PARAMETERS))
-        self._prepared_bytes += prepared.held_bytes
-        while self._prepared_bytes > _MOST_PREPARED_BYTES:
-            self._forget_prepared(next(iter(self._prepared)))
-
-    def _end_answer(self) -> None:
-        answer = self._answers.popleft()
-        if not isinstance(answer, PreparedAnswer):
+    def _end_answer(self, answer: Answer) -> None:
+        self._turns.popleft()
+        if isinstance(answer, LoginAnswer):
+            self._logged_in(answer)
+        elif isinstance(answer, PreparedAnswer):
+            self._preparing_bytes -= sys.getsizeof(answer.statement.text)
+            if answer.number is None:
+                self._prepared.fail()
+                self.report(answer.statement)
+        else:
             self.end_oldest()
+        self._first_answer()
+
+    def _logged_in(self, answer: LoginAnswer) -> None:
+        asked = answer.statement
+        before = self.user, self.database
+        self.user, self.database = asked.user, asked.database
+        if asked.error is not None:
+            self.report(asked)
+            if answer.is_change:
+                self.user, self.database = before
             return
-        failed = answer.statement
-        if answer.number is None and self._preparing:
-            text, size = self._next_prepared()
-            if failed is not None:
-                failed.operation, failed.text, failed.size = first_word(text), text, size
-                self.report(failed)
+        self._prepared.clear()
+        if self._is_compressed:
+            self.stop(_COMPRESSED)
+
+
+def _describe(statement: Statement, text: str | None, size: int) -> None:
+    """Say which text a statement has. A FETCH stays one."""
+    statement.text, statement.size = text, size
+    if statement.operation != "FETCH":
+        statement.operation = first_word(text) if text is not None else None
 
 
 def _measure(data: bytes, at: int) -> tuple[int, int] | None:
@@ -279,13 +382,13 @@ def _measure(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 _COMMANDS: dict[int, Callable[[MysqlDecoder, Unit], None]] = {
-    0x01: MysqlDecoder._quit,
+    **dict.fromkeys((0x01, 0xEF), MysqlDecoder._ignore),
     **dict.fromkeys(_NAMES, MysqlDecoder._other),
     _QUERY: MysqlDecoder._query,
     _CHANGE_USER: MysqlDecoder._change_user,
     _PREPARE: MysqlDecoder._prepare,
     _EXECUTE: MysqlDecoder._execute,
-    0xFA: MysqlDecoder._execute,  # MariaDB's execution of many
+    _BULK: MysqlDecoder._execute,
     0x18: MysqlDecoder._long_data,
     0x19: MysqlDecoder._close,
 }

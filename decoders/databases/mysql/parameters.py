@@ -1,38 +1,21 @@
 """The parameters of prepared statements and queries in MySQL's protocol."""
 
 import struct
-import sys
-from dataclasses import dataclass, field
 
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc, value
-from sslsniff.decoders.databases.statement import MOST_PARAMETERS, Parameter
+from sslsniff.decoders.databases.mysql.prepared_statements import MysqlStatement
+from sslsniff.decoders.databases.statement import MOST_PARAMETERS, Parameter, Parameters
 
 _UNSIGNED = 0x8000
 _COUNT_AVAILABLE = 0x08  # of an execution's flags, with CLIENT_QUERY_ATTRIBUTES
 _IN_PIECES = "(sent in pieces)"
+_TYPES_ARE_SENT = 0x80  # of the flags of a bulk execution
+_INDICATORS: dict[int, Parameter] = {1: None, 2: "(DEFAULT)", 3: "(IGNORE)"}
+"""What a bulk execution says in place of a value (MariaDB, "COM_STMT_BULK_EXECUTE")."""
+_CUT = "..."
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A prepared statement.
-
-    ``kinds``: the types as bound last. ``pieces``: the parameters that were sent by
-    COM_STMT_SEND_LONG_DATA.
-    """
-
-    text: str
-    size: int
-    count: int
-    kinds: list[int] = field(default_factory=list)
-    pieces: set[int] = field(default_factory=set)
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory it may take."""
-        return sys.getsizeof(self.text) + 150 * self.count + 500
-
-
-def executed(data: bytes, prepared: Prepared, has_attributes: bool) -> list[Parameter] | None:
+def executed(data: bytes, prepared: MysqlStatement, has_attributes: bool) -> Parameters | None:
     """Return the parameters in what follows a COM_STMT_EXECUTE; None if they are cut."""
     try:
         count, at = prepared.count, 9
@@ -43,21 +26,59 @@ def executed(data: bytes, prepared: Prepared, has_attributes: bool) -> list[Para
         return None
 
 
+def executed_in_bulk(data: bytes, prepared: MysqlStatement) -> Parameters | None:
+    """Return a list for each row in what follows a COM_STMT_BULK_EXECUTE.
+
+    Rows that are cut, or too many, are ``...``. None if the types are not known.
+    """
+    count = prepared.count
+    rows: Parameters = []
+    try:
+        (flags,) = struct.unpack_from("<H", data, 4)
+        at = 6
+        if flags & _TYPES_ARE_SENT:
+            prepared.kinds = list(struct.unpack_from(f"<{count}H", data, at))
+            at += 2 * count
+        if not count or len(prepared.kinds) != count:
+            return None
+        while at < len(data):
+            if len(rows) * count >= MOST_PARAMETERS:
+                return [*rows, _CUT]
+            row, at = _row(data, at, prepared.kinds)
+            rows.append(row)
+    except (IndexError, struct.error):
+        return [*rows, _CUT]
+    return rows
+
+
+def _row(data: bytes, at: int, kinds: list[int]) -> tuple[list[Parameter], int]:
+    row: list[Parameter] = []
+    for kind in kinds:
+        indicator, at = data[at], at + 1
+        shown = _INDICATORS.get(indicator)
+        if not indicator:
+            shown, at = value(data, at, kind & 0xFF, bool(kind & _UNSIGNED))
+            if at > len(data):
+                raise IndexError
+        row.append(shown)
+    return row, at
+
+
 def after_attributes(data: bytes) -> bytes:
     """Return the text of a COM_QUERY with CLIENT_QUERY_ATTRIBUTES, which are before it."""
     try:
         count, at = lenenc(data, 0)
         _, at = lenenc(data, at)
         if count:
-            at = _bound(data, at, count, Prepared("", 0, count), has_names=True)[1]
+            at = _bound(data, at, count, MysqlStatement("", 0, count), has_names=True)[1]
     except (IndexError, struct.error):
         return data
     return data[at:]
 
 
 def _bound(
-    data: bytes, at: int, count: int, prepared: Prepared, has_names: bool
-) -> tuple[list[Parameter], int]:
+    data: bytes, at: int, count: int, prepared: MysqlStatement, has_names: bool
+) -> tuple[Parameters, int]:
     """Return values and where they end. Raise ``IndexError`` or ``struct.error`` if cut."""
     if not count:
         return [], at
@@ -74,7 +95,7 @@ def _bound(
                 at += size
     else:
         at += 1
-    found: list[Parameter] = []
+    found: Parameters = []
     for number, kind in enumerate(prepared.kinds[:count]):
         if nulls[number // 8] >> number % 8 & 1:
             found.append(None)

@@ -10,16 +10,27 @@ _MORE_RESULTS = 0x08  # of the status flags
 _CURSOR = 0x40  # rows come with COM_STMT_FETCH
 _EOF_BYTES = 5  # of the packet that servers sent before CLIENT_DEPRECATE_EOF
 _LONGEST = 0xFFFFFF
+_PROGRESS = b"\xff\xff\xff"
+"""An error packet of MariaDB whose number says that it is none: how far a statement has got."""
 
 
 class Answer:
-    """Reads the answer to a command. ``add`` returns whether it is complete."""
+    """Reads the answer to a command. ``add`` returns whether it is complete.
 
-    def __init__(self, statement: Statement | None) -> None:
+    ``command``: the bytes of a command about a prepared statement, until it is known which one.
+    """
+
+    is_of_statement = True
+    """Whether the command is shown as a statement, whatever comes of it."""
+
+    def __init__(self, statement: Statement, command: bytes = b"") -> None:
         self.statement = statement
+        self.command = command
 
     def add(self, data: bytes, size: int) -> bool:
         """Add a packet of ``size`` bytes, of which ``data`` is the beginning."""
+        if data[:3] == _PROGRESS:
+            return False
         if data[:1] == b"\xff":
             self._fail(data)
         return True
@@ -30,19 +41,19 @@ class Answer:
         return False
 
     def _fail(self, data: bytes) -> None:
-        statement = self.statement
-        if statement is not None:
-            code, text = int.from_bytes(data[1:3], "little"), data[3:]
-            if text[:1] == b"#":  # with the SQLSTATE
-                text = text[6:]
-            statement.error, statement.code = shown_text(text), str(code)
+        code, text = int.from_bytes(data[1:3], "little"), data[3:]
+        if text[:1] == b"#":  # with the SQLSTATE
+            text = text[6:]
+        self.statement.error, self.statement.code = shown_text(text), str(code)
 
 
 class ResultAnswer(Answer):
     """Reads results of a statement: counts, or column definitions and rows; perhaps several."""
 
-    def __init__(self, statement: Statement | None, *, in_rows: bool = False) -> None:
-        super().__init__(statement)
+    def __init__(
+        self, statement: Statement, command: bytes = b"", *, in_rows: bool = False
+    ) -> None:
+        super().__init__(statement, command)
         self._columns = 0  # definitions that are still to come
         self._in_rows = in_rows
         self._after_columns = False
@@ -51,8 +62,7 @@ class ResultAnswer(Answer):
         """See ``Answer``."""
         kind = data[0] if data else _EOF
         if kind == _ERR:
-            self._fail(data)
-            return True
+            return super().add(data, size)
         if self._columns:
             self._columns -= 1
             self._in_rows = self._after_columns = not self._columns
@@ -66,8 +76,7 @@ class ResultAnswer(Answer):
         self._columns, end = lenenc(data, 0)
         if data[end : end + 1] == b"\0":  # MariaDB: the client knows them (CACHE_METADATA)
             self._columns, self._in_rows, self._after_columns = 0, True, True
-        if self.statement is not None:
-            self.statement.rows = self.statement.rows or 0
+        self.statement.rows = self.statement.rows or 0
         return False
 
     def _row(self, data: bytes, size: int, kind: int) -> bool:
@@ -81,14 +90,13 @@ class ResultAnswer(Answer):
                 status = _status(data)
             self._in_rows = False
             return not status & _MORE_RESULTS
-        if self.statement is not None:
-            self.statement.rows = (self.statement.rows or 0) + 1
+        self.statement.rows = (self.statement.rows or 0) + 1
         return False
 
     def _count(self, data: bytes) -> bool:
         affected, _ = lenenc(data, 1)
         statement = self.statement
-        if statement is not None and statement.operation in _CHANGES:
+        if statement.operation in _CHANGES:
             statement.affected = (statement.affected or 0) + affected
         return not _status(data) & _MORE_RESULTS
 
@@ -96,10 +104,29 @@ class ResultAnswer(Answer):
 _CHANGES = frozenset(("CALL", "DELETE", "INSERT", "LOAD", "REPLACE", "UPDATE", "WITH"))
 
 
+class LoginAnswer(Answer):
+    """Reads the answer to a log-in, which may ask for more before it ends.
+
+    ``statement`` has the user and the database. ``is_change``: in a session that there was before.
+    """
+
+    is_of_statement = False
+
+    def __init__(self, statement: Statement, *, is_change: bool) -> None:
+        super().__init__(statement)
+        self.is_change = is_change
+
+    def add(self, data: bytes, size: int) -> bool:
+        """See ``Answer``."""
+        return data[:1] in {b"\0", b"\xff"} and super().add(data, size)
+
+
 class PreparedAnswer(Answer):
     """Reads the answer to a COM_STMT_PREPARE: the number of the statement, and definitions."""
 
-    def __init__(self, statement: Statement | None) -> None:
+    is_of_statement = False
+
+    def __init__(self, statement: Statement) -> None:
         super().__init__(statement)
         self.number: int | None = None
         self.parameters = 0
@@ -109,8 +136,7 @@ class PreparedAnswer(Answer):
         """See ``Answer``."""
         if self.number is None:
             if data[:1] == b"\xff":
-                self._fail(data)
-                return True
+                return super().add(data, size)
             self.number, columns, self.parameters = struct.unpack_from("<IHH", data, 1)
             self._groups = [count for count in (self.parameters, columns) if count]
         elif self._groups and not (data[:1] == b"\xfe" and size == _EOF_BYTES):

@@ -6,7 +6,7 @@ from sslsniff.decoders.databases.postgresql.postgresql_values import value
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
     MOST_TEXT_BYTES,
-    Parameter,
+    Parameters,
     shown_text,
 )
 from sslsniff.decoders.databases.units import NotAUnitError
@@ -59,7 +59,7 @@ def are_messages(data: bytes, kinds: bytes) -> bool:
     return True
 
 
-def bound_parameters(data: bytes, kinds: tuple[int, ...]) -> list[Parameter] | None:
+def bound_parameters(data: bytes, kinds: tuple[int, ...]) -> Parameters | None:
     """Return the parameters of a Bind, None if they are cut."""
     try:
         (count,) = struct.unpack_from(">H", data)
@@ -67,7 +67,7 @@ def bound_parameters(data: bytes, kinds: tuple[int, ...]) -> list[Parameter] | N
         at = 2 + 2 * count
         (count,) = struct.unpack_from(">H", data, at)
         at += 2
-        found: list[Parameter] = []
+        found: Parameters = []
         for number in range(min(count, MOST_PARAMETERS)):
             (size,) = struct.unpack_from(">i", data, at)
             at += 4

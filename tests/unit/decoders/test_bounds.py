@@ -28,6 +28,8 @@ from sslsniff.decoders.messages import (
 )
 from tests.unit.decoders.wires import C, S, frame
 
+pytestmark = pytest.mark.measured
+
 MIB = 1 << 20
 HELLO = PREFACE + frame(SETTINGS, 0, 0)
 POST = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -91,7 +93,7 @@ ATTACKS: dict[str, tuple[Callable[[], Decoder], bytes, int]] = {
 BEHIND = {
     Http1Decoder: b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
     Http2Decoder: frame(HEADERS, 5, 999_999, b"\x82\x87\x41\x01a\x04\x07/behind"),
-    Detector: b"\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n",
+    Detector: b"\r\n" + b"GET /behind HTTP/1.1\r\nHost: a\r\n\r\n" * 2,  # one alone proves nothing
 }
 
 
@@ -121,7 +123,7 @@ def test_an_attack_takes_little(name: str) -> None:
     assert kept < 2 * MIB
     assert most < 8 * MIB
     targets = [m.target for m in passed(decoder, C, BEHIND[make]) if isinstance(m, RequestHead)]  # type: ignore[index]
-    assert targets == ["/behind"]
+    assert set(targets) == {"/behind"}
 
 
 BOMB = bytes(64 * MIB)

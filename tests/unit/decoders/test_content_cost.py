@@ -11,6 +11,8 @@ from sslsniff.decoders.messages import Headers
 from tests.unit.decoders.codings import BODIES, decode
 from tests.unit.linear import assert_linear
 
+pytestmark = pytest.mark.measured
+
 MIB = 1 << 20
 
 
@@ -26,7 +28,7 @@ def test_time_is_linear(name: str) -> None:
         make,
         lambda body: decode(coding, body),
         most_bytes=(8 if is_bomb else 512) << 10,
-        most_us_per_byte=10 if is_bomb else 1,
+        most_units_per_byte=10 if is_bomb else 1,
     )
 
 
@@ -34,7 +36,7 @@ def test_time_is_linear(name: str) -> None:
 def test_time_is_linear_in_pieces(name: str) -> None:
     coding, make = BODIES[name]
     assert_linear(
-        make, lambda body: decode(coding, body, 7), most_bytes=32 << 10, most_us_per_byte=6
+        make, lambda body: decode(coding, body, 7), most_bytes=32 << 10, most_units_per_byte=6
     )
 
 

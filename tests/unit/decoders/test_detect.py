@@ -56,7 +56,17 @@ KNOWN: dict[str, tuple[str, list[Step], str]] = {
     "ALPN h2": ("h2", [], "http/2"),
     "ALPN http/1.1": ("http/1.1", [], "http/1.1"),
     "ALPN of something else": ("imap", [], "unknown"),
-    "inside HTTP/1": ("", [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')], "http/1.1"),
+    "inside HTTP/1": ("", [(S, b'{"a": 1}' + NONE + NONE)], "http/1.1"),
+    "inside HTTP/1, where the other side sends": (
+        "",
+        [(S, b'{"a": 1}'), (C, b"x"), (S, b"HTTP/1.1 200 OK\r\nA: b\r\n")],
+        "http/1.1",
+    ),
+    "text of HTTP/1 inside something": (
+        "",
+        [(S, b'{"a": 1}HTTP/1.1 200 OK\r\nA: b\r\n')],
+        "unknown",
+    ),
     "inside WebSocket": ("", [(S, b"lo" + b"".join([SHORT * 12, *JSON]))], "websocket"),
     "inside WebSocket, long": ("", [(S, b"lo" + b"".join([*LONG, SHORT * 12]))], "websocket"),
     "inside WebSocket, late": ("", [(S, b"".join([SHORT * 50, *LONG[:3], *JSON]))], "websocket"),

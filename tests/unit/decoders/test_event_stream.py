@@ -84,6 +84,13 @@ def test_what_a_browser_dispatches(name: str, size: int) -> None:
     assert shown(read(body, size=size)) == events
 
 
+def test_a_byte_order_mark_is_no_part_of_the_data() -> None:
+    [event] = read(b"\xef\xbb\xbfdata: a\ndata:b\n\n")
+    assert (event.data, event.size, event.error) == (b"a\nb", 3, None)
+    [event] = read(b"\xef\xbb\xbf\nid: 1\ndata: c\n\n")
+    assert (event.data, event.size, event.id) == (b"c", 1, "1")
+
+
 @pytest.mark.parametrize(
     ("line", "retry"),
     [(b"retry: 3000", 3000), (b"retry: 1s", None), (b"retry: -1", None), (b"retry", None)],

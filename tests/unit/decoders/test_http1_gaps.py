@@ -10,6 +10,7 @@ from sslsniff.decoders.messages import (
     BodyData,
     Message,
     MessageEnd,
+    RequestHead,
     ResponseHead,
     Undecoded,
 )
@@ -118,3 +119,35 @@ GAPS: dict[str, tuple[list[Step], list[Message]]] = {
 def test_gaps(name: str, size: int) -> None:
     wire, messages = GAPS[name]
     assert run(Http1Decoder(), wire, size) == merge(messages)
+
+
+TEXT = b"GET /phantom HTTP/1.1\r\nHost: not.sent\r\n\r\n"
+ERROR = b"HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\nbad"
+UPLOAD = b"POST /log HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nlog\r\n"
+IN_CHUNKS: dict[str, list[Step]] = {
+    "of a request": [
+        *((C, UPLOAD), (C, 20), (C, b"log\r\n" + TEXT + b"log\r\n0\r\n\r\n"), (S, OK)),
+        *((C, GET), (S, OK)),
+    ],
+    "of a request, with trailers": [
+        *((C, UPLOAD), (C, 20), (C, b"log\n" + TEXT + b"\r\n0\r\nX: y\r\n\r\n" + GET)),
+        *((S, OK), (S, OK)),
+    ],
+    "of a response": [
+        *((C, GET), (S, CHUNKED), (S, 9), (S, b"\n" + ERROR + b"\r\n" + ERROR + b"\r\n0\r\n\r\n")),
+        *((C, GET), (S, OK)),
+    ],
+    "of a response, its end lost, too": [
+        *((C, GET), (S, CHUNKED), (S, 9), (S, b"\n" + ERROR), (S, 9), (C, GET), (S, OK)),
+    ],
+}
+
+
+@pytest.mark.parametrize("size", [1 << 30, 1, 3])
+@pytest.mark.parametrize("name", IN_CHUNKS)
+def test_text_of_messages_in_a_chunked_body_with_a_loss_is_none(name: str, size: int) -> None:
+    found = run(Http1Decoder(), IN_CHUNKS[name], size)
+    heads = [each for each in found if isinstance(each, RequestHead | ResponseHead)]
+    assert not any(getattr(each, "target", "") == "/phantom" for each in heads)
+    assert [each.status for each in heads if isinstance(each, ResponseHead)] == [200] * 2
+    assert isinstance(found[-1], MessageEnd)

@@ -34,6 +34,9 @@ from tests.unit.decoders.http2_wires import (
 )
 from tests.unit.decoders.wires import END, C, S, Step, frame
 
+TUNNEL = block([(":method", "CONNECT"), (":authority", "b:1")])
+EXTENSION = block([(":protocol", "websocket")])
+
 CASES: dict[str, tuple[list[Step], list[Message]]] = {
     "request and response": (
         [(C, ask(1, EXTRA)), (S, answer(1) + frame(DATA, 0, 1, b"hel") + frame(DATA, 1, 1, b"lo"))],
@@ -149,7 +152,40 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
             answered(1),
             BodyData(1, S, b"x"),
             Aborted(1, C, "reset: CANCEL"),
+            Undecoded(S, b"too late", 8, "after the client's reset"),
             *asked(3),
+        ],
+    ),
+    "a request's body and trailers after the server's reset": (
+        [
+            (C, ask(1, flags=4) + frame(DATA, 0, 1, b"01")),
+            (S, answer(1, "413", 5) + frame(RST_STREAM, 0, 1, b"\0\0\0\0")),
+            (C, frame(DATA, 8, 1, b"\x0123\0") + frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\1")),
+            (C, frame(DATA, 0, 1, b"456") + frame(HEADERS, 5, 1, b"\0\1a\1b") + ask(3)),
+        ],
+        [
+            asked(1)[0],
+            BodyData(1, C, b"01"),
+            answered(1, 413),
+            MessageEnd(1, S),
+            Aborted(1, S, "reset: NO_ERROR"),
+            Undecoded(C, b"23456\0\1a\1b", 10, "after the server's reset"),
+            *asked(3),
+        ],
+    ),
+    "DATA without an end after a reset": (
+        [
+            (C, ask(1)),
+            (S, answer(1)),
+            (C, frame(RST_STREAM, 0, 1, b"\0\0\0\x08")),
+            (S, frame(DATA, 0, 1, b"too late")[:-3]),
+            (S, END),
+        ],
+        [
+            *asked(1),
+            answered(1),
+            Aborted(1, C, "reset: CANCEL"),
+            Undecoded(S, b"too l", 5, "after the client's reset"),
         ],
     ),
     "a response after its request was reset": (
@@ -166,6 +202,7 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
             BodyData(1, S, b"too late"),
             Aborted(1, S, "after the client's reset"),
             *asked(3),
+            Undecoded(S, b"\x88", 1, "after the client's reset"),
             answered(3),
             MessageEnd(3, S),
         ],
@@ -181,6 +218,17 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
             Aborted(1, C, "reset: CANCEL"),
             answered(1),
             Aborted(1, S, "connection closed"),
+        ],
+    ),
+    "a tunnel, and an extended CONNECT": (
+        [
+            (C, frame(HEADERS, 4, 1, TUNNEL) + frame(HEADERS, 4, 3, TUNNEL + EXTENSION)),
+        ],
+        [
+            RequestHead(1, "HTTP/2", "CONNECT", "b:1", None, "b:1"),
+            RequestHead(
+                3, "HTTP/2", "CONNECT", None, None, "b:1", Headers([(":protocol", "websocket")])
+            ),
         ],
     ),
     "reset of what is over": (

@@ -1,6 +1,7 @@
 """Conversations made to take long: twice as much of one takes about twice as long."""
 
 import gzip
+import random
 from collections.abc import Callable
 
 import pytest
@@ -21,8 +22,12 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.inner.websocket import WebSocketDecoder
+from sslsniff.decoders.messages import Side
+from sslsniff.decoders.protocol_search import ProtocolSearch
 from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.linear import assert_linear
+
+pytestmark = pytest.mark.measured
 
 Make = Callable[[int], list[Step]]
 
@@ -159,6 +164,9 @@ WIRES: dict[str, Make] = {
     "frames of WebSocket everywhere": client(b"\x82\xfe\x0f\x82", [(C, b"\xff")]),
     "both sides in turn": in_turn([(C, b"\xff"), (S, b"\xff")], []),
 }
+MOST_SEARCH_UNITS = 0.1
+MOST_FRAME_UNITS = 0.5
+"""What begins frames of WebSocket everywhere, or by chance."""
 WEBSOCKETS = {"fragments of a message", "frames of WebSocket everywhere"}
 
 
@@ -177,6 +185,38 @@ def passes(make: Callable[[], Decoder], size: int) -> Callable[[list[Step]], obj
     return run
 
 
+RUNS = [bytes([byte]) for byte in b"\x00\x01\x81\x82\x8a\xc1\xff *\n\ra"]
+FRAMES = b"\x81\x82\x8a\xc1"
+UNITS = {
+    **{f"a run of {run!r}": run for run in RUNS},
+    "text": b"The quick brown fox jumps over the lazy dog, 123.\n",
+    "random bytes": random.Random(1).randbytes(1 << 16),
+}
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.reliability("input", "bytes made to take long")
+def test_search_in_the_middle_is_cheap(name: str, side: Side) -> None:
+    """The search for a protocol where a capture joined in the middle, in bytes of none."""
+
+    def search(data: bytes) -> None:
+        searched = ProtocolSearch(side, may_be_inside=True)
+        for at in range(0, len(data), 16 << 10):
+            assert searched.feed(data[at : at + (16 << 10)]) is None
+
+    unit = UNITS[name]
+    assert_linear(
+        lambda size: (unit * (size // len(unit) + 1))[:size],
+        search,
+        first_bytes=64 << 10,
+        most_bytes=512 << 10,
+        most_units_per_byte=MOST_FRAME_UNITS
+        if unit[0] in FRAMES or len(unit) > 99
+        else MOST_SEARCH_UNITS,
+    )
+
+
 @pytest.mark.parametrize("size", [1 << 30, 1])
 @pytest.mark.parametrize("name", WIRES)
 @pytest.mark.reliability("input", "bytes made to take long")
@@ -187,5 +227,5 @@ def test_time_is_linear(name: str, size: int) -> None:
         passes(make, size),
         first_bytes=16 << 10,
         most_bytes=(16 if size == 1 else 64) << 10,
-        most_us_per_byte=30 if size == 1 else 15,
+        most_units_per_byte=30 if size == 1 else 15,
     )

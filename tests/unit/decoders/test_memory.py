@@ -37,6 +37,8 @@ from tests.unit.decoders.databases.database_wires import (
 )
 from tests.unit.decoders.wires import C, S, Step, frame, run
 
+pytestmark = pytest.mark.measured
+
 DOCS = Path(__file__).parents[3] / "docs" / "decoders.md"
 KIB, MIB = 1 << 10, 1 << 20
 

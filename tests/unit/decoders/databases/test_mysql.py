@@ -6,7 +6,7 @@ import pytest
 
 from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.messages import Undecoded
+from sslsniff.decoders.messages import StatementStart, Undecoded
 from tests.unit.decoders.databases.database_wires import (
     MY_COLUMN,
     MY_COLUMNS,
@@ -40,6 +40,27 @@ ERROR = b"\xff\x1e\x04#42S22Unknown column"
 INSERTED = Decoded(
     "INSERT", "INSERT INTO a VALUES (?, ?, ?)", [0xFFFFFFFF, "hi", "2026-11-25 10:30:00"], None, 1
 )
+LAST = 0xFFFFFFFF
+LAST_BYTES = b"\xff\xff\xff\xff"
+PREPARED_8 = b"\0" + struct.pack("<IHHBH", 8, 0, 1, 0, 0)
+UNKNOWN = b"\xff\xdb\x04#HY000Unknown prepared statement"
+BULK = b"\xfa\7\0\0\0"
+BULK_ROWS = b"\0\1\0\0\0\0\3one\1\0\3two\0\3\0\0\0\2\3\0\4four"
+BULK_SHOWN: list[object] = [[1, "one"], [None, "two"], [3, "(DEFAULT)"], ["(IGNORE)", "four"]]
+PIECES = my(0, NUMBER_7 + b"\0" + BOUND + b"\1\0\0\0" + DATE)
+
+
+def execute(number: int, value: bytes | None = None) -> bytes:
+    """Execute a statement; without a ``value``, that of ``EXECUTE``."""
+    head = b"\x17" + struct.pack("<IBI", number, 0, 1)
+    if value is None:
+        return my(0, head + EXECUTE[4 + len(head) :])
+    return my(0, head + b"\0\1\xfd\0" + bytes((len(value),)) + value)
+
+
+def said(parameters: list[object]) -> Decoded:
+    return Decoded("SELECT", "SELECT ?", parameters, 2)
+
 
 CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "rows": ([(C, SELECT), (S, RESULT)], [SELECTED]),
@@ -93,7 +114,110 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
             (C, PREPARE + my(0, b"\x17" + struct.pack("<IBI", 0xFFFFFFFF, 0, 1))),
             (S, my_answer(PREPARED, *[MY_COLUMN] * 3) + my_answer(my_changed(1))),
         ],
-        [INSERTED._replace(parameters=None)],
+        [INSERTED._replace(parameters=None)],  # they are cut
+    ),
+    # What follows was recorded of MariaDB 10.11.
+    "the last one prepared": (
+        [
+            (C, PREPARE + execute(LAST) + my(0, b"\x16SELECT ?") + execute(LAST, b"a")),
+            (S, my_answer(PREPARED, *[MY_COLUMN] * 3) + my_answer(my_changed(1))),
+            (S, my_answer(PREPARED_8, MY_COLUMN, MY_EOF) + RESULT),
+            (C, execute(LAST, b"b")),
+            (S, RESULT),
+        ],
+        [INSERTED, said(["a"]), said(["b"])],
+    ),
+    "none is the last one": (
+        [
+            (C, my(0, b"\x16SELECT ?")),
+            (S, my_answer(PREPARED_8, MY_COLUMN)),
+            (C, my(0, b"\x16SELECT a") + execute(LAST, b"a") + execute(8, b"b")),
+            (S, my_answer(ERROR) + my_answer(UNKNOWN) + RESULT),
+            (C, execute(LAST, b"c")),
+            (S, my_answer(UNKNOWN)),
+        ],
+        [
+            Decoded(None, None, code="1243"),
+            said(["b"]),
+            Decoded("SELECT", "SELECT a", code="1054"),
+            Decoded(None, None, code="1243"),
+        ],
+    ),
+    "closed after an execution": (
+        [
+            (C, my(0, b"\x16SELECT ?")),
+            (S, my_answer(PREPARED_8, MY_COLUMN)),
+            (C, execute(8, b"a") + my(0, b"\x19" + LAST_BYTES) + execute(8, b"b")),
+            (S, RESULT + my_answer(UNKNOWN)),
+        ],
+        [said(["a"]), Decoded(None, None, code="1243")],
+    ),
+    "a connection that is reset": (
+        [
+            (C, my(0, b"\x16SELECT ?")),
+            (S, my_answer(PREPARED_8, MY_COLUMN)),
+            (C, execute(8, b"a") + my(0, b"\x1f") + execute(8, b"b")),
+            (S, RESULT + my_answer(MY_OK) + my_answer(UNKNOWN)),
+        ],
+        [said(["a"]), Decoded("RESET CONNECTION", None), Decoded(None, None, code="1243")],
+    ),
+    "a connection that cannot be reset": (
+        [
+            (C, my(0, b"\x16SELECT ?")),
+            (S, my_answer(PREPARED_8, MY_COLUMN)),
+            (C, my(0, b"\x1f") + execute(8, b"a")),
+            (S, my_answer(ERROR) + RESULT),
+        ],
+        [Decoded("RESET CONNECTION", None, code="1054"), said(["a"])],
+    ),
+    "in bulk": (
+        [
+            (C, my(0, b"\x16INSERT INTO a VALUES (?, ?)")),
+            (S, my_answer(b"\0" + struct.pack("<IHHBH", 7, 0, 2, 0, 0), MY_COLUMN, MY_COLUMN)),
+            (C, my(0, BULK + b"\x80\0\3\0\xfd\0" + BULK_ROWS)),
+            (S, my_answer(my_changed(4))),
+            (C, my(0, BULK + b"\0\0" + BULK_ROWS)),
+            (S, my_answer(my_changed(4))),
+            (C, my(0, BULK + b"\0\0" + BULK_ROWS[:-2])),
+            (S, my_answer(my_changed(4))),
+        ],
+        [
+            Decoded("INSERT", "INSERT INTO a VALUES (?, ?)", rows, None, 4)
+            for rows in (BULK_SHOWN, BULK_SHOWN, [*BULK_SHOWN[:-1], "..."])
+        ],
+    ),
+    "pieces, and a statement that is reset": (
+        [
+            (C, PREPARE),
+            (S, my_answer(PREPARED, *[MY_COLUMN] * 3)),
+            (C, SELECT + my(0, b"\x18\7\0\0\0\1\0hello") * 2 + PIECES + EXECUTE),
+            (S, RESULT + my_answer(my_changed(1)) * 2),
+            (C, my(0, b"\x18\7\0\0\0\1\0hello") + my(0, b"\x1a\7\0\0\0") + EXECUTE),
+            (S, my_answer(MY_OK) + my_answer(my_changed(1))),
+        ],
+        [
+            SELECTED,
+            INSERTED._replace(parameters=[1, "(sent in pieces)", "2026-11-25 10:30:00"]),
+            INSERTED,
+            Decoded("RESET STATEMENT", None),
+            INSERTED,
+        ],
+    ),
+    "progress is no error": (
+        [
+            (C, my_query(b"ALTER TABLE a ENGINE = x")),
+            (S, my_answer(b"\xff\xff\xff\1\1\2\0\0\0\4copy", MY_OK)),
+        ],
+        [Decoded("ALTER", "ALTER TABLE a ENGINE = x")],
+    ),
+    "the log of a replica": (
+        [
+            (C, my(0, b"\x15" + bytes(16))),
+            (S, my_answer(MY_OK)),
+            (C, my(0, b"\x12" + bytes(10))),
+            (S, my_answer(b"\0event", b"\0event", MY_EOF)),
+        ],
+        [Decoded("REGISTER REPLICA", None), Decoded("BINLOG DUMP", None, None, 2)],
     ),
     "sent in pieces": (
         [
@@ -168,6 +292,34 @@ def test_the_login_says_who_asks() -> None:
     decoder = MysqlDecoder()
     run(decoder, [*MY_LOGIN, (C, SELECT)])
     assert (decoder.open[0].statement.user, decoder.open[0].statement.database) == ("app", "shop")
+
+
+def test_the_session_changes_when_the_server_agrees() -> None:
+    change = my(0, b"\x11bob\0\0other\0\x2d\0")
+    asked = [my(0, b"\2no"), SELECT, my_query(b"use `an``y`"), SELECT, change, SELECT]
+    changed: list[Step] = [(C, b"".join(asked)), (S, my_answer(ERROR) + RESULT)]
+    changed += [(S, my_answer(MY_OK) + RESULT), (S, my(1, b"\xfeplugin\0")), (C, my(2, b"x"))]
+    for answer, session in ((MY_OK, ("bob", "other")), (ERROR, ("app", "an`y"))):
+        wire = [*MY_LOGIN, *changed, (S, my(3, answer) + RESULT)]
+        messages = run(Detector(from_start=True), wire)
+        begun = [each.statement for each in messages if isinstance(each, StatementStart)]
+        assert [(each.operation, each.user, each.database) for each in begun] == [
+            ("USE", "app", "shop"),
+            ("SELECT", "app", "shop"),
+            ("USE", "app", "an`y"),
+            ("SELECT", "app", "an`y"),
+            ("SELECT", *session),
+            *([("CONNECT", "bob", "other")] if answer is ERROR else []),
+        ]
+
+
+def test_what_waits_is_bounded() -> None:
+    decoder = MysqlDecoder()
+    run(decoder, [*MY_LOGIN, (C, PREPARE), (S, my_answer(PREPARED, *[MY_COLUMN] * 3))])
+    large = my(0, NUMBER_7 + b"\0" + BOUND + b"\1\0\0\0\xfd\x60\xea\0" + b"x" * 60_000 + DATE)
+    for _ in range(500):
+        decoder.feed(C, large)
+    assert decoder.held_bytes < 6 << 20
 
 
 def test_encryption_and_compression_are_named() -> None:

@@ -22,14 +22,15 @@ from tests.unit.decoders.databases.database_wires import (
     pg_parse,
     pg_tag,
 )
+from tests.unit.decoders.databases.postgresql_wires import (
+    BATCH,
+    DONE,
+    NUMBERS,
+    ROWS,
+    SELECT,
+    SELECTED,
+)
 from tests.unit.decoders.wires import C, S, Step, run
-
-SELECT = b"SELECT name FROM users WHERE id = $1"
-ROWS = pg("T", b"\0\0") + PG_ROW * 2 + pg_tag("SELECT 2")
-BATCH = pg_parse(SELECT) + pg_bind(b"42") + pg("D", b"P\0") + PG_EXECUTE + PG_SYNC
-DONE = pg("1") + pg("2") + ROWS + PG_READY
-NUMBERS = struct.pack(">q", -5), struct.pack(">d", 2), b"\1"
-SELECTED = Decoded("SELECT", SELECT.decode(), ["42"], 2)
 
 CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "a query": (
@@ -93,44 +94,20 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
         ],
         [Decoded("SELECT", SELECT.decode(), [None, "\\xff00"], 0)],
     ),
-    "the rest of a failed batch is not run": (
-        [
-            (C, pg_parse(SELECT) + (pg_bind(b"42") + PG_EXECUTE) * 2 + PG_SYNC + BATCH),
-            (S, pg("1") + pg("2") + pg_error("22012", "division by zero") + PG_READY + DONE),
-        ],
-        [
-            Decoded("SELECT", SELECT.decode(), ["42"], code="22012"),
-            Decoded(
-                "SELECT",
-                SELECT.decode(),
-                ["42"],
-                ended="not run: another statement of the batch failed",
-            ),
-            SELECTED,
-        ],
-    ),
-    "a statement that cannot be prepared": (
-        [
-            (C, pg_parse(b"SELECT a", name=b"s") + pg("D", b"Ss\0") + PG_SYNC),
-            (S, pg_error("42703", "no a") + PG_READY),
-        ],
-        [Decoded("SELECT", "SELECT a", code="42703")],
-    ),
-    "one that cannot be prepared, before another batch": (
-        [
-            (C, pg_parse(b"SELECT a", name=b"s") + PG_SYNC + BATCH),
-            (S, pg_error("42703", "no a") + PG_READY + DONE),
-        ],
-        [SELECTED, Decoded("SELECT", "SELECT a", code="42703")],
-    ),
     "rows in portions": (
         [
+            (C, pg("Q", b"BEGIN\0")),  # without a transaction a Sync ends the portal
+            (S, pg_tag("BEGIN") + pg("Z", b"T")),
             (C, pg_parse(SELECT) + pg_bind(b"42") + (pg("E", b"\0", b"\0\0\0\2") + PG_SYNC)),
-            (S, pg("1") + pg("2") + PG_ROW * 2 + pg("s") + PG_READY),
+            (S, pg("1") + pg("2") + PG_ROW * 2 + pg("s") + pg("Z", b"T")),
             (C, pg("E", b"\0", b"\0\0\0\2") + PG_SYNC),
-            (S, PG_ROW + pg_tag("SELECT 1") + PG_READY),
+            (S, PG_ROW + pg_tag("SELECT 1") + pg("Z", b"T")),
         ],
-        [SELECTED, Decoded("SELECT", SELECT.decode(), ["42"], 1)],
+        [
+            Decoded("BEGIN", "BEGIN"),
+            SELECTED,
+            Decoded("SELECT", SELECT.decode(), ["42"], 1),
+        ],
     ),
     "copied in": (
         [
@@ -141,6 +118,7 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
         ],
         [Decoded("COPY", "COPY a FROM STDIN", None, None, 3)],
     ),
+    # What follows was recorded of PostgreSQL 15.
     "a notification between": (
         [(C, BATCH), (S, pg("A", bytes(4), b"a\0b\0") + pg("N", b"\0") + DONE)],
         [SELECTED],
@@ -223,6 +201,15 @@ def test_a_loss_inside_of_a_large_row_costs_nothing() -> None:
         (S, row[700_000:] + pg_tag("SELECT 1") + PG_READY),
     ]
     assert decoded([*PG_LOGIN, *wire]) == [Decoded("SELECT", SELECT.decode(), ["42"], 1)]
+
+
+def test_what_waits_is_bounded() -> None:
+    decoder = PostgresqlDecoder()
+    run(decoder, PG_LOGIN)
+    large = pg_parse(b"SELECT '" + b"x" * 60_000 + b"'") + pg_bind(b"y" * 60_000)
+    for _ in range(1000):
+        decoder.feed(C, large)
+    assert decoder.held_bytes < 10 << 20
 
 
 def test_what_is_no_message() -> None:

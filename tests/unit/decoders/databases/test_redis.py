@@ -3,12 +3,11 @@
 import pytest
 
 from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
+from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.messages import StatementStart
 from tests.unit.decoders.databases.database_wires import Decoded, cuts, decoded, resp
+from tests.unit.decoders.databases.redis_wires import ADA, GET, GOT, QUEUED, asks, plain, subscribed
 from tests.unit.decoders.wires import C, S, Step, run
-
-GET = resp(b"GET", b"user:1")
-ADA = b"$3\r\nAda\r\n"
-GOT = Decoded("GET", "GET user:1")
 
 CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
     "a command": ([(C, GET), (S, ADA)], [GOT]),
@@ -60,12 +59,83 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
         ],
         [Decoded("SUBSCRIBE", "SUBSCRIBE a"), GOT, Decoded("PUSH", "message a hi")],
     ),
-    "no replies": (
+    "a discarded transaction": (
         [
-            (C, resp(b"CLIENT", b"REPLY", b"OFF") + GET + resp(b"CLIENT", b"REPLY", b"ON") + GET),
-            (S, b"+OK\r\n" + ADA),
+            asks("MULTI;SET k;GET user:1;EXEC;GET user:1"),
+            (S, b"+OK\r\n-ERR wrong\r\n" + QUEUED + b"-EXECABORT discarded\r\n" + ADA),
         ],
-        [Decoded("CLIENT", "CLIENT REPLY OFF"), GOT, Decoded("CLIENT", "CLIENT REPLY ON"), GOT],
+        [
+            *plain("MULTI"),
+            Decoded("SET", "SET k", code="ERR"),
+            GOT,
+            Decoded("EXEC", "EXEC", code="EXECABORT"),
+            GOT,
+        ],
+    ),
+    "a transaction that subscribes": (
+        [
+            asks("MULTI;SUBSCRIBE a b;EXEC;GET user:1"),
+            (S, b"+OK\r\n" + QUEUED + b"*1\r\n"),
+            (S, subscribed("subscribe", "a", count=1) + subscribed("subscribe", "b", count=2)),
+            (S, b"-ERR only SUBSCRIBE\r\n"),
+        ],
+        [
+            *plain("MULTI;SUBSCRIBE a b"),
+            Decoded("EXEC", "EXEC", None, 1),
+            GOT._replace(code="ERR"),
+        ],
+    ),
+    "a refused subscription": (
+        [asks("SUBSCRIBE a b;GET user:1"), (S, b"-NOAUTH required\r\n" + ADA)],
+        [Decoded("SUBSCRIBE", "SUBSCRIBE a b", code="NOAUTH"), GOT],
+    ),
+    "all subscriptions end": (
+        [
+            asks("SUBSCRIBE a b;PSUBSCRIBE x*;UNSUBSCRIBE;PUNSUBSCRIBE;GET user:1"),
+            (S, subscribed("subscribe", "a", count=1) + subscribed("subscribe", "b", count=2)),
+            (S, subscribed("psubscribe", "x*", count=3)),
+            (S, subscribed("unsubscribe", "a", count=2) + subscribed("unsubscribe", "b", count=1)),
+            (S, subscribed("punsubscribe", "x*", count=0) + ADA),
+        ],
+        [
+            Decoded("SUBSCRIBE", "SUBSCRIBE a b", None, 6),
+            Decoded("PSUBSCRIBE", "PSUBSCRIBE x*", None, 3),
+            Decoded("UNSUBSCRIBE", "UNSUBSCRIBE", None, 6),
+            Decoded("PUNSUBSCRIBE", "PUNSUBSCRIBE", None, 3),
+            GOT,
+        ],
+    ),
+    "a message before the answer": (
+        [
+            asks("SUBSCRIBE a;PING;UNSUBSCRIBE a;GET user:1"),
+            (S, subscribed("subscribe", "a", count=1)),
+            (S, b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n"),
+            (S, b"*2\r\n$4\r\npong\r\n$0\r\n\r\n" + subscribed("unsubscribe", "a", count=0) + ADA),
+        ],
+        [
+            Decoded("SUBSCRIBE", "SUBSCRIBE a", None, 3),
+            Decoded("PING", "PING", None, 2),
+            Decoded("UNSUBSCRIBE", "UNSUBSCRIBE a", None, 3),
+            GOT,
+            Decoded("PUSH", "message a hi"),
+        ],
+    ),
+    "monitored": (
+        [
+            asks("MONITOR"),
+            (S, b"+OK\r\n"),
+            asks("PING"),
+            (S, b'+17.5 [0 127.0.0.1:5] "PING"\r\n+PONG\r\n+17.6 [0 127.0.0.1:6] "GET" "a"\r\n'),
+            asks("RESET;GET user:1"),
+            (S, b"+RESET\r\n" + ADA),
+        ],
+        [
+            *plain("MONITOR;PING"),
+            Decoded("PUSH", '17.5 [0 127.0.0.1:5] "PING"'),
+            Decoded("PUSH", '17.6 [0 127.0.0.1:6] "GET" "a"'),
+            *plain("RESET"),
+            GOT,
+        ],
     ),
 }
 
@@ -99,6 +169,44 @@ def test_commands(name: str, size: int) -> None:
 )
 def test_passwords_are_never_shown(words: list[bytes], shown: str) -> None:
     assert [each.text for each in decoded([(C, resp(*words))])] == [shown]
+
+
+def session(*wire: Step) -> list[tuple[str | None, str | None, str | None]]:
+    """Return the commands, each with the user and the database of its session."""
+    messages = run(Detector(from_start=True), wire)
+    begun = [each.statement for each in messages if isinstance(each, StatementStart)]
+    return [(each.text, each.user, each.database) for each in begun]
+
+
+def test_the_session_changes_when_the_server_agrees() -> None:
+    wire = asks("PING;SELECT 99;GET a;SELECT 2;GET a;AUTH bob wrong;GET a;AUTH eve pw;GET a")
+    no, yes = b"-ERR no\r\n", b"+OK\r\n"
+    answers = b"+PONG\r\n" + no + ADA + yes + ADA + no + ADA + yes + ADA
+    assert session(wire, (S, answers))[1:] == [
+        ("SELECT 99", None, None),
+        ("GET a", None, None),
+        ("SELECT 2", None, "2"),
+        ("GET a", None, "2"),
+        ("AUTH bob ?", None, "2"),
+        ("GET a", None, "2"),
+        ("AUTH eve ?", "eve", "2"),
+        ("GET a", "eve", "2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("executed", "database"),
+    [
+        (b"*2\r\n-WRONGTYPE no list\r\n+OK\r\n", "3"),
+        (b"*2\r\n:1\r\n-ERR out of range\r\n", None),
+        (b"*-1\r\n", None),
+        (b"-EXECABORT no\r\n", None),
+    ],
+)
+def test_a_transaction_changes_the_session(executed: bytes, database: str | None) -> None:
+    answers = b"+OK\r\n" + QUEUED * 2 + executed + ADA
+    wire = asks("MULTI;LPUSH k 1;SELECT 3;EXEC;GET a")
+    assert session(wire, (S, answers))[-1] == ("GET a", None, database)
 
 
 @pytest.mark.parametrize("lost", range(4))

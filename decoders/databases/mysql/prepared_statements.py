@@ -1,0 +1,83 @@
+"""The prepared statements of a session with MySQL or MariaDB, as the server confirmed them."""
+
+import sys
+from dataclasses import dataclass, field
+
+_MOST_BYTES = 4 << 20
+LAST = 0xFFFFFFFF
+"""The number of the statement that was prepared last (MariaDB, "COM_STMT_EXECUTE")."""
+
+
+@dataclass(slots=True)
+class MysqlStatement:
+    """A prepared statement.
+
+    ``kinds``: the types as bound last. ``pieces``: the parameters that were sent by
+    COM_STMT_SEND_LONG_DATA.
+    """
+
+    text: str
+    size: int
+    count: int
+    kinds: list[int] = field(default_factory=list)
+    pieces: set[int] = field(default_factory=set)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it may take."""
+        return sys.getsizeof(self.text) + 150 * self.count + 500
+
+
+class PreparedStatements:
+    """Prepared statements by number; beyond 4 MiB, the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, MysqlStatement] = {}
+        self._last: int | None = None
+        self.held_bytes = 0
+
+    def get(self, number: int) -> MysqlStatement | None:
+        """Return the statement with this number, or the ``LAST`` one."""
+        if number == LAST:
+            return self._by_number.get(self._last) if self._last is not None else None
+        return self._by_number.get(number)
+
+    def store(self, number: int, prepared: MysqlStatement) -> None:
+        """Store a statement that the server prepared."""
+        self.close(number)
+        self._by_number[number] = prepared
+        self._last = number
+        self.held_bytes += prepared.held_bytes
+        while self.held_bytes > _MOST_BYTES:
+            self.close(next(iter(self._by_number)))
+
+    def fail(self) -> None:
+        """Note that none is the last one: the server could not prepare a statement."""
+        self._last = None
+
+    def add_piece(self, number: int, parameter: int) -> None:
+        """Note that a piece of a parameter was sent."""
+        prepared = self.get(number)
+        if prepared is not None and parameter < prepared.count:
+            prepared.pieces.add(parameter)
+
+    def reset(self, number: int) -> None:
+        """Forget the pieces of parameters."""
+        prepared = self.get(number)
+        if prepared is not None:
+            prepared.pieces.clear()
+
+    def close(self, number: int) -> None:
+        """Forget a statement."""
+        number = self._last if number == LAST and self._last is not None else number
+        old = self._by_number.pop(number, None)
+        if old is not None:
+            self.held_bytes -= old.held_bytes
+        if number == self._last:
+            self._last = None
+
+    def clear(self) -> None:
+        """Forget all: the session was reset."""
+        self._by_number.clear()
+        self._last = None
+        self.held_bytes = 0

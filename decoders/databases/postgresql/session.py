@@ -1,0 +1,190 @@
+"""The prepared statements and portals of a session with PostgreSQL.
+
+A client names them before it knows whether the server makes them: Parse, Bind and Close may fail,
+or be skipped after an error. So there are those that the server confirmed, and those that were
+sent since, which are what later messages mean if all goes well.
+"""
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sslsniff.decoders.databases.postgresql.wire_format import bound_parameters
+from sslsniff.decoders.databases.statement import parameters_bytes
+
+_MOST_BYTES = 4 << 20
+"""Of prepared statements, of portals, and of those of either that are not confirmed yet."""
+_ENTRY_BYTES = 300  # memory of one beside its text
+_CUT_CHARACTERS = 256
+_NAME = r'(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))'
+_DEALLOCATE = re.compile(r"\bDEALLOCATE\s+(?:PREPARE\s+)?" + _NAME, re.IGNORECASE)
+_PREPARE = re.compile(r"\s*PREPARE\s+" + _NAME + r"\s*(?:\([^)]*\)\s*)?AS\s+(.*)", re.I | re.DOTALL)
+
+
+class PostgresqlStatement(NamedTuple):
+    """A prepared statement: its text, perhaps cut, its size, and the types of its parameters."""
+
+    text: str
+    size: int
+    kinds: tuple[int, ...] = ()
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return sys.getsizeof(self.text) + 40 * len(self.kinds) + _ENTRY_BYTES
+
+
+class Portal:
+    """A prepared statement with parameters; ``bound`` are their bytes until it is confirmed."""
+
+    __slots__ = ("bound", "parameters", "prepared", "source")
+
+    def __init__(self, source: str, prepared: PostgresqlStatement | None, bound: bytes) -> None:
+        self.source = source
+        self.prepared = prepared
+        self.bound = bound
+        self.parameters = bound_parameters(bound, prepared.kinds if prepared else ())
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return _ENTRY_BYTES + parameters_bytes(self.parameters)
+
+
+class Session:
+    """Prepared statements and portals by name; where there are too many, the oldest go."""
+
+    def __init__(self) -> None:
+        self._prepared: dict[str, PostgresqlStatement] = {}
+        self._portals: dict[str, Portal] = {}
+        self._sent_prepared: dict[str, PostgresqlStatement] = {}
+        self._sent_portals: dict[str, Portal] = {}
+        self._prepared_bytes = self._portal_bytes = self._sent_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._prepared_bytes + self._portal_bytes + self._sent_bytes
+
+    def forget_unsure(self, changed: Iterable[str]) -> None:
+        """Forget what lost bytes may have changed, and the statements that were being ``changed``.
+
+        Another statement or portal without a name replaces the one before it. Those that have names
+        are replaced by none of the same name.
+        """
+        self.forget_sent()
+        self.close_portals()
+        for name in ("", *changed):
+            self.close_prepared(name)
+
+    def forget_sent(self) -> None:
+        """Forget what is not confirmed: it is not done."""
+        self._sent_prepared.clear()
+        self._sent_portals.clear()
+        self._sent_bytes = 0
+
+    # Prepared statements.
+
+    def send_prepared(self, name: str, prepared: PostgresqlStatement) -> PostgresqlStatement:
+        """Note a Parse; return the statement, which is cut if too many wait."""
+        if self._sent_bytes + prepared.held_bytes > _MOST_BYTES:
+            prepared = prepared._replace(text=prepared.text[:_CUT_CHARACTERS])
+        self._sent_prepared[name] = prepared
+        self._sent_bytes += prepared.held_bytes
+        return prepared
+
+    def drop_prepared(self, name: str, prepared: PostgresqlStatement) -> None:
+        """Note that a statement that was sent waits no more: it is confirmed, or was not made."""
+        self._sent_bytes -= prepared.held_bytes
+        if self._sent_prepared.get(name) is prepared:
+            del self._sent_prepared[name]
+
+    def store_prepared(self, name: str, prepared: PostgresqlStatement) -> None:
+        """Store a statement that the server has."""
+        self.close_prepared(name)
+        self._prepared[name] = prepared
+        self._prepared_bytes += prepared.held_bytes
+        while self._prepared_bytes > _MOST_BYTES:
+            self.close_prepared(next(iter(self._prepared)))
+
+    def find_prepared(self, name: str) -> PostgresqlStatement | None:
+        """Return the statement that the server has under this name, as far as is known."""
+        return self._prepared.get(name)
+
+    def close_prepared(self, name: str) -> None:
+        """Forget a statement."""
+        old = self._prepared.pop(name, None)
+        if old is not None:
+            self._prepared_bytes -= old.held_bytes
+
+    # Portals.
+
+    def send_portal(self, name: str, source: str, bound: bytes) -> Portal:
+        """Note a Bind to the statement ``source``; return the portal."""
+        prepared = self._sent_prepared.get(source) or self._prepared.get(source)
+        portal = Portal(source, prepared, bound)
+        if self._sent_bytes + len(bound) > _MOST_BYTES:
+            portal.bound = b""
+        self._sent_portals[name] = portal
+        self._sent_bytes += len(portal.bound)
+        return portal
+
+    def drop_portal(self, name: str, portal: Portal) -> None:
+        """Note that a portal that was sent waits no more: it is confirmed, or was not made."""
+        self._sent_bytes -= len(portal.bound)
+        portal.bound = b""
+        if self._sent_portals.get(name) is portal:
+            del self._sent_portals[name]
+
+    def resolve(self, portal: Portal) -> None:
+        """Note what a portal is of, now that all before it is answered."""
+        prepared = self._prepared.get(portal.source)
+        kinds = prepared.kinds if prepared else ()
+        if portal.bound and kinds != (portal.prepared.kinds if portal.prepared else ()):
+            portal.parameters = bound_parameters(portal.bound, kinds)
+        portal.prepared = prepared
+
+    def store_portal(self, name: str, portal: Portal) -> None:
+        """Store a portal that the server has."""
+        self.close_portal(name)
+        if self._portal_bytes > _MOST_BYTES:
+            self.close_portals()
+        self._portals[name] = portal
+        self._portal_bytes += portal.held_bytes
+
+    def find_portal(self, name: str, *, sent: bool = False) -> Portal | None:
+        """Return the portal that the server has; if ``sent``, the one that it may have by then."""
+        return (self._sent_portals.get(name) if sent else None) or self._portals.get(name)
+
+    def close_portal(self, name: str) -> None:
+        """Forget a portal."""
+        old = self._portals.pop(name, None)
+        if old is not None:
+            self._portal_bytes -= old.held_bytes
+
+    def close_portals(self) -> None:
+        """Forget all portals."""
+        self._portals.clear()
+        self._portal_bytes = 0
+
+    # What SQL does.
+
+    def complete(self, tag: str, text: str, number: int) -> None:
+        """Note that SQL of this text succeeded with a ``tag``, which came ``number`` times before.
+
+        SQL has the names of the protocol: PREPARE, DEALLOCATE, DISCARD ALL.
+        """
+        if tag in {"DEALLOCATE ALL", "DISCARD ALL"}:
+            for name in filter(None, [*self._prepared]):  # SQL knows none without a name
+                self.close_prepared(name)
+        elif tag == "DEALLOCATE":
+            names = [_name(found) for found in _DEALLOCATE.finditer(text)]
+            for name in names[number : number + 1]:
+                self.close_prepared(name)
+        elif tag == "PREPARE" and (found := _PREPARE.match(text)):
+            self.store_prepared(_name(found), PostgresqlStatement(found[3], len(found[3])))
+
+
+def _name(found: "re.Match[str]") -> str:
+    return found[1].replace('""', '"') if found[1] else found[2].lower()
