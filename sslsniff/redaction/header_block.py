@@ -74,7 +74,7 @@ class HeaderBlocks:
         if not index:
             name, at = read_string(block, at, len(block))
         value, stop = read_string(block, at, len(block))
-        spans = [(0, 0)] if value is None else _merged(self._rules.find_in_header(name, value))
+        spans = [(0, 0)] if value is None else self._rules.find_in_header(name, value)
         if spans:
             self._rules.blanked.secrets += len(spans)
             _blank_string(out, block, at, stop, value, spans)
@@ -98,17 +98,6 @@ class HeaderBlocks:
 
 def _size(entry: Header) -> int:
     return len(entry[0] or "") + len(entry[1] or "") + _ENTRY_BYTES
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones merged."""
-    out: list[Span] = []
-    for start, stop in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = out[-1][0], max(stop, out[-1][1])
-        else:
-            out.append((start, stop))
-    return out
 
 
 def _blank_string(

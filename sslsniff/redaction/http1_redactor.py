@@ -4,9 +4,9 @@ import re
 
 from sslsniff.decoders.decoder import Switch
 from sslsniff.decoders.http1.framing import ReadState
-from sslsniff.decoders.http1.head import WELL_KNOWN_METHODS
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http1.message_reader import MessageReader
+from sslsniff.decoders.http1.start_lines import WELL_KNOWN_METHODS
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
@@ -19,7 +19,7 @@ from sslsniff.decoders.messages import (
 )
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules, Span
-from sslsniff.redaction.text_run import TextRun, is_opaque
+from sslsniff.redaction.text_run import TextRun
 
 # A request's first word, if it may have the end of another request's body before the method.
 _UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
@@ -87,12 +87,16 @@ class Http1Redactor:
         pos = 0
         while pos < len(data) and self.switch is None:
             before = sender.reader.state
+            was_refused = self._is_refused
             size = _slice(sender.reader, data, pos, has_begun=bool(sender.waiting))
             piece = data[pos : pos + size]
             if not sender.waiting:
                 sender.waiting_at = at + pos
             messages = list(in_pieces(self._decoder.feed(side, piece)))
             self._begin_bodies(messages)
+            if was_refused and side is Side.SERVER and not self._is_refused:
+                # The answer decided what the client's bytes are: too late to find secrets in them.
+                self._blank_unread(self._sides[Side.CLIENT])
             body_bytes = sum(
                 len(message.data)
                 for message in messages
@@ -132,9 +136,14 @@ class Http1Redactor:
             sender.release(0)
             return
         decided = max(0, len(sender.waiting) - len(sender.reader.buffer))
-        if ReadState.SCAN in (before, state) or before is ReadState.WAIT:
-            # Out of sync, or not known to which message they belong: they may be in a secret.
-            decided = len(sender.waiting) if before is ReadState.WAIT else decided
+        if before is ReadState.WAIT or (
+            # Decided at once, they are all the next head, or all the body.
+            before is ReadState.REFUSED is not state and decided > 0
+        ):
+            self._blank_unread(sender)
+            return
+        if ReadState.SCAN in (before, state):
+            # Out of sync: they may be in a secret.
             self._rules.blanked.unread_bytes += decided
             sender.blank(decided)
             return
@@ -147,14 +156,21 @@ class Http1Redactor:
             sender.buffer.blank(sender.waiting_at + start, sender.waiting_at + stop)
         sender.release(decided)
 
+    @property
+    def _is_refused(self) -> bool:
+        return self._sides[Side.CLIENT].reader.state is ReadState.REFUSED
+
+    def _blank_unread(self, sender: _Http1Side) -> None:
+        """Blank all that waits: it is not known to which message it belongs."""
+        self._rules.blanked.unread_bytes += len(sender.waiting)
+        sender.blank_undecided()
+
     def _begin_bodies(self, messages: list[Message]) -> None:
         for message in messages:
             if isinstance(message, RequestHead | ResponseHead):
                 side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
                 sender = self._sides[side]
-                sender.body = TextRun(
-                    sender.buffer, self._rules, blanks_all=is_opaque(message.headers)
-                )
+                sender.body = TextRun(sender.buffer, self._rules, message.headers)
 
     def _end_bodies(self, messages: list[Message]) -> None:
         for message in messages:
@@ -179,9 +195,10 @@ def _slice(reader: MessageReader, data: bytes, pos: int, *, has_begun: bool) -> 
         head = _WHOLE_HEAD.match(data, pos)
         if head is not None:
             return head.end() - pos
-    if reader.state is ReadState.DOUBT:
+    state = reader.framing.expected if reader.state is ReadState.EXPECT else reader.state
+    if state in (ReadState.DOUBT, ReadState.REFUSED):
         return 1
-    if reader.state in _BODY:
-        return reader.body_remaining if reader.state is not ReadState.UNTIL_CLOSE else len(data)
+    if state in _BODY:
+        return reader.body_remaining if state is not ReadState.UNTIL_CLOSE else len(data)
     line = data.find(b"\n", pos)
     return line + 1 - pos if line >= 0 else len(data)

@@ -27,7 +27,7 @@ from sslsniff.decoders.messages import Headers, Side
 from sslsniff.redaction.header_block import HeaderBlocks
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
-from sslsniff.redaction.text_run import TextRun, is_opaque
+from sslsniff.redaction.text_run import TextRun
 
 _MOST_BLOCK_BYTES = 256 << 10
 _MOST_BLOCK_PIECES = 4096  # each frame has at least sender
@@ -234,9 +234,7 @@ class Http2Redactor:
                 self._tunnels.clear()
             self._tunnels.add(sender.stream)
         if any(name and name[0] == ":" for name, _ in fields):  # no trailers
-            self._begin_body(
-                sender, blanks_all=sender.stream in self._tunnels or is_opaque(Headers(fields))
-            )
+            self._begin_body(sender, Headers(fields), blanks_all=sender.stream in self._tunnels)
 
     def _body(self, sender: _Http2Side) -> TextRun:
         """Return the run of the current body; it blanks all if the head was not seen."""
@@ -245,11 +243,13 @@ class Http2Redactor:
             run = self._begin_body(sender, blanks_all=True)
         return run
 
-    def _begin_body(self, sender: _Http2Side, *, blanks_all: bool) -> TextRun:
+    def _begin_body(
+        self, sender: _Http2Side, headers: Headers | None = None, *, blanks_all: bool
+    ) -> TextRun:
         if len(sender.runs) >= _MOST_STREAMS:
             sender.runs.pop(next(iter(sender.runs))).end()
         run = sender.runs[sender.stream] = TextRun(
-            sender.buffer, self._rules, blanks_all=blanks_all
+            sender.buffer, self._rules, headers, blanks_all=blanks_all
         )
         return run
 

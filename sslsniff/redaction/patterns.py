@@ -1,158 +1,309 @@
-"""Patterns of secrets in text: header fields, fields of forms and JSON, URLs.
+"""Kinds of secrets in text: header fields, fields of forms and JSON, tokens, URLs.
 
-Each pattern is for text in lower case, and has a group ``secret``. A secret that may continue in
-the next bytes must match up to the end of the text so far, for ``Rules.find_so_far``.
+Each kind has words by which it is found, and patterns that match only where one of these words is.
+All patterns are for text in lower case.
 """
 
 import functools
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import regex
 
-_HEADER = (
-    rb"[!#$%&'*+.^`|~\w-]{1,128}+"  # of token characters, RFC 9110 section 5.6.2
-    rb"(?<=authorization|authorization-auxiliary|authentication|cookie2?|credentials?|passw(?:or)?d"
+from sslsniff.redaction import field_names
+from sslsniff.redaction.secret_values import (
+    Scan,
+    Text,
+    scan_element,
+    scan_field,
+    scan_json,
+    scan_named,
+    scan_part,
+)
+
+Pattern = regex.Pattern[bytes]
+
+_HEADER_END = (
+    rb"(?:authorization|authorization-auxiliary|authentication|cookie2?|credentials?|passw(?:or)?d"
     rb"|passphrase|passcode|secret|token|api[-_]?key|jwt|jwt-assertion|oidc-data"
     rb"|(?:access|account|app|application|auth|client|consumer|customer|encryption|functions?"
     rb"|license|master|private|rapidapi|secret|service|session|shared|signing|subscription)[-_]key"
-    rb"|^auth|^x-auth)"
+    rb"|(?<!\S)(?:x-)?auth)(?:-bin)?"
 )
-"""The name of a header whose value is a credential: it ends in one of these (docs/redact.md)."""
-_FIELD = (
-    rb"(?:(?:passw(?:or)?d|passphrase|passcode|pwd|secret|credential|api[-_]?key|private[-_]?key"
-    rb"|(?:access|auth|csrf|id|refresh|session|xsrf)[-_]?token)[\w.\[\]-]{0,64}"
-    rb"|(?<![a-z])(?:pass|token))"
+"""How the name of a header ends whose value is a credential (docs/redact.md).
+
+In gRPC, ``-bin`` at the end says that the value is base64 ("gRPC over HTTP2", Custom-Metadata).
+"""
+_HEADER_NAME = rb"[!#$%&'*+.^`|~\w-]{1,128}+"  # RFC 9110 section 5.6.2
+_LETTER = rb"(?:3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|2d)"
+"""A letter, a digit, an underscore or a hyphen, in hexadecimal."""
+_ENCODED_LETTERS = (b"%25", b"%2d", b"%3", b"%4", b"%5", b"%6", b"%7")
+_BLANKS = rb"(?:\s|\\++[nrt]|(?<=\n)data:)*+"
+"""White space of JSON, also of JSON in a string, or with lines of server-sent events in it."""
+_ENCODED_BLANKS = rb"(?:\+|%(?:25)*+(?:20|0[9ad]))*+"
+_NAME_END = (
+    rb"(?:[ +/(][^\"'\\\r\n=]{0,64}+)?(?P<escape>\\*+)[\"'](?:"
+    + (_BLANKS + rb"," + _BLANKS + rb"(?P=escape)[\"']value(?P=escape)[\"'])?")
+    + (_BLANKS + rb":" + _BLANKS)
 )
-"""The name of a field whose value is a credential: it contains one of these words."""
-_AUTHORITY = rb"[^\s/?#\"<>\\]{1,8192}"
-"""Up to the end of a URL's authority (RFC 3986 section 3.2), or of what a URL is in."""
-_ENCODED_AUTHORITY = rb"(?:(?!%2f|%3f|%23)[^\s&/?#\"<>\\]){1,8192}"
-"""The same where the URL is percent-encoded."""
-
-_HEADER_WORDS = (
-    *("auth", "cookie", "credential", "pass", "secret", "token", "apikey", "jwt"),
-    *("oidc-data", "-key", "_key"),
+"""What is between a name and its value in JSON, or the same of a pair of "name" and "value"."""
+_PART_HEAD = rb"[^\r\n]{0,1024}\r?\n(?:[^\r\n]{1,1024}\r?\n){0,16}\r?\n"
+"""The rest of the head of a part of a multipart."""
+_PARAMETER = rb"name\s{0,16}\*?\s{0,16}"
+_PARAMETER_VALUE = rb"=\s{0,16}(?:\"[^\"\r\n]{0,128}|[^\s\";]{0,128})"
+_PART_NAME = re.compile(_PARAMETER + _PARAMETER_VALUE + rb"\Z")
+_PART_TAIL = re.compile(_PARAMETER + rb"(?:" + _PARAMETER_VALUE + rb")?\Z")
+_PART_BEFORE_BYTES = 190
+_TAG = re.compile(rb"<(?:[\w.-]{1,64}+:)?[\w.-]{0,64}")
+_TAG_BYTES = 130
+_LINE_BYTES = 200
+_HEAD_LINE_BYTES = 8 << 10
+_JWT_BYTES = 2003
+_TO_DOTS = bytes(
+    each if (chr(each).isalnum() and each < 128) or each in b"_-" else ord(".")
+    for each in range(256)
 )
-"""Each name that ``_HEADER`` matches contains one of these words: see ``UsualPattern``."""
-_FIELD_WORDS = (
-    *("api-key", "api_key", "apikey", "credential", "pass", "private", "pwd", "secret", "token"),
-)
-"""Each name that ``_FIELD`` matches contains one of these words."""
 
 
-class UsualPattern(NamedTuple):
-    """A pattern, and words that are found much faster: each match contains one of ``words``.
+def _at_word(text: Text, start: int, at: int) -> int:
+    return at
 
-    A match begins at most ``reach_bytes`` before the end of the first of them. If ``end`` is not
-    empty, there is only one word, and each match ends with ``end``.
+
+def _name_begin(text: Text, start: int, at: int) -> int:
+    return max(start, at - field_names.NAME_BEFORE_BYTES)
+
+
+def _line_begin(text: Text, start: int, at: int) -> int:
+    """Return where the line of ``at`` begins."""
+    end = text.rfind(b"\n", max(0, start - 1, at - _LINE_BYTES), at)
+    return end + 1 if end >= 0 else 0 if at <= _LINE_BYTES and not start else -1
+
+
+def _head_line_begin(text: Text, start: int, at: int) -> int:
+    first = max(start, at - _HEAD_LINE_BYTES)
+    return max(first, text.rfind(b"\n", first, at) + 1, text.rfind(b"\r", first, at) + 1)
+
+
+def _tag_begin(text: Text, start: int, at: int) -> int:
+    """Return where the tag begins that has ``at`` in its name."""
+    begin = text.rfind(b"<", max(start, at - _TAG_BYTES), at)
+    return begin if begin >= 0 and _TAG.fullmatch(text, begin, at) else -1
+
+
+def _part_begin(text: Text, start: int, at: int) -> int:
+    """Return where the parameter ``name`` begins that has ``at`` in its value."""
+    first = max(start, at - _PART_BEFORE_BYTES)
+    found = _PART_NAME.search(text[first:at])
+    return first + found.start() if found else -1
+
+
+def _jwt_begin(text: Text, start: int, at: int) -> int:
+    """Return where a JSON Web Token begins whose first part ends at ``at``."""
+    first = max(start, at - _JWT_BYTES)
+    part = text[first:at]
+    begin = part.find(b"eyj", part.translate(_TO_DOTS).rfind(b".") + 1)
+    return first + begin if begin >= 0 else -1
+
+
+class SecretKind(NamedTuple):
+    """What is around a value: ``pattern`` matches up to its first byte, ``scan`` finds its end.
+
+    Without ``scan`` the pattern matches all, and has the value in its group ``secret``. ``begin``
+    returns where a match begins that has a word at a position; -1 if there is none. Each text with
+    one contains ``needs``. ``usual`` is tried first: it finds the same as both, for most values, in
+    its group.
     """
 
-    pattern: "regex.Pattern[bytes]"
-    words: tuple[bytes, ...]
-    reach_bytes: int
-    end: bytes = b""
-
-    def find_begin(self, text: bytes | bytearray, places: dict[bytes, int]) -> int:
-        """Return from which position ``text``, in lower case, has to be searched for matches.
-
-        It is the length of the text if no match is complete; one may begin near the end.
-        ``places`` maps the words that are in the text to their first positions.
-        """
-        found = [places[word] for word in self.words if word in places]
-        if not found:
-            return len(text)
-        first = min(found)
-        if self.end and text.find(self.end, first) < 0:
-            first = text.rfind(
-                self.words[0]
-            )  # the last word: the matches of all others would have ended
-        return first - self.reach_bytes
+    pattern: Pattern
+    scan: Scan | None = None
+    begin: Callable[[Text, int, int], int] = _at_word
+    needs: bytes = b""
+    usual: "re.Pattern[bytes] | None" = None
 
 
-def _compiled(pattern: bytes) -> "regex.Pattern[bytes]":
+class WordSearch(NamedTuple):
+    """Kinds of secrets that are found by the same words.
+
+    The patterns of ``kinds`` match where a kind begins. ``words`` maps each word to the pattern of
+    the rest of a name; those of ``named`` match where the name ends. Each text with a secret
+    contains ``needs``.
+    """
+
+    words: dict[bytes, Pattern | None]
+    kinds: tuple[SecretKind, ...]
+    named: tuple[SecretKind, ...] = ()
+    needs: bytes = b""
+
+
+def _compiled(pattern: bytes) -> Pattern:
     return regex.compile(pattern, regex.MULTILINE | regex.DOTALL)
 
 
-def _usual(reach_bytes: int, pattern: bytes, *words: str, end: str = "") -> UsualPattern:
-    encoded = tuple(map(str.encode, words))
-    return UsualPattern(_compiled(pattern), encoded, reach_bytes, end.encode())
+def _userinfo(before: bytes, slash: bytes, byte: bytes, colon: bytes, end: bytes) -> SecretKind:
+    """Return the userinfo of a URL (RFC 3986 section 3.2.1); ``byte`` is one of an authority.
+
+    Where no port follows a colon there is no authority: then a slash is a byte of a password.
+    """
+    odd = rb"(?:(?!" + colon + rb")" + byte + rb"){0,256}+" + colon
+    odd += rb"(?!\d{0,5}+(?:" + slash + rb"))" + byte + rb"{0,256}+(?:" + slash + rb")"
+    odd += rb"(?:" + byte + rb"|" + slash + rb"){0,256}"
+    secret = rb"(?P<secret>" + byte + rb"{1,8192}|" + odd + rb")"
+    return SecretKind(_compiled(before + secret + rb"(?:" + end + rb")"))
 
 
 @functools.cache
-def usual_patterns() -> tuple[UsualPattern, ...]:
-    """Return the patterns of secrets that may be anywhere in text."""
-    return (
-        # A header field (RFC 9112 section 5), with lines that continue it (5.2).
-        _usual(
-            160,
-            rb"^" + _HEADER + rb"[ \t]{0,64}:"
-            rb"[ \t]*(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)",
-            *_HEADER_WORDS,
+def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
+    """Return the searches for secrets that may be anywhere in text, or in the head of a message."""
+    named = (
+        # A member of a JSON object (RFC 8259 section 4), also of JSON that is a string in JSON:
+        # with backslashes before its quotes; an argument of GraphQL; a field of a form or a query
+        # (application/x-www-form-urlencoded), or of a URL in one, or JSON in one; an attribute of
+        # XML; a setting.
+        SecretKind(
+            _compiled(
+                (rb"(?:" + _NAME_END)
+                + (rb"|" + _BLANKS + rb":" + _BLANKS + rb"(?=(?P<escape>\\*+)[\"'\[{])")
+                + (rb"|(?P<encoded>(?:%(?:25)*+5c)*+%(?:25)*+22)" + _ENCODED_BLANKS)
+                + (rb"(?::|%(?:25)*+3a)" + _ENCODED_BLANKS)
+                + rb"|(?P<field>(?:(?:\+|%20)[\w.+%-]{0,64}?)?[ \t]*+(?:=>?|%(?:25)*+3d)[ \t]*+))"
+            ),
+            scan_named,
+            _name_begin,
+            usual=re.compile(
+                rb"\"[ \n]*:[ \n]*\"([^\"\\]*)\"|=([^\\> \t&\s\"'<;][^&\s\"'<>;]*)(?=[&\s\"'<>;])"
+            ),
         ),
-        # A member of a JSON object (RFC 8259 section 4), the first of an array or object as value.
-        _usual(
-            32,
-            _FIELD
-            + rb'"\s{0,64}:\s{0,64}(?:"(?P<secret>(?:[^"\\]|\\.|\\\Z)*+)|[\[{](?P<secret>[^\]}]*)'
-            rb'|(?P<secret>[^\s"\[{,}\]][^\s,}\]]*))',
-            *_FIELD_WORDS,
-        ),
-        # The same in JSON that is a string in JSON: with backslashes before its quotes.
-        _usual(
-            32,
-            _FIELD + rb'(?P<escape>\\+)"\s{0,64}:\s{0,64}(?P=escape)"(?P<secret>.*?)'
-            rb'(?:(?<!\\)(?P=escape)"|\Z)',
-            *_FIELD_WORDS,
-        ),
-        # A field of a form or a query (application/x-www-form-urlencoded).
-        _usual(32, _FIELD + rb'=(?P<secret>[^&\s"<>]+)', *_FIELD_WORDS),
+        # An element of XML.
+        SecretKind(_compiled(rb"(?:\s[^<>]*+)?(?<!/)>"), scan_element, _tag_begin, b"<"),
         # A part of multipart/form-data (RFC 7578 section 4.2). Its name is quoted or a token
-        # (RFC 2183 section 2), with a charset (RFC 5987), or in sections (RFC 2231 section 3) that
-        # are not put together here: such a part is secret. Lines may end as they do elsewhere.
-        _usual(
-            160,
-            rb"name(?:\*\d{1,3}\*?\s{0,16}=|\s{0,16}\*?\s{0,16}=\s{0,16}"
-            rb'(?:"[^"\r\n]{0,64}?|[^\s";]{0,64}?)' + _FIELD + rb"(?=[\"'; \t\r\n]))"
-            rb"[^\r\n]{0,1024}\r?\n(?:[^\r\n]{1,1024}\r?\n){0,16}\r?\n"
-            rb"(?P<secret>.*?)(?:\r?\n--|\Z)",
-            *_FIELD_WORDS,
-            "name*",
+        # (RFC 2183 section 2), or has a charset (RFC 5987). Lines may end as they do elsewhere.
+        SecretKind(
+            _compiled(rb"(?<!(?<![\w-])tokens)(?=[\"'; \t\r\n])" + _PART_HEAD),
+            scan_part,
+            _part_begin,
+            b"name",
         ),
-        # The userinfo of a URL (RFC 3986 section 3.2.1), also with the slashes escaped in JSON.
-        _usual(16, rb"://(?P<secret>" + _AUTHORITY + rb")@", "://", end="@"),
-        _usual(16, rb":(?:\\{1,4}/){2}(?P<secret>" + _AUTHORITY + rb")@", "\\/", end="@"),
-        # The same percent-encoded, in a query or form.
-        _usual(16, rb"%3a%2f%2f(?P<secret>" + _ENCODED_AUTHORITY + rb")(?:@|%40)", "%3a%2f%2f"),
+    )
+    # A header field (RFC 9112 section 5), with lines that continue it (5.2).
+    header = SecretKind(
+        _compiled(
+            rb"^" + _HEADER_NAME + rb"(?<=" + _HEADER_END + rb")[ \t]{0,64}:"
+            rb"[ \t]*(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)"
+        ),
+        begin=_line_begin,
+    )
+    # In a head names may be odd, and lines that continue another may look like a field.
+    line = SecretKind(
+        _compiled(
+            rb"[ \t]*+[^:\s/]++(?<=" + _HEADER_END + rb")[ \t]*+:"
+            rb"[ \t]*+(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*)"
+        ),
+        begin=_head_line_begin,
+    )
+    names = {word.encode(): _compiled(name.encode()) for word, name in field_names.NAMES.items()}
+    hidden = _compiled(
+        rb"\\u00" + _LETTER + rb"[^\"\\\r\n]*+(?:\\++[^\"\r\n][^\"\\\r\n]*+)*+(?P<rest>)"
+    )
+    encoded = _compiled(rb"%(?:25){0,3}+" + _LETTER + rb"[^&=\s\"'<>;/?]*+(?P<rest>)")
+    # A part whose name is in sections (RFC 2231 section 3), which are not put together here.
+    sections = SecretKind(_compiled(rb"name\*\d{1,3}\*?\s{0,16}=" + _PART_HEAD), scan_part)
+    # A token that says what it is: of RFC 6750, RFC 7519, or of Kubernetes over WebSocket.
+    bearer = SecretKind(_compiled(rb"bearer(?:[ \t]++|\.authorization\.)(?P<secret>[\w.~+/=-]++)"))
+    jwt = SecretKind(
+        _compiled(rb"(?P<secret>eyj[\w-]{4,2000}+\.eyj[\w-]*+(?:\.[\w-]*+)*+)"), begin=_jwt_begin
+    )
+    # A URL; the same with the slashes escaped in JSON.
+    byte = rb"[^\s/?#\"<>\\]"
+    url = _userinfo(rb"://", rb"[/?#]", byte, rb":", rb"@")
+    escaped_url = _userinfo(rb":(?:\\{1,4}/){2}", rb"\\{1,4}/|[?#]", byte, rb":", rb"@")
+    return (
+        WordSearch({**names, b"oidc-data": None}, (line if is_head else header,), named),
+        # A name that hides: nothing asks for a letter to be escaped.
+        WordSearch(
+            {rb"\u00": hidden}, (), (SecretKind(_compiled(_NAME_END), scan_json),), rb"\u00"
+        ),
+        WordSearch(
+            dict.fromkeys(_ENCODED_LETTERS, encoded),
+            (),
+            (SecretKind(_compiled(rb"="), scan_field),),
+            b"%",
+        ),
+        _word_search(b"name*", sections),
+        _word_search(b"bearer", bearer),
+        _word_search(b".eyj", jwt),
+        _word_search(b"://", url),
+        _word_search(b":\\", escaped_url),
+        *(_encoded_url(percent) for percent in (b"%", b"%25")),
     )
 
 
-@functools.cache
-def usual_words() -> tuple[bytes, ...]:
-    """Return the words of all ``usual_patterns``."""
-    return tuple({word: None for each in usual_patterns() for word in each.words})
+def _encoded_url(percent: bytes) -> WordSearch:
+    """Return the search for a URL that is percent-encoded once or twice; its slashes may not be."""
+    word = percent + b"3a"
+    slash = b"|".join(percent + each for each in (b"2f", b"3f", b"23"))
+    byte = rb"(?:(?!" + slash + rb")[^\s&/?#\"<>\\])"
+    before = word + rb"(?:/|" + percent + rb"2f){2}"
+    colon, end = rb"(?::|" + word + rb")", rb"@|" + percent + b"40"
+    return _word_search(word, _userinfo(before, rb"[/?#]|" + slash, byte, colon, end))
+
+
+def _word_search(word: bytes, kind: SecretKind) -> WordSearch:
+    return WordSearch({word: None}, (kind,), needs=word)
 
 
 @functools.cache
-def usual_word() -> "re.Pattern[bytes]":
-    """Return a pattern that finds any of the ``usual_words``, in one pass."""
-    return re.compile(b"|".join(map(re.escape, usual_words())))
+def _beginnings() -> frozenset[bytes]:
+    words = {b"eyj", *(word for each in word_searches() for word in each.words)}
+    return field_names.name_beginnings() | {
+        word[:size] for word in words for size in range(1, len(word))
+    }
 
 
 @functools.cache
-def authority_pattern() -> "regex.Pattern[bytes]":
+def _longest_beginning() -> int:
+    return max(map(len, _beginnings()))
+
+
+_HEADER_TAIL = re.compile(_HEADER_NAME)
+
+
+def undecided_tail(text: Text, start: int) -> int:
+    """Return where a secret's name or beginning may begin that goes on in the next bytes."""
+    size = len(text)
+    end = bytes(text[max(start, size - _longest_beginning()) :])
+    beginnings = _beginnings()
+    first = next((at for at in range(len(end)) if end[at:] in beginnings), len(end))
+    places = [size - len(end) + first, _tag_begin(text, start, size)]
+    line = _line_begin(text, start, size)
+    if line >= 0 and (line == size or _HEADER_TAIL.fullmatch(text, line, size)):
+        places.append(line)
+    parameter = text.find(b"name", max(start, size - _PART_BEFORE_BYTES))
+    if parameter >= 0 and (found := _PART_TAIL.search(text, parameter)):
+        places.append(found.start())
+    if text.find(b"eyj", max(start, size - _JWT_BYTES)) >= 0:
+        places += [
+            _jwt_begin(text, start, size - count)
+            for count in range(4)
+            if text.endswith(b".eyj"[:count])
+        ]
+    return min(place for place in places if place >= 0)
+
+
+@functools.cache
+def authority_pattern() -> Pattern:
     """Return the pattern of userinfo in an authority without a URL; only heads have these."""
     return _compiled(
-        rb"^(?:connect |(?::authority|host)[ \t]*:[ \t]*)(?P<secret>" + _AUTHORITY + b")@"
+        rb"^(?:connect |(?::authority|host)[ \t]*:[ \t]*)(?P<secret>[^\s/?#\"<>\\]{1,8192})@"
     )
 
 
 @functools.cache
-def _header_name() -> "regex.Pattern[bytes]":
-    return _compiled(_HEADER)
+def _header_end() -> Pattern:
+    return _compiled(_HEADER_END + rb"\Z")
 
 
 @functools.lru_cache(maxsize=1024)
 def is_secret_header(name: str) -> bool:
     """Return whether the value of a header is a credential."""
-    return _header_name().fullmatch(name.lower().encode("latin-1", "replace")) is not None
+    return _header_end().search(name.lower().encode("latin-1", "replace")) is not None

@@ -7,6 +7,7 @@ from typing import Protocol
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
+from sslsniff.decoders.preludes import credentials
 from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.redaction.http1_redactor import Http1Redactor
@@ -116,7 +117,18 @@ class _UndecidedRedactor:
         """Stop waiting; return the undecided bytes, with their side and position."""
         for buffer in self._buffers.values():
             buffer.undecided.pop(self, None)
-        return [(side, bytes(data), at) for side, data, at in self._pieces]
+        sizes = {side: each.size for side, each in self._detector.preludes.items() if each.size}
+        pieces = []
+        for side, data, at in self._pieces:
+            size = min(sizes.get(side, 0), len(data))
+            if size:  # what a proxy sent is not of the protocol
+                for start, stop in credentials(bytes(data[:size])):
+                    self._buffers[side].blank(at + start, at + stop)
+                    self._rules.blanked.secrets += 1
+                sizes[side] -= size
+            if len(data) > size:
+                pieces.append((side, bytes(data[size:]), at + size))
+        return pieces
 
     def _append(self, side: Side, data: bytes, at: int) -> None:
         self._size += len(data)
@@ -244,7 +256,9 @@ class _Redaction:
         return {side: by_sender[side] for side in Side}
 
     def _begin(self, alpn: str | None) -> _ProtocolRedactor:
-        self._protocol_redactor = _UndecidedRedactor(self._by_side(), self._rules, Detector(alpn))
+        is_first = self._protocol_redactor is None
+        detector = Detector(alpn, from_start=self._connection.from_start and is_first)
+        self._protocol_redactor = _UndecidedRedactor(self._by_side(), self._rules, detector)
         return self._protocol_redactor
 
     def _feed(self, side: Side, data: bytes, at: int) -> None:

@@ -5,20 +5,15 @@ from dataclasses import dataclass
 
 import regex
 
-from sslsniff.redaction.patterns import (
-    authority_pattern,
-    is_secret_header,
-    usual_patterns,
-    usual_word,
-    usual_words,
-)
+from sslsniff.errors import grouped
+from sslsniff.redaction.multipart import BodyParts
+from sslsniff.redaction.patterns import authority_pattern, is_secret_header
+from sslsniff.redaction.secret_search import find_secrets, find_secrets_so_far
 
 _SECRET = "secret"
 
 Pattern = regex.Pattern[bytes]
 Span = tuple[int, int]
-_Search = tuple[Pattern, bytes | bytearray, int, int]
-"""A pattern, the text to search, where a whole match may begin, ``UsualPattern.reach_bytes``."""
 
 
 @dataclass(slots=True)
@@ -37,61 +32,57 @@ class Rules:
 
     def __init__(self, *, defaults: bool, patterns: Sequence[Pattern] = ()) -> None:
         self._defaults = defaults
-        self._usual = usual_patterns() if defaults else ()
-        self._word = usual_word()
         self._patterns = patterns
         self.blanked = Blanked()
 
     def describe(self) -> str:
         """Return a line that says what was blanked."""
         blanked = self.blanked
-        unread = f"; {blanked.unread_bytes:,} bytes could not be looked into and were blanked, too"
-        return f"redacted: {blanked.secrets:,} secrets{unread if blanked.unread_bytes else ''}"
+        unread = grouped(blanked.unread_bytes, "byte")
+        more = f"; {unread} that cannot be parsed, too" if blanked.unread_bytes else ""
+        return f"redacted: {grouped(blanked.secrets, 'secret')}{more}"
 
-    def find(self, text: bytes | bytearray, start: int = 0) -> list[Span]:
-        """Return the spans of secrets in ``text``, which is complete."""
-        return [
-            span
-            for pattern, searched, begin, _ in self._searches(text, start, is_whole=True)
-            if begin < len(text)
-            for found in pattern.finditer(searched, begin)
-            for span in _spans(found)
-        ]
+    def find(self, text: bytes | bytearray, start: int = 0, boundary: bytes = b"") -> list[Span]:
+        """Return the spans of secrets in ``text``, which is complete.
+
+        ``boundary``: what is between the parts of a multipart.
+        """
+        found = self._find_by_patterns(text, start)
+        if self._defaults and start < len(text):
+            found += find_secrets(text.lower(), start, BodyParts(text, boundary))
+        return found
+
+    def _find_by_patterns(self, text: bytes | bytearray, start: int) -> list[Span]:
+        matches = (match for each in self._patterns for match in each.finditer(text, start))
+        return [span for match in matches for span in _spans(match)]
 
     def find_in_head(self, text: bytes | bytearray) -> list[Span]:
         """Return the spans of secrets in the head of a message, or in a part of it."""
-        found = self.find(text)
-        if self._defaults and b"@" in text:
-            matches = authority_pattern().finditer(text.lower())
-            found += [span for match in matches for span in _spans(match)]
-        return found
+        found = self._find_by_patterns(text, 0)
+        if self._defaults and text:
+            lowered = text.lower()
+            found += find_secrets(lowered, is_head=True)
+            if b"@" in lowered:
+                matches = authority_pattern().finditer(lowered)
+                found += [span for match in matches for span in _spans(match)]
+        return _merged(found)
 
-    def find_so_far(self, text: bytearray, start: int) -> tuple[list[Span], int]:
+    def find_so_far(
+        self, text: bytearray, start: int, boundary: bytes = b""
+    ) -> tuple[list[Span], int]:
         """Return the spans of secrets in ``text``, and where bytes begin that are undecided."""
         spans: list[Span] = []
         undecided = size = len(text)
-        for pattern, searched, begin, reach in self._searches(text, start):
-            begin = max(start, min(begin, size - reach))
-            for found in pattern.finditer(searched, begin, partial=True):
+        if self._defaults:
+            parts = BodyParts(text, boundary, is_whole=False)
+            spans, undecided = find_secrets_so_far(text.lower(), start, parts)
+        for pattern in self._patterns:
+            for found in pattern.finditer(text, start, partial=True):
                 if found.partial or found.end() == size:
                     undecided = min(undecided, found.start())
                 else:
                     spans += _spans(found)
         return spans, undecided
-
-    def _searches(
-        self, text: bytes | bytearray, start: int, *, is_whole: bool = False
-    ) -> Iterator[_Search]:
-        """Yield what has to be searched; in a whole text only patterns with words that it has."""
-        if self._usual:
-            lowered = text.lower()
-            has_words = self._word.search(lowered, start) is not None
-            finds = ((word, lowered.find(word, start)) for word in usual_words())
-            places = {word: at for word, at in finds if at >= 0} if has_words else {}
-            for each in self._usual if has_words or not is_whole else ():
-                begin = max(start, each.find_begin(lowered, places))
-                yield each.pattern, lowered, begin, each.reach_bytes
-        yield from ((pattern, text, start, 0) for pattern in self._patterns)
 
     def find_in_header(self, name: str | None, value: str) -> list[Span]:
         """Return the spans of secrets in a header's value; ``name`` is None if it is not known."""
@@ -110,3 +101,14 @@ def _spans(found: "regex.Match[bytes]") -> Iterator[Span]:
         yield from (span for span in found.spans(_SECRET) if span[0] < span[1])
     elif found.start() < found.end():
         yield found.span()
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Return the spans in order, with overlapping ones merged: a secret may be found twice."""
+    out: list[Span] = []
+    for start, stop in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = out[-1][0], max(stop, out[-1][1])
+        else:
+            out.append((start, stop))
+    return out

@@ -2,6 +2,7 @@
 
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers
+from sslsniff.redaction.multipart import first_boundary, said_boundary
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 
@@ -32,17 +33,30 @@ def is_opaque(headers: Headers) -> bool:
 class TextRun:
     """Blanks secrets of a run in ``buffer``; a ``PendingReader`` while a secret may continue.
 
-    If ``blanks_all``, all bytes are blanked.
+    ``headers`` are those of the message. If ``blanks_all``, all bytes are blanked.
     """
 
-    __slots__ = ("_buffer", "_context", "_new_bytes", "_pending", "_pieces", "_rules", "blanks_all")
+    __slots__ = (
+        *("_blanked_to", "_boundary", "_buffer", "_context", "_new_bytes", "_pending", "_pieces"),
+        *("_headers", "_rules", "blanks_all"),
+    )
 
-    def __init__(self, buffer: PendingBytes, rules: Rules, *, blanks_all: bool = False) -> None:
+    def __init__(
+        self,
+        buffer: PendingBytes,
+        rules: Rules,
+        headers: Headers | None = None,
+        *,
+        blanks_all: bool = False,
+    ) -> None:
         self._buffer = buffer
         self._rules = rules
-        self.blanks_all = blanks_all
+        self.blanks_all = blanks_all or (headers is not None and is_opaque(headers))
+        self._headers = headers
+        self._boundary: bytes | None = None
         self._pending = bytearray()  # its first ``_context`` bytes are decided
         self._context = 0  # one byte, which shows whether a line begins
+        self._blanked_to = 0  # where the last secret ends; found again, it is not counted again
         self._new_bytes = 0
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
@@ -60,9 +74,14 @@ class TextRun:
         if len(self._pending) > _SEARCHED_AT_ONCE_BYTES + _SEARCHED_SHARE * self._new_bytes:
             return
         self._new_bytes = 0
-        spans, undecided = self._rules.find_so_far(self._pending, self._context)
-        # A secret that begins later is found again with the next bytes.
-        self._blank([span for span in spans if span[0] < undecided])
+        if self._boundary is None:
+            said = said_boundary(self._headers) if self._headers is not None else None
+            self._boundary = said if said is not None else first_boundary(self._pending)
+            if self._boundary is None:
+                self._release(0)
+                return
+        spans, undecided = self._rules.find_so_far(self._pending, self._context, self._boundary)
+        self._blank(spans)
         self._release(undecided)
         if len(self._pending) > _MOST_PENDING_BYTES:
             self.blank_undecided()
@@ -77,7 +96,7 @@ class TextRun:
 
     def end(self) -> None:
         """End the run: decide on the bytes that wait."""
-        self._blank(self._rules.find(self._pending, self._context))
+        self._blank(self._rules.find(self._pending, self._context, self._boundary or b""))
         self._clear()
 
     def blank_undecided(self) -> None:
@@ -91,12 +110,14 @@ class TextRun:
     def _clear(self) -> None:
         self._pending.clear()
         self._pieces.clear()
-        self._context = 0
+        self._context = self._blanked_to = 0
         self._buffer.undecided.pop(self, None)
 
     def _blank(self, spans: list[tuple[int, int]]) -> None:
-        self._rules.blanked.secrets += len(spans)
+        known_to = self._blanked_to
         for start, stop in spans:
+            self._rules.blanked.secrets += start >= known_to
+            self._blanked_to = max(self._blanked_to, stop)
             begin = self._context
             for at, size, mask, phase in self._pieces:
                 first, last = max(start, begin), min(stop, begin + size)
@@ -117,6 +138,7 @@ class TextRun:
         if undecided:
             del self._pending[: undecided - 1]
             self._context = 1
+            self._blanked_to = max(0, self._blanked_to - undecided + 1)
         if self._pieces:
             self._buffer.undecided[self] = self._pieces[0][0]
         else:

@@ -16,6 +16,8 @@ from tests.unit.decoders.wires import frame
 from tests.unit.linear import assert_linear
 from tests.unit.redaction.traffic import BEARER
 
+pytestmark = pytest.mark.measured
+
 MIB = 1 << 20
 START = PREFACE + frame(SETTINGS, 0, 0)
 POST = b"POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n"
@@ -64,11 +66,27 @@ def repeated(unit: bytes, before: bytes = b"") -> Callable[[int], bytes]:
     return lambda size: before + unit * (size // len(unit))
 
 
+FORM = (
+    b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=XbX\r\n"
+    b"Content-Length: 10000000\r\n\r\n"
+    b'--XbX\r\nContent-Disposition: form-data; name="token"\r\n\r\n'
+)
+ALMOST_BOUNDARIES = {
+    "longer": b"\r\n--XbXY",
+    "with blanks": b"\r\n--XbX  ",
+    "with other ends of lines": b"\n--XbX\n",
+    "bare carriage returns": b"\r",
+    "half ended": b"\r\n--XbX--\r",
+}
 WIRES: dict[str, tuple[str | None, Callable[[int], bytes]]] = {
     "a head without end": ("http/1.1", repeated(b"a", b"GET / HTTP/1.1\r\nX: ")),
     "short fields": ("http/1.1", repeated(b"a: b\r\n", b"GET / HTTP/1.1\r\n")),
     "a secret without end": ("http/1.1", repeated(b"a", POST + b'{"password": "')),
     "many secrets": ("http/1.1", repeated(b'{"password": "a"}', POST)),
+    **{
+        f"almost a boundary, {name}": ("http/1.1", repeated(line, FORM))
+        for name, line in ALMOST_BOUNDARIES.items()
+    },
     "no protocol": (None, repeated(b"\x01")),
     "a header block without end": (
         "h2",
@@ -115,7 +133,7 @@ def test_time_is_linear(name: str, size: int) -> None:
         passes(alpn, size),
         first_bytes=4 << 10,
         most_bytes=(8 if size == 1 else 60) << 10,
-        most_us_per_byte=200 if size == 1 else 15,
+        most_units_per_byte=200 if size == 1 else 15,
     )
 
 

@@ -68,8 +68,8 @@ def dumped(shown: bytes) -> bytes:
     return bytes.fromhex(b"".join(rows).decode())
 
 
-class Told:
-    """A listener that joins what it is told."""
+class Received:
+    """A listener that joins what it receives."""
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
@@ -94,10 +94,10 @@ def redact(
     role: Side | None = Side.CLIENT,
     alpn: str | None = None,
     is_joined: bool = False,
-) -> tuple[Told, Rules]:
-    told = Told()
+) -> tuple[Received, Rules]:
+    received = Received()
     rules = Rules(defaults=True, patterns=[regex.compile(PATTERN.encode())])
-    redactor = Redactor(told, rules)
+    redactor = Redactor(received, rules)
     one = replace(connection(), role=role, alpn=alpn, from_start=not is_joined)
     redactor.opened(one, 0)
     for number, (direction, what) in enumerate(steps):
@@ -106,8 +106,8 @@ def redact(
         else:
             redactor.chunk(Chunk(one, direction, number, 7, 0, what))
     redactor.closed(one, 99)
-    assert [each.time_ns for each in told.chunks] == [*range(len(steps))]
-    return told, rules
+    assert [each.time_ns for each in received.chunks] == [*range(len(steps))]
+    return received, rules
 
 
 def joined(steps: list[Step], direction: Direction) -> bytes:
@@ -132,9 +132,9 @@ def test_no_output_has_a_secret(
 
     def outputs(*redacting: str) -> bytes:
         assert main(["read", str(source), *options, *redacting]) == 0
-        shown, told = capfdbinary.readouterr()
+        shown, errors = capfdbinary.readouterr()
         files = b"".join(each.read_bytes() for each in tmp_path.glob("out.*"))
-        return shown + told + files + dumped(shown)
+        return shown + errors + files + dumped(shown)
 
     raw = outputs("--redact", "--redact-pattern", PATTERN)
     assert [each for each in SECRETS if any(form in raw for form in forms(each))] == []
@@ -150,9 +150,9 @@ def test_lengths_stay_and_no_secret_passes_in_any_pieces(name: str) -> None:
     steps = TRAFFIC[name]()
     whole, _ = redact(steps)
     for seed in range(30):
-        told, _ = redact(cut(steps, random.Random(seed)))
+        received, _ = redact(cut(steps, random.Random(seed)))
         for direction in Direction:
-            plaintext = told.plaintext(direction)
+            plaintext = received.plaintext(direction)
             assert len(plaintext) == len(joined(steps, direction))
             assert plaintext == whole.plaintext(direction), seed
             assert [each for each in SECRETS if each in plaintext] == []
@@ -160,14 +160,14 @@ def test_lengths_stay_and_no_secret_passes_in_any_pieces(name: str) -> None:
 
 def test_what_is_no_secret_stays() -> None:
     for steps in (http1(), http2(), websocket()):
-        told, _ = redact(steps)
+        received, _ = redact(steps)
         for direction in Direction:
-            before, after = joined(steps, direction), told.plaintext(direction)
+            before, after = joined(steps, direction), received.plaintext(direction)
             assert after.count(SEEN) == before.count(SEEN)
             assert before.count(SEEN) or direction is READ
     steps = http1_steps("plain")
-    told, rules = redact(steps)
-    assert all(told.plaintext(each) == joined(steps, each) for each in Direction)
+    received, rules = redact(steps)
+    assert all(received.plaintext(each) == joined(steps, each) for each in Direction)
     assert (rules.blanked.secrets, rules.blanked.unread_bytes) == (0, 0)
 
 
@@ -208,8 +208,8 @@ def test_behind_a_loss_nothing_passes_that_is_not_understood(
             (direction, size),
             (direction, data[at + size :]),
         ]
-        told, _ = redact(lossy)
-        plaintext = told.plaintext(direction)
+        received, _ = redact(lossy)
+        plaintext = received.plaintext(direction)
         for secret in SECRETS:
             assert secret[-6:] not in plaintext, (at, size)
 
@@ -221,24 +221,24 @@ def test_a_capture_that_joins_in_the_middle_shows_no_secret(
     steps = traffic()
     sent = joined(steps, WRITE)
     for at in range(1, len(sent), 3):
-        told, _ = redact([(WRITE, sent[at:]), (READ, joined(steps, READ))], is_joined=True)
+        received, _ = redact([(WRITE, sent[at:]), (READ, joined(steps, READ))], is_joined=True)
         for each in Direction:
-            plaintext = told.plaintext(each)
+            plaintext = received.plaintext(each)
             assert [secret for secret in SECRETS if secret[-6:] in plaintext] == [], at
 
 
 @pytest.mark.parametrize("method", [b"GET", b"PROPFIND"])
 def test_a_capture_that_joins_between_messages_shows_what_is_no_secret(method: bytes) -> None:
     steps: list[Step] = [(WRITE, method + b" / HTTP/1.1\r\nHost: h\r\n\r\n")]
-    told, _ = redact(steps, is_joined=True)
-    assert told.plaintext(WRITE) == joined(steps, WRITE)
+    received, _ = redact(steps, is_joined=True)
+    assert received.plaintext(WRITE) == joined(steps, WRITE)
 
 
 def test_a_huge_header_block_is_blanked_to_its_end() -> None:
     value = NUMBER * 20_000
     block = Encoder().encode([("x", value.decode())], huffman=False)
-    told, rules = redact([(WRITE, http2_frames(block))])
-    assert NUMBER[-6:] not in told.plaintext(WRITE)
+    received, rules = redact([(WRITE, http2_frames(block))])
+    assert NUMBER[-6:] not in received.plaintext(WRITE)
     assert rules.blanked.unread_bytes > 0
 
 
@@ -270,13 +270,13 @@ def test_a_secret_without_end_is_blanked_and_all_behind_it() -> None:
     body = b'{"password": "' + b"s3cr3t" * 50_000 + b'"}'
     steps: list[Step] = [(WRITE, b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body))]
     steps += [(WRITE, body[at : at + 9999]) for at in range(0, len(body), 9999)]
-    told, rules = redact(steps)
-    assert b"s3cr3t" not in told.plaintext(WRITE)
-    assert len(told.plaintext(WRITE)) > len(body)
+    received, rules = redact(steps)
+    assert b"s3cr3t" not in received.plaintext(WRITE)
+    assert len(received.plaintext(WRITE)) > len(body)
     assert rules.blanked.unread_bytes > 0
 
 
 def test_a_response_does_not_overtake_its_request() -> None:
     """A secret that goes on in another stream lets both wait; ``redact`` checks the order."""
-    told, _ = redact(overlapping(), alpn="h2")
-    assert BEARER not in told.plaintext(WRITE)
+    received, _ = redact(overlapping(), alpn="h2")
+    assert BEARER not in received.plaintext(WRITE)

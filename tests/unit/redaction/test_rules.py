@@ -7,7 +7,7 @@ from hpack import Decoder, Encoder
 
 from sslsniff.redaction.patterns import is_secret_header
 from sslsniff.redaction.rules import Rules
-from tests.unit.captures import WRITE
+from tests.unit.captures import WRITE, Step
 from tests.unit.redaction.test_redaction import redact
 from tests.unit.redaction.traffic import http2_frames
 
@@ -43,6 +43,14 @@ URLS = [
     r"https:\\/\\/{user:pass}@host\\/",
     "https%3A%2F%2F{user%3Apa%40ss}%40host%2Fp",
     "https%3a%2f%2f{user:pass}@host",
+    "https%3A//{user%3Apass}%40host/p",
+    "https://{u:ab/cd}@host/p",
+    "https://{u:a?b#c/d}@host/p",
+    r"https:\/\/{u:ab\/cd}@host\/p",
+    "https%3A%2F%2F{u%3Aab%2Fcd}%40host%2Fp",
+    "https://host:8443/a@b",
+    "https://host:/a@b",
+    "https%3A%2F%2Fhost%3A8443%2Fa%40b",
     "https://host/@user",
     "https://host/a:b@c",
     "https://host?a=b@c",
@@ -52,6 +60,23 @@ URLS = [
     "https://host a@b",
     "mailto:user@host // user@host :/user@host",
 ]
+
+FIELDS = [
+    "pass+word={}&x=y",
+    "pass%20word={}&x=y",
+    "new+api+key={}&x=y",
+    "password+again={}&x=y",
+    "password%20again={}&x=y",
+    "user%5Bpassword%5D={}&x=y",
+    "next=/a?password%3D{}%26x%3Dy",
+    "data=%7B%22password%22%3A%22{}%22%2C%22x%22%3A%22y%22%7D&x=y",
+    "data=%7B%22x%22%3A%22%7B%5C%22token%5C%22%3A%20%5C%22{}%5C%22%7D%22%7D&x=y",
+    "data=%257B%2522client_secret%2522%253A%2522{}%2522%257D&x=y",
+    'Digest nextnonce="{}", qop=auth',
+    '{{"Password again": "{}", "x": "y"}}',
+    '{{"api key": "{}", "x": "y"}}',
+]
+"""Forms of fields with a secret."""
 
 PARTS = [
     'form-data; name="password"',
@@ -119,7 +144,7 @@ def test_userinfo_in_urls(url: str) -> None:
     sent = before + secret + behind
     expected = before + "*" * len(secret) + behind
     for form in (
-        "GET /there?to={} HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nX: /there?to={}\r\n\r\n",
         "GET / HTTP/1.1\r\nReferer: {}\r\nX: y\r\n\r\n",
         'GET / HTTP/1.1\r\nLink: <{}>; rel="next"\r\n\r\n',
     ):
@@ -128,10 +153,31 @@ def test_userinfo_in_urls(url: str) -> None:
         body, told = form.format(sent), form.format(expected)
         assert blanked(post(body.encode())) == post(told.encode())
     if " " not in sent:
-        head = f"GET {sent} HTTP/1.1\r\nHost: h\r\n\r\n"
-        assert blanked(head.encode()).decode() == head.replace(sent, expected)
+        first = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"  # proves that it is HTTP
+        for target in (sent, f"/there?to={sent}"):
+            head = f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"
+            told = blanked(f"{first}{head}".encode()).decode()
+            assert told == first + head.replace(sent, expected)
     assert over_http2("location", sent, huffman=False) == expected
     assert bool(brace) == (over_http2("location", sent, huffman=True) != sent)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_fields(field: str) -> None:
+    secret = "s3cr3t.value"
+    for before in ("", "x=y&", "note: "):
+        for size in (1, 7, 1000):
+            sent = post((before + field.format(secret)).encode())
+            steps: list[Step] = [(WRITE, sent[at : at + size]) for at in range(0, len(sent), size)]
+            told, _ = redact(steps)
+            expected = post((before + field.format("*" * len(secret))).encode())
+            assert told.plaintext(WRITE) == expected
+
+
+def test_a_line_that_continues_another_may_be_a_field() -> None:
+    """RFC 9112 section 5.2; some servers read it as a field of its own."""
+    head = b"GET / HTTP/1.1\r\nX: a\r\n Authorization: s3cr3t\r\nX: b\r\n\tX-Api-Key:s3cr3t\r\n\r\n"
+    assert blanked(head) == head.replace(b"s3cr3t", b"******")
 
 
 def test_userinfo_of_an_authority() -> None:
@@ -176,6 +222,17 @@ def test_text_is_searched_in_linear_time() -> None:
         b"token ",
         b"\ntoken",
         b"@://",
+        b"://a:b/",
+        b"passwd",
+        b"passwd_token",
+        b"\\u0061",
+        b"%61",
+        b"eyj",
+        b"eyjaaaa.eyj",
+        b"<token ",
+        b"name=token;",
+        b'name="token',
+        b'password":{',
     ):
         times = []
         for size in (1 << 14, 1 << 16):
