@@ -1,8 +1,14 @@
 """The command line: arguments in, exit code out. Only here errors are printed."""
 
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Ctrl-C ends this process as it ends others, without a traceback, unless it is ignored: from
+    # here on, as imports take a while.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -23,7 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the command's own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _end_by_interrupt()
     _open_missing_streams()
     try:
         with contextlib.ExitStack() as closing:
@@ -45,12 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _EXIT_ERROR
     except BrokenPipeError:
         return _EXIT_OK  # who read a capture through a pipe has seen enough
-
-
-def _end_by_interrupt() -> None:
-    """Let Ctrl-C end this process as it ends others, unless it is ignored: without a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _open_missing_streams() -> None:

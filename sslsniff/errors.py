@@ -3,6 +3,8 @@
 NO_TIME = "allow more time with --end-within SECONDS"
 """The remedy where a capture had too little time at its end."""
 
+NO_READER = "an output is incomplete, as nobody reads it any more"
+
 
 class SslsniffError(Exception):
     """An error that the user reads in one line: the fact, then the remedy.
@@ -64,3 +66,20 @@ class FilterError(SslsniffError):
         super().__init__(fact, remedy)
         self.expression = expression
         self.position = position
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number and what it counts: ``1 call``, ``20 calls``; ``plural`` if no ``s`` does.
+
+    ``noun`` may go on: ``counted(n, "file is not watched", "files are not watched")``.
+    """
+    return f"{number} {_agreeing(number, noun, plural)}"
+
+
+def grouped(number: int, noun: str, plural: str | None = None) -> str:
+    """Return what ``counted`` does, with separators between thousands: ``2,000 calls``."""
+    return f"{number:,} {_agreeing(number, noun, plural)}"
+
+
+def _agreeing(number: int, noun: str, plural: str | None) -> str:
+    return noun if number == 1 else plural or noun + "s"

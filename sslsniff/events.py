@@ -22,6 +22,7 @@ class EventKind(IntEnum):
     LEFT_OUT = 9
     CGROUP = 10
     HIT = 11
+    TLS_SOCKET = 12
 
 
 class Opened(NamedTuple):
@@ -168,6 +169,53 @@ class LeftOut(NamedTuple):
     connection: int
 
 
+class TlsStart(IntEnum):
+    """What a process sent first on a TLS socket: ``enum tls_start`` of ``bpf/event.h``.
+
+    ``JOINED``: application data, as the connection is older than the capture.
+    """
+
+    CLIENT_HELLO = 1
+    SERVER_HELLO = 2
+    JOINED = 3
+
+
+class NotedSend(NamedTuple):
+    """One of the first sends of a TLS socket: its first bytes, and how many it had.
+
+    ``received``: how many bytes the socket had received before.
+    """
+
+    head: bytes
+    bytes: int
+    received: int
+
+
+class TlsSocket(NamedTuple):
+    """A TCP socket on which a watched process sends TLS records, and no probed library is known.
+
+    ``program``: the file name of the process's program, 15 bytes at most.
+    ``sends``: the first ones. ``hello``: the beginning of the record with the
+    ClientHello that was sent, or empty.
+    ``acknowledged``, ``received``: bytes; 0 while the socket is open.
+    """
+
+    time_ns: int
+    socket: int
+    pid: int
+    cgroup: int
+    comm: str
+    program: str
+    start: TlsStart
+    is_probed: bool
+    local: Address
+    remote: Address
+    sends: tuple[NotedSend, ...]
+    hello: bytes
+    acknowledged: int
+    received: int
+
+
 class TimePassed(NamedTuple):
     """It is ``time_ns`` in a capture file, whether or not a connection was active."""
 
@@ -185,8 +233,8 @@ class CgroupMade(NamedTuple):
 Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited | TimePassed
 """What happens on connections."""
 
-Record = Event | Paired | SocketGone | CgroupMade
-"""A record of the kernel: an event, or one about cgroups or directions opened one by one."""
+Record = Event | Paired | SocketGone | CgroupMade | TlsSocket
+"""A record of the kernel: an event, or one of cgroups, sockets, or directions opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """The directions, indexed by their numbers in ``bpf/event.h``."""

@@ -18,9 +18,9 @@ def decode(
 ) -> Iterator[Exchange]:
     """Yield the exchanges of a capture file, or of chunks, each as soon as it has ended.
 
-    A capture file is pcap or pcapng, perhaps compressed by gzip, as for ``sslsniff read``. Chunks
-    may be of any number of connections. Those of one direction of a connection are in order, with a
-    chunk for each loss. The connections count as closed when the chunks end.
+    A capture file is pcap or pcapng, perhaps compressed with gzip or zstd, as for ``sslsniff
+    read``. Chunks may be of any number of connections. Those of one direction of a connection are
+    in order, with a chunk for each loss. The connections count as closed when the chunks end.
 
     Bodies are as they were sent, in their content coding, and cut at ``body_limit_bytes``.
     Exchanges that had not ended with the capture have ``error`` set, and come last.

@@ -40,8 +40,9 @@ class LossCause(Enum):
     SENDFILE = "sendfile"
     """The kernel encrypted a file (``SSL_sendfile``); its bytes never were in the process."""
     NOT_READ = "not read"
-    """No probe saw these records of rustls, or the end of one in very many pieces. A whole record
-    counts as one byte."""
+    """No probe saw these records of rustls (a byte for each), or the end of one in many pieces."""
+    EVICTED = "connection table full"
+    """The kernel's table was full, and evicted the connection while a call passed these bytes."""
     NO_TIME = "no time"
     """The capture had to end before the bytes were decoded: see ``--end-within``."""
     FILTER = "filter"
@@ -63,6 +64,9 @@ class Address(NamedTuple):
         """Return an address of 4 or 16 octets; IPv4 mapped into IPv6 is shown as IPv4."""
         text = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw)
         return cls(text.removeprefix("::ffff:") if "." in text else text, port)
+
+    def __str__(self) -> str:
+        return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
 class Container(NamedTuple):
@@ -130,10 +134,9 @@ def this_machine() -> str:
 class NotProbed(NamedTuple):
     """A TLS library that watched processes use, but whose traffic is not shown, and why.
 
-    ``library``: its name in options and output; ``name``: its name for people.
-    ``remedy``: may be empty.
-    ``file``: a file that contains it. ``files``: how many files contain it.
-    ``processes``: how many used it. ``first``: the first of them, None if there is none.
+    ``library``: its name in options and output; ``name``: for people. ``remedy``: may be empty.
+    ``file``: a file that contains it. ``files``: how many do. ``processes``: how many used it.
+    ``first``: the first, or None. ``connections``: those without plaintext; ``peer``: of the first.
     """
 
     library: str
@@ -145,13 +148,17 @@ class NotProbed(NamedTuple):
     files: int
     processes: int
     first: Process | None
+    connections: int = 0
+    peer: str = ""
 
     def __str__(self) -> str:
         name = self.name if self.version is None else f"{self.name} {self.version}"
         who = f" in {self.first}{_and_more(self.processes, 'process', 'es')}" if self.first else ""
         where = f"{self.file}{_and_more(self.files, 'file', 's')}"
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"not probed: {name}{who} ({where}): {self.reason}{remedy}"
+        count = f"{self.connections} TLS connection{'s' * (self.connections > 1)}"
+        seen = f" ({count} without plaintext, first {self.peer})" if self.connections else ""
+        return f"not probed: {name}{who} ({where}): {self.reason}{seen}{remedy}"
 
 
 def _and_more(count: int, noun: str, ending: str) -> str:
@@ -288,10 +295,10 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The URL of the request; parts that cannot be known are ``?``."""
+        """The URL; parts that cannot be known are ``?``. Other forms of a target stay as sent."""
         target = "?" if self.target is None else self.target
-        if target[:1] != "/" and target not in {"?", "*"}:
-            return target  # absolute form, or CONNECT's authority
+        if target[:1] != "/" and target != "?":
+            return target  # absolute, authority or asterisk form (RFC 9112 section 3.2)
         host = self.authority or self.host_and_port or "?"
         return f"{self.scheme or self.default_scheme}://{host}{target}"
 
@@ -373,13 +380,11 @@ class Exchange:
 
 
 class InnerMessage(NamedTuple):
-    """A message of a protocol inside HTTP, with the time of its end and the thread.
-
-    ``exchange`` carries it, or switched to its protocol; None if that was not seen.
-    """
+    """A message of a protocol inside HTTP, with the time of its end and the thread."""
 
     connection: Connection
     exchange: Exchange | None
+    """The one that carries it, or switched to its protocol; None if that was not seen."""
     message: StreamMessage
     time_ns: int
     tid: int

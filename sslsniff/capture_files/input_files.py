@@ -1,10 +1,13 @@
-"""Opens capture files: by name or from standard input, plain or compressed with gzip."""
+"""Opens capture files: by name or from standard input, plain or compressed with gzip or zstd."""
 
 import io
 import os
 import stat
 import zlib
 from collections.abc import Callable
+from typing import Protocol
+
+import zstandard
 
 from sslsniff.errors import CaptureFileError
 
@@ -12,9 +15,23 @@ STANDARD_INPUT = "-"
 
 _STANDARD_INPUT_FD = 0
 _GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPED_BY_ZSTD = tuple(bytes((0x50 + n, 0x2A, 0x4D, 0x18)) for n in range(16))
+_NOT_READ = {
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -d"),
+    b"\xfd7zXZ\x00": ("xz", "xz -d"),
+    b"BZh": ("bzip2", "bunzip2"),
+    b"PK\x03\x04": ("zip", "unzip"),
+}
+"""How other compressed files begin; the format and the program that decompresses it."""
+
 _GZIP_WINDOW = 31  # zlib.h: the largest window, in gzip's wrapping
 _BUFFER_BYTES = 1 << 20
 _PIECE_BYTES = 64 << 10
+_ZSTD_PIECE_BYTES = 256
+"""Every four bytes may expand to 128 KiB (RFC 8878 section 3.1.1.2.3): this gives 8 MiB at most."""
+_ZSTD_WINDOW_BYTES = 128 << 20
+"""The largest window that the program zstd accepts unless asked for a larger one."""
 
 
 class Input:
@@ -44,23 +61,78 @@ class Input:
         self._file.close()
 
 
-class _Compressed(Input):
-    """A file compressed with gzip (RFC 1952), of one or more members.
+class _Stream(Protocol):
+    """Decompresses one member of a gzip file, or one frame of a zstd file."""
 
-    It uses ``zlib``: Python's ``gzip`` withholds the last readable bytes of a file that is cut off.
-    Memory: one compressed piece and one decompressed piece, whatever the ratio.
+    @property
+    def eof(self) -> bool:
+        """Whether it has ended."""
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """Return what the next bytes expand to, and those that it did not need yet.
+
+        Raises one of ``_DAMAGED``.
+        """
+
+
+class _GzipStream:
+    """``zlib``: Python's ``gzip`` withholds the last readable bytes of a file that is cut off."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP_WINDOW)
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        plain = self._stream.decompress(data, _PIECE_BYTES)
+        return plain, self._stream.unconsumed_tail or self._stream.unused_data
+
+
+class _ZstdStream:
+    def __init__(self) -> None:
+        # The context must live as long as what it made.
+        self._context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+        self._stream = self._context.decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        plain = self._stream.decompress(data[:_ZSTD_PIECE_BYTES])
+        return plain, self._stream.unused_data + data[_ZSTD_PIECE_BYTES:]
+
+
+_FORMATS: dict[bytes, Callable[[], _Stream]] = {
+    _GZIP: _GzipStream,
+    **dict.fromkeys((_ZSTD, *_SKIPPED_BY_ZSTD), _ZstdStream),
+}
+"""By how the file begins."""
+_DAMAGED = zlib.error, zstandard.ZstdError
+_MOST_MAGIC_BYTES = max(map(len, (*_FORMATS, *_NOT_READ)))
+
+
+class _Compressed(Input):
+    """A compressed file: gzip (RFC 1952) of one or more members, zstd (RFC 8878) of frames.
+
+    Memory: one compressed piece and one decompressed piece, whatever the ratio; a window of zstd.
     """
 
-    def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
+    def __init__(
+        self, file: "io.BufferedReader[io.FileIO]", name: str, new_stream: Callable[[], _Stream]
+    ) -> None:
         super().__init__(file, name)
         self.read = self._read
-        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._new_stream = new_stream
+        self._stream = new_stream()
         self._compressed = b""
         self._plain = bytearray()
 
     def _read(self, size: int) -> bytes:
         while len(self._plain) < size and not self.is_damaged and self._next_piece():
-            self._inflate()
+            self._expand()
         data = bytes(self._plain[:size])
         del self._plain[:size]
         return data
@@ -69,17 +141,17 @@ class _Compressed(Input):
         """Read compressed bytes if none are left; return whether there are any."""
         self._compressed = self._compressed or self._file.read(_PIECE_BYTES)
         if not self._compressed:
-            self.is_damaged = not self._member.eof
-        elif self._member.eof:
-            self._member = zlib.decompressobj(_GZIP_WINDOW)
+            self.is_damaged = not self._stream.eof
+        elif self._stream.eof:
+            self._stream = self._new_stream()
         return bool(self._compressed)
 
-    def _inflate(self) -> None:
+    def _expand(self) -> None:
         try:
-            self._plain += self._member.decompress(self._compressed, _PIECE_BYTES)
-        except zlib.error:
+            plain, self._compressed = self._stream.feed(self._compressed)
+            self._plain += plain
+        except _DAMAGED:
             self.is_damaged = True
-        self._compressed = self._member.unconsumed_tail or self._member.unused_data
 
 
 def open_input(name: str) -> Input:
@@ -91,9 +163,19 @@ def open_input(name: str) -> Input:
         file = io.BufferedReader(io.FileIO(source, closefd=source is name), _BUFFER_BYTES)
         if file.isatty():
             raise CaptureFileError("standard input is a terminal", "name a file, or pipe one in")
-        is_compressed = file.peek(len(_GZIP)).startswith(_GZIP)
+        start = file.peek(_MOST_MAGIC_BYTES)
     except OSError as error:
         raise CaptureFileError(
             f"cannot read {name}: {error.strerror}", "name a pcap or pcapng file"
         ) from error
-    return (_Compressed if is_compressed else Input)(file, name)
+    for magic, (format_name, program) in _NOT_READ.items():
+        if start.startswith(magic):
+            file.close()
+            raise CaptureFileError(
+                f"{name} is compressed with {format_name}, which is not read",
+                f"decompress it with {program}",
+            )
+    for magic, new_stream in _FORMATS.items():
+        if start.startswith(magic):
+            return _Compressed(file, name, new_stream)
+    return Input(file, name)

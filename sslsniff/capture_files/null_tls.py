@@ -16,6 +16,13 @@ MAC_BYTES = 16
 LARGEST_RECORD_BYTES = 16 << 10
 """Most plaintext in a record (RFC 5246 section 6.2.1)."""
 
+HTTP_PORTS = frozenset((80, 1900, 2710, 2869, 3128, 3132, 5985, 8080, 8088, 11371))
+"""Server ports at which Wireshark (3.x to 4.x, ``http.tcp.port``) sees HTTP and never TLS.
+
+It recognises HTTP and HTTP/2 in plain TCP on these ports only, so they get plain TCP in both
+layouts. On ports of other protocols, such as 5432, it sees neither; measured with 4.0.
+"""
+
 _CHANGE_CIPHER_SPEC, _HANDSHAKE, _APPLICATION_DATA = 20, 22, 23
 _CLIENT_HELLO, _SERVER_HELLO, _SERVER_HELLO_DONE = 1, 2, 14
 _SERVER_NAME, _ALPN = 0, 16

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sslsniff.errors import OutputError
+from sslsniff.kernel.memory.addresses import address_of
 from sslsniff.kernel.ring_records import Records
 
 BATCH_BYTES = 1 << 20
@@ -26,12 +27,6 @@ KEPT_TEMPLATES = 8
 """How many templates a direction has at once: one for each thread that takes turns."""
 
 _LIBRARY = Path(__file__).with_name("libpacking.so")
-
-
-class _Buffer(ctypes.Structure):
-    """``Py_buffer``, stable since CPython 3.11: ctypes itself accepts only writable memory."""
-
-    _fields_ = (("address", c_void_p), ("_rest", c_void_p * 9))
 
 
 class Template(ctypes.Structure):
@@ -194,7 +189,7 @@ class Batch:
             self._batch,
             endpoint,
             key,
-            _address(records.data),
+            address_of(records.data),
             records.position,
             records.end,
             clock_offset_ns,
@@ -232,14 +227,6 @@ def reserve(fd: int, position: int, size: int) -> None:
     truncating the file to its length.
     """
     _library().reserve(fd, position, size)
-
-
-def _address(data: memoryview) -> int:
-    """Return the address of the bytes in memory; it is valid as long as ``data`` exists."""
-    buffer = _Buffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(buffer), 0)
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))  # ``data`` itself keeps the memory
-    return buffer.address or 0
 
 
 def _check(fits: int) -> None:

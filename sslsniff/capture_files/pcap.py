@@ -27,13 +27,17 @@ _RESERVED_BYTES = 16 << 20  # at a time
 
 
 class Packet(NamedTuple):
-    """A packet as read. ``process`` is its process and thread id where the file has them."""
+    """A packet as read. ``process`` is its process and thread id where the file has them.
+
+    ``interface`` is the number of the one that captured it, where the file has several.
+    """
 
     time_ns: int
     link_type: int
     data: bytes
     comments: tuple[str, ...] = ()
     process: tuple[int, int] | None = None
+    interface: int = 0
 
 
 class Readable(Protocol):
@@ -48,6 +52,8 @@ class PacketReader(Protocol):
 
     truncated: bool
     """Whether the file ended in the middle of a packet, or had invalid data."""
+    has_keys: bool
+    """Whether secrets of TLS connections were in the file so far."""
 
     def __iter__(self) -> Iterator[Packet]:
         """Yield the whole packets in the order of the file."""

@@ -5,6 +5,7 @@ Format: draft-ietf-opsawg-pcap. Not by dpkt, which takes 4 us for the header of 
 
 import struct
 from collections.abc import Iterator
+from typing import Literal
 
 from sslsniff.capture_files.pcap import LARGEST_PACKET_BYTES, Packet, Readable
 
@@ -28,6 +29,8 @@ _LINK_TYPE_AT = 16  # in that header, after the 4 bytes of the magic number
 class PcapReader:
     """Reads a classic pcap ``file`` of which the first 4 bytes, ``start``, were read already."""
 
+    has_keys = False
+
     def __init__(self, file: Readable, start: bytes) -> None:
         self._file = file
         self._order, self._unit_ns, self._more_bytes = _FORMATS[start]
@@ -40,15 +43,18 @@ class PcapReader:
             return
         # The upper half has the length of a frame check sequence.
         link_type = struct.unpack_from(self._order + "I", self._header, _LINK_TYPE_AT)[0] & 0xFFFF
-        header = struct.Struct(f"{self._order}4I{self._more_bytes}x")
+        header = struct.Struct(f"{self._order}4I{self._more_bytes}s")
+        order: Literal["little", "big"] = "little" if self._order == "<" else "big"
         read, header_bytes, unit_ns = self._file.read, header.size, self._unit_ns
         while head := read(header_bytes):
             if len(head) < header_bytes:
                 break
-            seconds, rest, size, _ = header.unpack(head)
+            seconds, rest, size, _, more = header.unpack(head)
             if size > LARGEST_PACKET_BYTES or len(data := read(size)) < size:
                 break
-            yield Packet(seconds * 1_000_000_000 + rest * unit_ns, link_type, data)
+            time_ns = seconds * 1_000_000_000 + rest * unit_ns
+            interface = int.from_bytes(more[:4], order) if more else 0
+            yield Packet(time_ns, link_type, data, (), None, interface)
         else:
             return
         self.truncated = True

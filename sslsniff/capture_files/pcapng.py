@@ -143,6 +143,7 @@ class PcapngReader:
     def __init__(self, file: Readable) -> None:
         """Begin after the 4 bytes of ``SECTION``, which the caller has read."""
         self.truncated = False
+        self.has_keys = False
         self._file = file
         self._order = "<"
         self._interfaces: list[_Interface] = []
@@ -166,6 +167,9 @@ class PcapngReader:
                     self._interfaces = []
                 elif number == _INTERFACE:
                     self._interfaces.append(self._interface(body))
+                elif number == _SECRETS:
+                    (kind_of_secrets,) = struct.unpack_from(self._order + "I", body)
+                    self.has_keys |= kind_of_secrets == _TLS_KEY_LOG
                 elif number in readers:
                     yield readers[number](body)
             except (struct.error, IndexError):  # a block that contradicts itself
@@ -210,14 +214,17 @@ class PcapngReader:
                 comments += (value.decode("utf-8", "replace"),)
             elif code == _EPB_PROCESS and len(value) == 8:
                 process = struct.unpack(self._order + "II", value)
-        return Packet(interface.time_ns(high, low), interface.link_type, data, comments, process)
+        time_ns, link_type = interface.time_ns(high, low), interface.link_type
+        return Packet(time_ns, link_type, data, comments, process, number)
 
     def _old_packet(self, body: bytes) -> Packet:
         number, high, low, size = struct.unpack_from(self._order + "H2xIII", body)
-        interface = self._interfaces[number]
-        return Packet(interface.time_ns(high, low), interface.link_type, self._data(body, 20, size))
+        interface, data = self._interfaces[number], self._data(body, 20, size)
+        time_ns, link_type = interface.time_ns(high, low), interface.link_type
+        return Packet(time_ns, link_type, data, interface=number)
 
     def _simple_packet(self, body: bytes) -> Packet:
+        """Return a packet without a time: 0, which outputs show as unknown."""
         (size,) = struct.unpack_from(self._order + "I", body)
         data = body[4 : 4 + size]  # may be cut by the interface's snap length
         return Packet(0, self._interfaces[0].link_type, data)

@@ -9,21 +9,21 @@ Memory: one packet, ``reassembly``'s bounds, some hundred bytes for each of at m
 """
 
 import os
-from collections import Counter
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 from sslsniff.capture_files import pcap, pcapng
 from sslsniff.capture_files.comments import Described, parse
 from sslsniff.capture_files.input_files import Input, open_input
+from sslsniff.capture_files.not_shown import NotShown
 from sslsniff.capture_files.packet_layers.segments import SegmentReader, nearest_position
 from sslsniff.capture_files.packet_layers.shares import Share
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
-from sslsniff.capture_files.reassembly import EarlyBytes
-from sslsniff.capture_files.recorded import RecordedConnection, Tag, TcpConnection
+from sslsniff.capture_files.tcp_connections.paths import Ends, FullPath, Kept, Key, Paths
+from sslsniff.capture_files.tcp_connections.reassembly import EarlyBytes
+from sslsniff.capture_files.tcp_connections.recorded import RecordedConnection, Tag, TcpConnection
 from sslsniff.errors import CaptureFileError
 from sslsniff.events import Event, IsOver, TimePassed, never
 from sslsniff.fast_path import FastPath
@@ -55,54 +55,14 @@ class Phase(IntEnum):
     CAPTURE_ENDED = 4
 
 
-@dataclass(slots=True)
-class NotShown:
-    """What of a capture file is not shown, and why."""
-
-    is_cut_off: bool = False
-    odd_times: int = 0
-    packets: Counter[str] = field(default_factory=Counter)
-    """How many were not read, by what they have."""
-    late_bytes: int = 0
-    encrypted: int = 0
-    """Connections."""
-
-    def add(self, other: "NotShown") -> None:
-        """Add what of another share is not shown."""
-        self.is_cut_off |= other.is_cut_off
-        self.odd_times += other.odd_times
-        self.packets += other.packets
-        self.late_bytes += other.late_bytes
-        self.encrypted += other.encrypted
-
-    def sentences(self, name: str) -> Iterator[str]:
-        """Yield a sentence for each reason; ``name``: that of the file."""
-        if self.is_cut_off:
-            yield f"{name} is cut off or damaged: all before that was read"
-        if self.odd_times:
-            yield (
-                f"packets with times before 1970 or after 9999: {self.odd_times};"
-                " they are shown at the nearest time that can be shown"
-            )
-        for what, count in self.packets.items():
-            yield f"packets that were not read: {count}, {what}"
-        if self.late_bytes:
-            yield f"{self.late_bytes} bytes came after the end of their connections: not shown"
-        if self.encrypted:
-            yield (
-                f"encrypted connections: {self.encrypted};"
-                " a network capture has no plaintext of them"
-            )
-
-
 class ReplaySource:
     """A ``source.Source`` that reads a pcap or pcapng file; iterating over it yields all events.
 
     ``share``: the connections that it reads; None: all. As time passes alike for all shares, their
     events together, in the order of ``place``, are those of one source.
 
-    ``path`` may be ``-``, standard input. A file compressed with gzip is decompressed. Raises
-    ``CaptureFileError`` if ``path`` is not a capture file.
+    ``path`` may be ``-``, standard input. A file compressed with gzip or zstd is decompressed.
+    Raises ``CaptureFileError`` if ``path`` is not a capture file.
 
     ``truncated`` says that the file is cut off or damaged; everything before that was read.
     ``not_shown`` says what could not be read, ``warnings`` in sentences. All are complete once the
@@ -123,10 +83,11 @@ class ReplaySource:
         self._ended = False
         self._stopping = False
         self._early = EarlyBytes()
-        self._connections: dict[tuple[AddressPort, AddressPort], TcpConnection] = {}
-        self._closed: dict[tuple[AddressPort, AddressPort], dict[AddressPort, int]] = {}
+        self._connections: dict[Key, TcpConnection] = {}
+        self._paths = Paths()
+        self._closed: dict[Key, dict[AddressPort, int]] = {}
         """Those that ended, with the number of the byte that each side would have sent next."""
-        self._ending: dict[tuple[AddressPort, AddressPort], tuple[int, int]] = {}
+        self._ending: dict[Key, tuple[int, int]] = {}
         """Those that may have ended, with the time and the number of their last packet."""
         self._parts: dict[str, RecordedConnection] = {}
         self._names: set[str] = set()
@@ -170,6 +131,9 @@ class ReplaySource:
                 return
             yield event
 
+    waiting_bytes = 0
+    """See ``source.Source``: not known."""
+
     def counted_losses(self) -> list[Loss]:
         """See ``source.Source``: a capture file has all losses in their places."""
         return []
@@ -203,7 +167,7 @@ class ReplaySource:
                     self.not_shown.odd_times += 1
                     time_ns = min(max(0, time_ns), _LATEST_NS)
                     packet = packet._replace(time_ns=time_ns)
-                if abs(time_ns - self._ticked_ns) >= _TICK_NS:
+                if time_ns and abs(time_ns - self._ticked_ns) >= _TICK_NS:
                     self._ticked_ns = time_ns
                     self.place = self._packets, Phase.TIME_PASSED
                     yield TimePassed(time_ns)
@@ -240,6 +204,7 @@ class ReplaySource:
     def _sum_up(self) -> None:
         self._segments.finish()
         sums = self.not_shown
+        sums.has_keys = self._reader.has_keys
         sums.encrypted += sum(each.is_encrypted for each in self._connections.values())
         if (
             self._share is not None and self._share.number
@@ -255,39 +220,86 @@ class ReplaySource:
         is_own = True if share is None else share.has_packet(packet)
         if is_own is False:
             return
-        segment = self._segments.read(packet.link_type, packet.data, packet.time_ns)
+        segment = self._segments.read(
+            packet.link_type, packet.data, packet.time_ns, packet.interface
+        )
         if segment is None:
             return
         source, destination = segment.source, segment.destination
-        key = (source, destination) if source < destination else (destination, source)
+        ends = (source, destination) if source < destination else (destination, source)
         note = parse(packet.comments) if packet.comments else None
-        if is_own is None and share is not None and not share.has(key, note):
+        if is_own is None and share is not None and not share.has(ends, note):
             return
-        connection = self._connections.get(key)
         tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
+        path = packet.interface, segment.path
+        if self._paths.is_watching or path != self._paths.only:
+            self._segment_on_path(ends, path, segment, tag, out)
+            return
+        connection = self._connections.get(ends)
         opens = segment.flags & (RST | SYN) == SYN
         if opens and connection is not None and connection.is_another(segment):
-            self._close(key, connection, packet.time_ns, out)
+            self._close(ends, connection, packet.time_ns, out)
             connection = None
         if connection is None:
-            if not opens and (not segment.size or key in self._closed):
-                self._count_dropped(key, segment)
+            connection = self._begin(ends, segment, tag, out)
+            if connection is None:
                 return
-            connection = self._open_connection(key, segment, packet.time_ns, note)
-            if len(self._connections) > MOST_CONNECTIONS:
-                oldest = next(iter(self._connections))
-                self._close(oldest, self._connections[oldest], packet.time_ns, out)
-            connection.begin(tag, out)
         connection.feed(segment, tag, out)
+        if self._ending or connection.ended_ns is not None or connection.may_have_ended:
+            self._note_end(ends, connection, tag.time_ns, out)
+
+    def _segment_on_path(
+        self, ends: Ends, path: FullPath, segment: Segment, tag: Tag, out: list[Event]
+    ) -> None:
+        """Feed a segment to the connection that it belongs to by its path."""
+        paths = self._paths
+        found = paths.find(ends, path, segment, tag, self._connections.get(ends))
+        if found.ended is not None:
+            self._close(found.ended.key, found.ended.connection, tag.time_ns, out)
+        known = found.known
+        if known is None:
+            key: Key = (*ends, self._packets) if paths.are_several else ends
+            first = found.before[0] if found.before else Kept(segment, tag)
+            connection = self._begin(key, first.segment, first.tag, out)
+            if connection is None:
+                return
+            known = paths.add(key, ends, connection)
+        for kept in (*found.before, Kept(segment, tag)):
+            if known.is_closed:
+                self._count_dropped(known.key, kept.segment)
+            else:
+                known.connection.feed(kept.segment, kept.tag, out)
+                self._note_end(known.key, known.connection, kept.tag.time_ns, out)
+            paths.bind(known, path, kept.segment, kept.tag)
+
+    def _begin(
+        self, key: Key, segment: Segment, tag: Tag, out: list[Event]
+    ) -> TcpConnection | None:
+        """Begin a connection with its first segment; None: that opens none."""
+        opens = segment.flags & (RST | SYN) == SYN
+        if not opens and (not segment.size or key in self._closed):
+            self._count_dropped(key, segment)
+            return None
+        connection = self._open_connection(key, segment, tag)
+        if len(self._connections) > MOST_CONNECTIONS:
+            oldest = next(iter(self._connections))
+            self._close(oldest, self._connections[oldest], tag.time_ns, out)
+        connection.begin(tag, out)
+        return connection
+
+    def _note_end(
+        self, key: Key, connection: TcpConnection, time_ns: int, out: list[Event]
+    ) -> None:
+        """Close a connection that has ended, or note that it may have."""
         if connection.ended_ns is not None:
-            self._close(key, connection, packet.time_ns, out)
+            self._close(key, connection, time_ns, out)
         elif connection.may_have_ended:  # bytes before the end are missing
             self._ending.pop(key, None)
-            self._ending[key] = packet.time_ns, self._packets
+            self._ending[key] = time_ns, self._packets
         elif self._ending:  # a RST before may have been of somebody else
             self._ending.pop(key, None)
 
-    def _count_dropped(self, key: tuple[AddressPort, AddressPort], segment: Segment) -> None:
+    def _count_dropped(self, key: Key, segment: Segment) -> None:
         """Count what a late packet has beyond the end of its connection: most only repeat bytes."""
         end = self._closed.get(key, {}).get(segment.source)
         if segment.size and end is not None:
@@ -305,14 +317,8 @@ class ReplaySource:
             self._close(key, self._connections[key], last_ns, out)
             yield from out
 
-    def _open_connection(
-        self,
-        key: tuple[AddressPort, AddressPort],
-        segment: Segment,
-        time_ns: int,
-        note: object,
-    ) -> TcpConnection:
-        described = note if isinstance(note, Described) else None
+    def _open_connection(self, key: Key, segment: Segment, tag: Tag) -> TcpConnection:
+        described = tag.note if isinstance(tag.note, Described) else None
         recorded = None
         if described is not None and described.part > 1:
             recorded = self._parts.pop(described.connection, None)
@@ -321,7 +327,10 @@ class ReplaySource:
             if library not in self.libraries:
                 self.libraries.append(library)
             recorded = RecordedConnection(
-                self._packets, self.libraries.index(library), time_ns, self._new_name(described)
+                self._packets,
+                self.libraries.index(library),
+                tag.time_ns,
+                self._new_name(described),
             )
         self._closed.pop(key, None)
         connection = TcpConnection(segment, self._packets, recorded, described, self._early)
@@ -340,7 +349,7 @@ class ReplaySource:
 
     def _close(
         self,
-        key: tuple[AddressPort, AddressPort],
+        key: Key,
         connection: TcpConnection,
         time_ns: int,
         out: list[Event],
@@ -348,7 +357,10 @@ class ReplaySource:
         del self._connections[key]
         self._ending.pop(key, None)
         if len(self._closed) >= _REMEMBERED_CLOSED:
-            self._closed.pop(next(iter(self._closed)))
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            self._paths.forget(oldest)
+        self._paths.close(key)
         connection.flush(time_ns, out)
         self._closed[key] = connection.ends()
         self.not_shown.encrypted += connection.is_encrypted

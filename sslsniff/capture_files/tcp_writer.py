@@ -29,13 +29,6 @@ from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins after it."""
 
-HTTP_PORTS = frozenset((80, 1900, 2710, 2869, 3128, 3132, 5985, 8080, 8088, 11371))
-"""Server ports at which Wireshark (3.x to 4.x, ``http.tcp.port``) sees HTTP and never TLS.
-
-It recognises HTTP and HTTP/2 in plain TCP on these ports only, so they get plain TCP in both
-layouts. On ports of other protocols, such as 5432, it sees neither; measured with 4.0.
-"""
-
 _SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
 _SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
 _SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
@@ -156,12 +149,12 @@ class SyntheticConnection:
         "_packet_writer",
         "_pair",
         "_part",
-        "_plays",
         "_read",
         "_record_bytes",
         "_stray",
         "_written",
         "addresses",
+        "plays",
     )
 
     def __init__(
@@ -181,9 +174,9 @@ class SyntheticConnection:
         self._client_port = client_port
         self._packet_writer = packet_writer
         self._interface = interface
-        self._plays = plays
+        self.plays = plays
         self._numbers = numbers
-        wraps = wraps and addresses[1].port not in HTTP_PORTS
+        wraps = wraps and addresses[1].port not in null_tls.HTTP_PORTS
         self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
@@ -206,6 +199,16 @@ class SyntheticConnection:
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
 
+    def move(
+        self, addresses: tuple[Address, Address], client_port: int | None, time_ns: int
+    ) -> None:
+        """Go on with other addresses, in a new part: those so far were not the connection's."""
+        self.begin()
+        self._finish(time_ns, GOES_ON)
+        self.addresses, self._client_port = addresses, client_port
+        self._begin(time_ns)
+        self._pair.settled = self._stray = False
+
     def consumer(self, direction: Direction) -> Consumer | None:
         """Return the writer of the next bytes of a direction; None if it has ended."""
         writer = self._writer_of(direction)
@@ -217,19 +220,17 @@ class SyntheticConnection:
         after, zeros = DATA_END, 0
         if self._record_bytes:
             after, zeros = after + null_tls.record_header(0), null_tls.MAC_BYTES
-        start = writer.start
+        origin = self._origin(writer, tid)
         return self._packet_writer.template(
-            self._origin(writer, tid), start, after, zeros=zeros, comment=comment
+            origin, writer.start, after, zeros=zeros, comment=comment
         )
 
     def control_template(
         self, writer: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
     ) -> Template:
         """Return the template of a packet without data."""
-        start, after = writer.start, header_end(flags)
-        return self._packet_writer.template(
-            self._origin(writer, tid), start, after, comment=comment
-        )
+        origin, after = self._origin(writer, tid), header_end(flags)
+        return self._packet_writer.template(origin, writer.start, after, comment=comment)
 
     def find_message_start(
         self, writer: _DirectionWriter, time_ns: int, data: bytes | memoryview
@@ -306,7 +307,7 @@ class SyntheticConnection:
 
     def _sides(self) -> tuple[_DirectionWriter, _DirectionWriter]:
         """Return the writers of what the client sends, and of what the server sends."""
-        if self._plays is Side.CLIENT:
+        if self.plays is Side.CLIENT:
             return self._written, self._read
         return self._read, self._written
 
@@ -348,18 +349,17 @@ class SyntheticConnection:
         the data does not begin with HTTP/2's preface.
         """
         self._part += 1
-        connection = self._connection
         client, server = self._sides()
         starts = connect(*self.addresses, next(self._numbers), (client.state, server.state))
         client.begin(starts[0])
         server.begin(starts[1])
-        positions = self._read.position, self._written.position
+        connection = self._connection
         described = Described.of(
             connection,
             part=self._part,
-            plays=self._plays,
+            plays=self.plays,
             wrapped=bool(self._record_bytes),
-            positions=positions,
+            positions=(self._read.position, self._written.position),
             client_port=self._client_port,
         )
         self._control(client, time_ns, SYN, described.text(lost), tid)

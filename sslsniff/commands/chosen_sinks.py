@@ -13,6 +13,7 @@ from sslsniff.commands.printing import note
 from sslsniff.commands.text_output import open_lines, painter
 from sslsniff.errors import OutputError
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.missing_packages import how_to_install
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,
     check_output,
@@ -288,9 +289,7 @@ def needed_extra(option: str, extra: str, package: str) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        raise OutputError(
-            f"{option} needs the package {package}", f"pip install 'sslsniff[{extra}]'"
-        ) from None
+        raise OutputError(f"{option} needs the package {package}", how_to_install(extra)) from None
 
 
 def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:

@@ -67,11 +67,12 @@ def _kernel() -> Iterator[Finding]:
 
 def _links() -> Finding:
     """Check how uprobes are attached: that decides how long an end takes."""
+    as_root = ", as root" if os.geteuid() else ""
     return Finding(
         "multi links",
         uprobe_multi.is_supported(),
         "probes go away together, within 0.1 s",
-        "kernel 6.6 or newer, as root; without it probes go away one by one, 0.1 s each",
+        f"kernel 6.6 or newer{as_root}; without it probes go away one by one, 0.1 s each",
         needed=False,
     )
 
@@ -82,7 +83,7 @@ def _privileges() -> Iterator[Finding]:
         "privileges",
         not missing,
         f"user id {os.geteuid()}" + (f", without {', '.join(missing)}" if missing else ""),
-        "run as root, or with these capabilities",
+        "run as root, or with these capabilities" if os.geteuid() else privileges.remedy(missing),
     )
     sudo = _attempt(privileges.caller)
     if sudo is not None:  # its fact may have a user's name

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sslsniff.commands.printing import print_table
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.plans.names import FOUND_BY, NAMES
 from sslsniff.probing.probe_set import Attachment, Probe
-from sslsniff.sinks.text.pieces import counted
 
 _HEADINGS = (
     "pid",

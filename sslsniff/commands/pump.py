@@ -3,16 +3,18 @@
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sslsniff.commands.backlog import Backlog
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_TIME
+from sslsniff.errors import NO_READER, NO_TIME, counted
 from sslsniff.events import Data, Event, Exited
-from sslsniff.model import Exchange
+from sslsniff.model import Exchange, Loss, LossCause
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.text.summary import summary_lines
 from sslsniff.tracing.flows import Flows
 from sslsniff.tracing.source import Source
 from sslsniff.tracing.tracer import Tracer
@@ -31,10 +33,11 @@ def pump(
     options: OutputOptions,
     control: CaptureControl,
     calls: "ExchangeCalls | None" = None,
-) -> None:
+) -> bool:
     """Move all events from the source to the sinks, until the source ends or the user asks.
 
     ``calls``: tells the sinks the calls that served an exchange.
+    Returns whether all that was captured is in the outputs; if not, that was said.
     """
     served = _served(calls, sinks)
     tracer = Tracer(
@@ -54,7 +57,9 @@ def pump(
     if calls is not None and served is not None:
         served.count_open = tracer.count_open
         handle = functools.partial(_handle_with_calls, flows, calls)
-    control.before_exit = lambda: _flush_before_exit(sinks)
+    control.before_exit = lambda: _sum_up_before_exit(source, tracer, sinks)
+    control.on_progress = Backlog(source).report
+    is_whole = True
     try:
         try:
             with control.abandonable():
@@ -74,23 +79,40 @@ def pump(
                 if redactor is not None:
                     redactor.finish()
         except OverdueError:
+            is_whole = False
             note(f"what was being decoded is not shown: {NO_TIME}")
-            # The state of what was abandoned is not known: so errors are ignored here, and with
-            # redaction nothing more is written.
-            with contextlib.suppress(Exception):
-                if redactor is None:
-                    _drain(source, flows, handle, control)
+            if redactor is None:
+                _drain_rest(source, flows, handle, control)
         for sink in sinks:  # the error of a full disk should come before the figures
             sink.flush()
-        tracer.finish(source.counted_losses(), source.left_out(), source.not_probed())
+        losses = source.counted_losses()
+        tracer.finish(losses, source.left_out(), source.not_probed())
         for sink in sinks:
             sink.flush()
+        is_whole &= not _note_undecoded(losses)
         if rules is not None:
             note(rules.describe())
         if control.output_replaced:
+            is_whole = False
             note(f"an output is incomplete, as nobody read it: {NO_TIME}")
-    except BrokenPipeError:
-        pass  # nobody reads a pipe any more; other files are whole up to here
+        elif control.is_unread:
+            is_whole = False
+            note(NO_READER)
+        if control.output_replaced or control.is_unread:
+            for line in summary_lines(tracer.totals):  # which may be lost with that output
+                note(line)
+    except BrokenPipeError:  # nobody reads a pipe any more; other files are whole up to here
+        control.reader_gone()
+        if control.is_unread:
+            is_whole = False
+            if redactor is None:
+                _drain_rest(source, flows, handle, control)
+            losses = source.counted_losses()
+            with contextlib.suppress(Exception):
+                tracer.sum_up(losses, source.left_out(), source.not_probed())
+            note(NO_READER)
+    control.before_exit = _note_unwritten
+    return is_whole
 
 
 def _served(calls: "ExchangeCalls | None", sinks: list[Sink]) -> "ServedExchanges | None":
@@ -120,12 +142,44 @@ def _drain(
     flows.finish()
 
 
-def _flush_before_exit(sinks: list[Sink]) -> None:
-    """Flush all sinks: the process exits after this."""
+def _drain_rest(
+    source: Source, flows: Flows, handle: Callable[[Event], None], control: CaptureControl
+) -> None:
+    """Do what ``_drain`` does where the state of what was abandoned is not known: ignore errors.
+
+    So it must not be called with redaction.
+    """
+    with contextlib.suppress(Exception):
+        _drain(source, flows, handle, control)
+
+
+def _note_undecoded(losses: Sequence[Loss]) -> bool:
+    """Note how much plaintext there was no time to decode; return whether there is some."""
+    bytes_of = {loss.cause: loss.bytes for loss in losses}
+    undecoded_bytes = bytes_of.get(LossCause.NO_TIME, 0)
+    if undecoded_bytes:
+        note(f"{counted(undecoded_bytes, 'byte')} of plaintext not decoded: {NO_TIME}")
+    return undecoded_bytes > 0
+
+
+def _sum_up_before_exit(source: Source, tracer: Tracer, sinks: list[Sink]) -> None:
+    """Report the figures by what the kernel counted, and write what is buffered.
+
+    The process exits after this. It may be anywhere: so what one sink cannot do, others do.
+    """
     note(f"not all that was captured is shown: {NO_TIME}")
+    losses = source.counted_losses()
+    with contextlib.suppress(Exception):
+        tracer.sum_up(losses, source.left_out(), source.not_probed())
     for sink in sinks:
         with contextlib.suppress(Exception):
             sink.flush()
+    _note_undecoded(losses)
+
+
+def _note_unwritten() -> None:
+    """Note that closing the outputs took too long: the process exits after this."""
+    note(f"not all that was captured is written or sent: {NO_TIME}")
 
 
 def _rules(options: OutputOptions) -> "Rules | None":

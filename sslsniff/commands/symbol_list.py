@@ -14,12 +14,14 @@ from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.elf import debug_files
 from sslsniff.elf.dwarf.debug_info import CodeOfCall, DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.function_parts import jumped_from
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function, Symbol
 from sslsniff.elf.usdt_notes import find_static_probes
 from sslsniff.errors import ElfError
 from sslsniff.escaping import escape, escape_json
 from sslsniff.machine_code.probe_sites import MACHINES, best_site
+from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
 from sslsniff.probing.functions.sites.plan_limits import nearest_names
 
 Object = dict[str, Any]
@@ -64,7 +66,8 @@ class _Listing:
     def __init__(self, elf: Elf, pattern: re.Pattern[str] | None, *, has_signatures: bool) -> None:
         self._elf = elf
         self._pattern = pattern
-        functions = {*elf.functions()}
+        is_go = goroutine_location(elf) is not None  # its functions may have such names
+        functions = {each for each in elf.functions() if jumped_from(each.name) is None or is_go}
         self._functions = sorted(functions, key=lambda entry: (entry.function.address, entry.name))
         self._addresses = [entry.function.address for entry in self._functions]
         self._has_signatures = has_signatures

@@ -1,6 +1,7 @@
 """Opens the stream of text that a command writes, and chooses its colours."""
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import TextIO
 
@@ -44,13 +45,14 @@ def open_text_output(
 
 def painter(when: str, stream: TextIO) -> Paint:
     """Return what colours text on ``stream``; ``when``: ``auto``, ``always`` or ``never``."""
-    if when == "never" or (when == "auto" and not stream.isatty()):
+    is_plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()  # https://no-color.org
+    if when == "never" or (when == "auto" and is_plain):
         return plain
     from rich.console import Console  # costs 35 ms to import
     from rich.style import Style
 
     console = Console(file=stream, force_terminal=when == "always" or None)
-    if console.color_system is None:  # NO_COLOR, or a dumb terminal
+    if console.color_system is None:  # a dumb terminal
         return plain
     system = console._color_system
     styles = {name: Style.parse(style) for name, style in STYLES.items()}

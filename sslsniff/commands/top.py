@@ -1,12 +1,19 @@
 """``sslsniff top``, and ``--tui``: a screen, and the capture that it shows in another process."""
 
 import os
+import select
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import OutputError
+from sslsniff.errors import OutputError, grouped
+
+if TYPE_CHECKING:
+    from sslsniff.screen.captured.capture_process import CaptureProcess
 
 _CAPTURED = ("--json", "--frames")
 _BODY = "64K"
@@ -50,18 +57,39 @@ def show_screen(
             is_redacted=options.redact or bool(options.redact_pattern),
             courtesy=Courtesy(beside=capture.pid),
         )
+        _end_with_terminal(capture)
         app.run()
     finally:
         code = capture.end()
     lost = store.losses.bytes
-    note(f"{store.ended:,} exchanges, {lost:,} bytes lost")
+    note(f"{grouped(store.ended, 'exchange')}, {grouped(lost, 'byte')} lost")
     return app.return_code or (0 if code < 0 else code)
+
+
+def _end_with_terminal(capture: "CaptureProcess") -> None:
+    """End the capture and this process when the terminal is gone, by a thread.
+
+    SIGHUP may be ignored, and Textual, whose thread then fails to write, waits for it for ever.
+    """
+
+    def wait() -> None:
+        terminal = select.poll()
+        terminal.register(0, 0)  # POLLHUP and POLLERR come unasked (poll(2))
+        while not terminal.poll():
+            pass
+        capture.end()
+        os._exit(128 + signal.SIGHUP)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _require_terminal() -> None:
     """Raise ``OutputError`` unless there is a terminal to show a screen on."""
-    if not (sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)):
+    names = ("standard input", "standard output", "standard error")
+    missing = [name for fd, name in enumerate(names) if not os.isatty(fd)]
+    if missing or sys.stdin is None:
+        verb = "are" if len(missing) > 1 else "is"
         raise OutputError(
-            "a screen needs a terminal as standard input and output",
+            f"a screen needs a terminal; {', '.join(missing or names[:1])} {verb} not",
             "run it on one, or use --json for programs",
         )

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.ending import CaptureControl
@@ -14,14 +15,17 @@ from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
     from sslsniff.commands.functions.served_planning import ServedPlan
-    from sslsniff.commands.held_command import HeldCommand
     from sslsniff.commands.secret_outputs import SecretOutputs
+    from sslsniff.commands.started.held_command import HeldCommand
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
     from sslsniff.live.functions.key_log_probes import KeyLogProbes
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
     from sslsniff.probing.probe_set import ReturnStyle
     from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
+
+_TRACERS = frozenset(("strace", "ltrace", "gdb", "gdbserver", "lldb", "lldb-server", "rr", "dlv"))
+"""Programs that trace what they start (ptrace(2)); a process that is held has a tracer already."""
 
 
 def watch(arguments: Sequence[str]) -> int:
@@ -36,16 +40,15 @@ def watch(arguments: Sequence[str]) -> int:
         return watch_on_screen(arguments, options)
     command = options.command
     expression = options.parse_filter()
-    control = CaptureControl(options.end_within)
-    # A command in the foreground gets Ctrl-C itself; when it ends, so does the capture.
-    control.listen(ignore_interrupt=bool(command))
+    # Until the capture begins, a signal ends this process at once, and the command that waits.
+    control = CaptureControl(options.end_within, is_patient=not options.limits_end)
     if preloads(options):
         from sslsniff.commands.preload.preload_watch import watch_preloaded
 
         return watch_preloaded(options, expression, control)
     open_files = contextlib.ExitStack()
     plan = _plan_calls(options, open_files)
-    holder = _start_holder() if options.hold or (command and options.hold is None) else None
+    holder = _start_holder() if _holds(options, command) else None
     held = _start_held(command) if command else None
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
@@ -107,15 +110,19 @@ def watch(arguments: Sequence[str]) -> int:
             holder=holder,
             served=served,
             key_log=key_log,
+            named=options.pid,
         )
         with capture:
+            _import_other_modules(options)
+            from sslsniff.commands.pump import pump
+
+            control.listen(has_command=bool(command))
             if held:
-                _import_other_modules(options)
                 held.release()
             # Only now: an earlier error must not leave or overwrite a file.
             calls_of = calls.calls_of if calls is not None else None
             sinks = open_sinks(
-                options, standard, closing, control.stop, expression, calls_of, capture
+                options, standard, closing, control.reader_gone, expression, calls_of, capture
             )
             if secrets is not None:
                 sinks.append(secrets.open(closing))
@@ -126,16 +133,14 @@ def watch(arguments: Sequence[str]) -> int:
                 note(f"{capture.describe()}; Ctrl-C ends")
             for each in cgroups.waits_for if cgroups is not None else ():
                 note(f"{each}; waiting for it")
-            from sslsniff.commands.pump import pump  # with the decoders: 30 ms
-
-            pump(capture, sinks, options, control, calls)
+            is_whole = pump(capture, sinks, options, control, calls)
             if calls is not None:
                 note(calls.describe(capture.lost_hits()))
             if secrets is not None:
                 secrets.finish(capture.lost_hits())
-    code = held.finish(control.is_drained) if held else 0
+            capture.finish_analysis(lambda: control.signal is not None)
     control.done()
-    return code
+    return held.finish(control) if held else int(not is_whole)
 
 
 def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:
@@ -216,9 +221,22 @@ def _return_style(options: WatchOptions) -> "ReturnStyle":
     return style
 
 
+def _holds(options: WatchOptions, command: tuple[str, ...] | None) -> bool:
+    """Return whether processes are held until they are probed: a command, unless it is a tracer."""
+    if options.hold is not None or not command:
+        return bool(options.hold)
+    name = Path(command[0]).name
+    if name in _TRACERS:
+        note(
+            f"{name} traces what it starts, so nothing is held (--no-hold):"
+            " bytes that pass before a library is probed may be missed"
+        )
+    return name not in _TRACERS
+
+
 def _start_held(command: tuple[str, ...]) -> "HeldCommand":
     """Start a command that waits. It forks: this must be before any thread is started."""
-    from sslsniff.commands.held_command import HeldCommand
+    from sslsniff.commands.started.held_command import HeldCommand
 
     return HeldCommand(command)
 
@@ -246,7 +264,11 @@ def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Hol
 
 
 def _import_other_modules(options: WatchOptions) -> None:
-    """Import other modules (70 ms) before a command runs, whose events would fill the ring."""
+    """Import other modules (70 ms) before events are counted on: they wait in the ring meanwhile.
+
+    A capture that is announced can end with its figures, even on a machine so busy that imports
+    take seconds.
+    """
     import sslsniff.commands.pump
 
     if options.pcap:

@@ -4,30 +4,38 @@ import contextlib
 import select
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff import events
-from sslsniff.errors import TargetError
+from sslsniff.errors import TargetError, counted
 from sslsniff.events import IsOver, never
 from sslsniff.fast_path import FastPath
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, Ring, batch_bytes, rest_bytes
+from sslsniff.kernel.ring_buffer import (
+    BYTES_A_POLL,
+    LAST_BATCH_BYTES,
+    PollPacing,
+    Ring,
+    batch_bytes,
+    rest_bytes,
+)
 from sslsniff.kernel.ring_records import Records
 from sslsniff.kernel.waiting_records import open_records
 from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
-from sslsniff.live.maps import Tables
+from sslsniff.live.maps import OpenConnections, Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
 from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.sampling.cpu_limit import CpuLimit
 from sslsniff.live.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling
-from sslsniff.live.skipped_records import skip_rest
-from sslsniff.model import Loss, NotProbed
+from sslsniff.live.skipped_records import no_time_bytes, skip_rest
+from sslsniff.live.unseen.unseen_tls import UnseenTls
+from sslsniff.model import Loss, LossCause, NotProbed
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
@@ -50,6 +58,7 @@ class LiveCapture:
     ``holder``: traces the processes whose threads wait for the probes of a file that they map.
     ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
     ``key_log``: probes for secrets, which it gets.
+    ``named``: processes whose ends are reported.
 
     Times begin at the host's clock and then follow CLOCK_MONOTONIC, as in the BPF programs: they
     stay even if somebody sets the clock.
@@ -59,9 +68,11 @@ class LiveCapture:
     """Whether files that come into use later are probed by perf_event_open(2)."""
 
     _tables: Tables
+    _open: OpenConnections
     _probes: Probes
     _late_files: LateFiles
     _containers: ProcessContainers
+    _unseen: UnseenTls
     _records: "Ring | Spill"
     _epoll: select.epoll
 
@@ -79,6 +90,7 @@ class LiveCapture:
         holder: "Holder | None" = None,
         served: "ServedProbes | None" = None,
         key_log: "KeyLogProbes | None" = None,
+        named: Collection[int] = (),
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.fast_path = FastPath()
@@ -98,12 +110,11 @@ class LiveCapture:
         self._closing = contextlib.ExitStack()
         self._rustls_connections = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
-        self._open: dict[int, tuple[int, int]] = {}
-        """The process and the object's address of each open connection."""
-        self._vanished: set[int] = set()
-        """Connections that are no longer in the kernel's table, and whose end was not reported."""
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
+        self._named = set(named)
+        self._skipped_bytes = 0
+        """Plaintext that there was no time to decode."""
         self._pacing = PollPacing()
         self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
@@ -114,6 +125,7 @@ class LiveCapture:
             loader = self._find_and_load()
             self.opens_perf_events = loader.opens_perf_events
             self._tables = Tables(loader)
+            self._open = OpenConnections(self._tables)
             task = self._served.task if self._served is not None else None
             self._tables.configure(self._scope, self._call_limit_bytes, self._sample or 1, task)
             if self._sample is None:
@@ -139,6 +151,12 @@ class LiveCapture:
                 self._report_nothing_probed()
             self._late_files.report_refused()
             self._late_files.report_waiting()
+            self._unseen = UnseenTls(
+                self._tables,
+                self._late_files.unprobed,
+                self._containers.is_watched,
+                self._clock_offset_ns,
+            )
             self._files.planning.prepare()
         except BaseException:
             self.close()
@@ -176,8 +194,10 @@ class LiveCapture:
 
     def describe(self) -> str:
         """Return a line that says what is watched now."""
-        files = self._probes.files
-        return f"watching {files} file{'s' * (files != 1)} with {self._probes.count} probes"
+        files = counted(self._probes.files, "file")
+        watching = f"watching {files} with {counted(self._probes.count, 'probe')}"
+        without = self._late_files.without_tls()
+        return watching if without is None else f"{watching}; {without}"
 
     def figures(self) -> CaptureFigures:
         """Return how it goes now."""
@@ -215,6 +235,9 @@ class LiveCapture:
         self._records.start()  # a thread keeps the privileges of its start: most are dropped now
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
+        self._unseen.poll()
+        if self._may_have_ended:
+            self._report_ended()
         self._late_files.poll(ready)
         if self._records.fd in ready:
             rest = rest_bytes(self._ring_bytes)
@@ -225,37 +248,58 @@ class LiveCapture:
                 return  # the records that halves wait for may be among the unread ones
         yield from self._rustls_connections.release(self.now_ns())
 
+    def _report_ended(self) -> None:
+        """Note which of the processes that the user named have ended."""
+        ended = [pid for pid in self._named if not self._tables.has_process(pid)]
+        for pid in ended:
+            self._named.remove(pid)
+            self._note(f"process {pid} ended")
+
     def finish(
         self, is_drained: IsOver = never, is_skipped: IsOver = never
     ) -> Iterator[events.Event]:
         """See ``source.Source``: detaches first; the last events are final positions."""
-        self._late_files.finish()
         self._sampling = None  # it would let the programs go on
         self._tables.stop()
-        self._probes.detach()
-        if self._served is not None:
-            self._served.detach()
+        self._late_files.let_go()
+        self._report_ended()
         self._records.stop()
         is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
+        if is_over and not is_drained():
+            # Only now: that takes long on a busy machine, and the programs emit nothing any more.
+            self._probes.detach()
+            if self._served is not None:
+                self._served.detach()
+            is_over = yield from self._drain(sys.maxsize, is_drained=is_drained)
         if not is_over:
-            rest = (self._records, self._reading, self._clock_offset_ns, is_skipped, self._note)
-            for event in skip_rest(*rest):
+            for event in skip_rest(self._records, self._reading, self._clock_offset_ns, is_skipped):
+                self._skipped_bytes += no_time_bytes(event)
                 yield from self._handle(event)
+        self._late_files.finish()
         yield from self._rustls_connections.release()
-        now_ns = self.now_ns()
-        for connection, (pid, object_address) in self._open.items():
-            positions = self._tables.positions(connection, pid, object_address)
-            if positions is not None:
-                yield from self._rustls_connections.handle(
-                    events.Checked(now_ns, connection, *positions)
-                )
-            else:
-                self._vanished.add(connection)
-        self._report_shortcomings()
+        if not is_skipped():
+            self._unseen.finish()
+        self._late_files.report_last()
+        is_whole = not self._records.unread_plaintext()
+        if is_whole:  # else what is missing in between has more causes than one
+            for checked in self._open.final_positions(self.now_ns(), is_skipped):
+                yield from self._rustls_connections.handle(checked)
+        self._report_shortcomings(is_whole=is_whole)
+
+    def finish_analysis(self, is_over: Callable[[], bool]) -> None:
+        """Finish the analysis of files that a command waited for in vain, unless ``is_over()``."""
+        self._late_files.finish_analysis(is_over)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """See ``source.Source``."""
+        return self._records.waiting_bytes
 
     def counted_losses(self) -> list[Loss]:
         """See ``source.Source``: counts connections that no event was emitted for, too."""
-        return self._tables.losses()
+        losses = self._tables.losses()
+        late_bytes = self._skipped_bytes + self._records.unread_plaintext()
+        return [*losses, Loss(LossCause.NO_TIME, 1, late_bytes)] if late_bytes else losses
 
     def lost_hits(self) -> int:
         """Return how many hits of functions the ring had no room for."""
@@ -269,42 +313,28 @@ class LiveCapture:
         """See ``source.Source``."""
         return self._late_files.unprobed.sums()
 
-    def _report_shortcomings(self) -> None:
+    def _report_shortcomings(self, *, is_whole: bool) -> None:
         """Note what the BPF programs could not do and events do not show."""
         self._probes.report_misfits()
         if lost := self._files.mappings.lost:
-            self._note(f"{lost} reports of mapped files were lost: some files may not be watched")
+            what = counted(lost, "report of a mapped file was", "reports of mapped files were")
+            self._note(f"{what} lost: files of processes that ended meanwhile may not be watched")
         if left_out := self._files.planner.left_out:
-            self._note(f"{left_out} files are not watched: too many were loaded at once")
-        if untracked := self._tables.untracked_calls():
-            self._note(f"{untracked} TLS calls were not captured: a table in the kernel was full")
-        if unmatched := self._tables.unmatched_calls():
-            self._note(
-                f"{unmatched} calls were in progress when sslsniff started, or more were open at"
-                " once than it can track: their bytes are not shown"
-            )
-        exits, ends = self._tables.lost_exits(), self._tables.lost_ends()
-        if exits or ends:
-            self._note(
-                f"ring buffer full: the ends of {exits} processes and {ends} connections were lost;"
-                " they count as open"
-            )
+            what = counted(left_out, "file is", "files are")
+            self._note(f"{what} not watched: too many were loaded at once")
+        for line in (*self._tables.shortcomings(), *self._unseen.lines()):
+            self._note(line)
         closes = self._tables.lost_closes()
-        if len(self._vanished) > closes:
-            self._note(
-                f"connection table full (65,536): {len(self._vanished) - closes} connections were"
-                " evicted; their later bytes appear as new connections"
-            )
+        if is_whole and (evicted := len(self._open.vanished) - closes) > 0:
+            what = counted(evicted, "connection was", "connections were")
+            end = "their later bytes appear as new connections"
+            self._note(f"connection table full (65,536): {what} evicted; {end}")
         if unknown := self._containers.unknown:
-            self._note(f"{unknown} connections are not shown: their cgroup ended, and is not known")
-        if unfollowed := self._tables.unfollowed():
-            self._note(
-                f"process table full (65,536): {unfollowed} child processes were not followed; use"
-                " --all instead of --pid"
-            )
+            connections = counted(unknown, "connection is", "connections are")
+            self._note(f"{connections} not shown: the cgroup ended, and is not known")
         if self._scope.pids and self._tables.unreliable_types():
             self._note(
-                "the kernel headers do not match this kernel: child processes were not followed"
+                "the kernel headers are not this kernel's: child processes were not followed"
             )
 
     def _drain(
@@ -322,10 +352,12 @@ class LiveCapture:
         batch = batch_bytes(self._ring_bytes)
         if self._sampling is not None:
             batch = batch_bytes(self._ring_bytes, SAMPLED_BATCH_SHARE)
+        if is_drained is not never:
+            batch = min(batch, LAST_BATCH_BYTES)
         for _ in range(0, most_bytes, batch):
             if self._sampling is not None:
                 waiting_bytes = self._records.waiting_bytes
-                self._sampling.update(waiting_bytes, self._open, time.monotonic())
+                self._sampling.update(waiting_bytes, self._open.owners, time.monotonic())
             self._reading = records = self._records.read(batch)
             for record in self.fast_path.run(records, offset_ns):
                 handlers = self._hit_handlers
@@ -350,29 +382,18 @@ class LiveCapture:
 
     def _note_bytes(self, event: events.Data) -> None:
         """Note which thread passed plaintext, before its event waits for its connection."""
-        if self._served is not None and event.connection in self._open:
-            self._served.note(event, self._open[event.connection][0])
+        if self._served is not None and event.connection in self._open.owners:
+            self._served.note(event, self._open.owners[event.connection][0])
 
     def _handle(self, record: events.Record) -> Iterable[events.Event]:
         """Return the events that follow from a record."""
         event = self._containers.handle(record)
         if event is None:
             return ()
-        self._remember(event)
-        return self._rustls_connections.handle(event)
-
-    def _remember(self, event: events.Record) -> None:
-        """Track open connections: their state in the kernel is read or deleted later."""
-        if isinstance(event, events.Opened):
-            self._open[event.connection] = (event.pid, event.object_address)
-        elif isinstance(event, events.Closed | events.LeftOut):
-            self._open.pop(event.connection, None)
-            self._vanished.discard(event.connection)  # a socket may end after its process
-        elif isinstance(event, events.Exited):
+        self._unseen.handle(event)
+        if isinstance(event, events.TlsSocket):
+            return ()
+        if isinstance(event, events.Exited):
             self._may_have_ended = True
-            ended = [key for key, (pid, _) in self._open.items() if pid == event.pid]
-            for connection in ended:
-                owner = self._open.pop(connection)
-                if self._tables.positions(connection, *owner) is None:
-                    self._vanished.add(connection)
-                self._tables.forget(*owner)
+        self._open.remember(event)
+        return self._rustls_connections.handle(event)

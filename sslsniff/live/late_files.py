@@ -5,12 +5,14 @@ maps a file (``Holds``). To plan a file may take seconds: the capture continues 
 """
 
 import os
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sslsniff.errors import counted
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity
 from sslsniff.kernel.loaders.loader import Loader
@@ -21,7 +23,7 @@ from sslsniff.live.maps import Tables
 from sslsniff.live.planner import Planned
 from sslsniff.live.probes import Probes
 from sslsniff.live.survey import Unreachable
-from sslsniff.live.unprobed_libraries import UnprobedLibraries
+from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
 
 if TYPE_CHECKING:
     from sslsniff.live.holding.holder import Holder
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _HOLD_DELAY_S = 0.1  # a report waits this long for the hold of the same file, which comes first
 _MOST_PLANNING_S = 1.0  # at the start: files that take longer are probed after it
 _MOST_PLANNING_OF_SYSTEM_S = 5.0  # for files that root made: none is made to take long
+_SEARCH_EVERY_S = 1.0
+"""After a loss of reports; to search all processes of a host takes some 0.1 s."""
 _MOST_AT_END_S = 0.3  # to name the libraries that were found last
 _WAIT_S = 0.1
 _MOST_USES = 1024
@@ -79,12 +83,17 @@ class LateFiles:
         self._unreachable: set[str] = set()
         self._uses: dict[Identity, list[_FileUse]] = {}
         """The uses of files that are being planned."""
+        self._unfinished: list[str] = []
+        """The files whose analysis threads waited for in vain."""
         self._unplanned: dict[Hold, int] = {}
         """How many files each hold waits for."""
         self._first_files: list[os.stat_result] = []
         """The files that were probed at the start."""
         self._has_begun = False
         self._is_over = False
+        self._known_lost = 0
+        """Lost reports of mappings after which the processes were searched."""
+        self._next_search_s = 0.0
 
     @property
     def fds(self) -> list[int]:
@@ -115,8 +124,25 @@ class LateFiles:
     def report_waiting(self) -> None:
         """Report how many files are not planned yet."""
         if count := self._planning.waiting:
-            files = "1 file is" if count == 1 else f"{count} files are"
+            files = counted(count, "file is", "files are")
             self._note(f"{files} still being analysed; probes follow when that is done")
+
+    def without_tls(self) -> str | None:
+        """Return a line if none of the scope's ``pids`` and their children uses a TLS library now.
+
+        None: one does, or a file that they use is still being analysed.
+        """
+        pids = self._scope.pids
+        if not pids or self._scope.libraries or self._scope.programs or self._planning.is_busy:
+            return None
+        for pid in self._scope.current_pids():
+            for file in procfs.mapped_files(pid):
+                path = procfs.file_path(pid, file)
+                if path is not None and self.unprobed.uses_tls(path):
+                    return None
+        name = procfs.thread_name(pids[0])
+        who = f"{name}[{pids[0]}]" if len(pids) == 1 else f"{len(pids)} processes"
+        return f"no TLS library that sslsniff knows is in use by {who} yet"
 
     def start_holding(self, holder: "Holder", loader: Loader) -> None:
         """Let threads wait from now on where they map a file that has no probes yet.
@@ -153,12 +179,18 @@ class LateFiles:
             self._attach_decided()
         self.report_refused()
 
-    def finish(self) -> None:
-        """Let all threads continue, and report the libraries that were found last."""
+    def let_go(self) -> None:
+        """Let all threads continue."""
         if self._holds is not None:
+            waiting = {use.hold: use.file.path for uses in self._uses.values() for use in uses}
             for hold in self._unplanned:
-                self._holds.abandon(hold)
-        self.stop_holding()
+                self._holds.abandon(hold, waiting.get(hold))
+            holds = self._holds
+            self.stop_holding()
+            self._unfinished = holds.unfinished()
+
+    def finish(self) -> None:
+        """Report the libraries that were found last, after ``let_go``."""
         self._is_over = True
         self._handle_mappings()
         for _, mapped in self._delayed:
@@ -170,6 +202,27 @@ class LateFiles:
             self._attach_decided()
         self.report_refused()
 
+    def finish_analysis(self, is_over: Callable[[], bool]) -> None:
+        """Finish the analysis of the files that threads waited for in vain, after ``finish``.
+
+        Else they would do so each time. ``is_over``: whether the user ends that.
+        """
+        waiting = [each for each in self._unfinished if self._planner.waits_for(each)]
+        if not waiting:
+            return
+        files = ", ".join(waiting)
+        if not is_over():
+            self._note(f"analysing {files} to the end, for the next start; Ctrl-C ends that")
+        while not is_over() and any(map(self._planner.waits_for, waiting)):
+            self._planning.wait(_WAIT_S)
+            self._attach_decided()
+        self.report_refused()
+        if any(map(self._planner.waits_for, waiting)):
+            options = " ".join(f"--lib {shlex.quote(each)}" for each in waiting)
+            self._note(f"{files}: not analysed; start again with {options}, which waits for it")
+        else:
+            self._note(f"the analysis of {files} is done: the next start probes what was found")
+
     def report_refused(self) -> None:
         """Report long searches, and why TLS libraries in use are not probed, once for each."""
         for path, size, wanted in self._planning.searches:
@@ -178,6 +231,11 @@ class LateFiles:
         for line in (*self._planner.new_lines, *self.unprobed.new_lines()):
             self._note(line)
         self._planner.new_lines.clear()
+
+    def report_last(self) -> None:
+        """Report what is only known at the end, after ``finish``."""
+        self.unprobed.finish()
+        self.report_refused()
 
     def report_unreachable(self, file: Unreachable) -> None:
         """Report that a file cannot be opened, once for each path."""
@@ -193,7 +251,19 @@ class LateFiles:
                 self._handle_mapping(mapped)
             else:
                 self._delayed.append((time.monotonic() + _HOLD_DELAY_S, mapped))
+        lost = self._mappings.lost
+        if lost > self._known_lost and (self._is_over or time.monotonic() >= self._next_search_s):
+            self._known_lost = lost
+            self._search_again()
         self.report_refused()
+
+    def _search_again(self) -> None:
+        """Plan the files that the processes use now: reports of what they mapped were lost."""
+        for process in self.unprobed.processes():
+            for file in procfs.mapped_files(process.pid):
+                if self._scope.includes_file(file.path):
+                    self._plan(process.pid, file, procfs.file_path(process.pid, file))
+        self._next_search_s = time.monotonic() + _SEARCH_EVERY_S
 
     def _handle_mapping(self, mapped: Mapped) -> None:
         """Plan a file that a process has mapped."""
@@ -241,7 +311,7 @@ class LateFiles:
         """
         if path is None:
             if procfs.exists(pid):
-                self.report_unreachable(Unreachable(pid, file.path))
+                self.report_unreachable(Unreachable.of(pid, file))
             return
         if not self._planner.has_seen(file.device, file.inode, path):
             self._planner.add(path)
@@ -259,8 +329,8 @@ class LateFiles:
         """Probe the files whose plans have come, and release the threads that wait for them."""
         for decided in self._planner.decided():
             planned = decided.planned
+            self._count_unprobed()  # first: a file that is counted anew has no probes yet
             is_new = planned is not None and not self._is_over and self._attach(planned)
-            self._count_unprobed()
             uses = self._uses.pop(decided.identity, [])
             if is_new:
                 self._report_new(decided.path, uses)
@@ -286,7 +356,7 @@ class LateFiles:
     def _attach(self, planned: Planned) -> bool:
         is_attached = self._probes.attach(planned)
         if is_attached:
-            self._planner.mark_probed(planned)
+            self.unprobed.add_probed(self._planner.mark_probed(planned))
         if not self._has_begun:
             self._first_files.append(os.fstat(planned.file))
         return is_attached

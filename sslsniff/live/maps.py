@@ -2,11 +2,14 @@
 
 import os
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from sslsniff import events
+from sslsniff.errors import counted
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.live import wire
 from sslsniff.live.sampling.self_sampling import largest_hash
 from sslsniff.live.scope import Scope, no_process
 from sslsniff.model import Loss, LossCause
@@ -20,14 +23,16 @@ if TYPE_CHECKING:
 LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
-_CONFIG = struct.Struct("<IIIIIII4xQQQIIii")
+_CONFIG = struct.Struct("<IIIIIIIIQQQIIii")
 _LAYOUT = struct.Struct("<I22iI")
 _RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
-_CONNECTION = struct.Struct("<QQQQQQQQBBBBBBBBB3xI")
+_CGROUP_CHOICE = struct.Struct("<QI4x")
+_CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBB3xI")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
+_MOST_NAMED = 3  # processes in a line
 _UNKNOWN = -1
 _NO_RUSTLS = [_UNKNOWN] * len(RustlsLayout._fields)
 _MISFITS_ALLOWED = 8  # bpf/rustls.bpf.h
@@ -41,17 +46,20 @@ _COUNTED = (
     LossCause.UNREADABLE,
     LossCause.SENDFILE,
     LossCause.NOT_READ,
+    LossCause.EVICTED,
 )
-_UNTRACKED_CALLS = 10
-_UNRELIABLE_TYPES = 11
-_LEFT_OUT = 12
-_LOST_EXITS = 13
-_LOST_ENDS = 14
-_LOST_CLOSES = 15
-_UNFOLLOWED = 16
-_UNMATCHED_CALLS = 17
-_LOST_HITS = 18
-_LIMITED_HITS = 19
+_UNTRACKED_CALLS = 12
+_UNRELIABLE_TYPES = 13
+_LEFT_OUT = 14
+_LOST_EXITS = 15
+_LOST_ENDS = 16
+_LOST_CLOSES = 17
+_UNFOLLOWED = 18
+_UNMATCHED_CALLS = 19
+_LOST_HITS = 20
+_LIMITED_HITS = 21
+_TLS_SOCKETS = 22
+_UNCHECKED_SOCKETS = 23
 
 
 def _common(values: Iterable[T]) -> T | None:
@@ -129,7 +137,8 @@ class Tables:
 
     def decide_cgroup(self, cgroup: int, is_watched: bool) -> None:
         """Decide whether the processes of a cgroup v2 are watched, by its id."""
-        self._loader.update("cgroups", _U64.pack(cgroup), _U32.pack(is_watched))
+        choice = _CGROUP_CHOICE.pack(cgroup, is_watched)
+        self._loader.update("cgroups", _U64.pack(cgroup), choice)
 
     def unwatch(self, pid: int) -> None:
         """Remove a process that has ended from those that ``has_processes`` counts."""
@@ -154,6 +163,7 @@ class Tables:
             scope.cgroups is not None,
             stopped,
             self._sample_most,
+            not scope.libraries,  # else other libraries have no probes, as was asked for
             self._call_limit_bytes,
             *(procfs.pid_namespace() or (0, 0)),
             *_task_fields(self._task),
@@ -198,6 +208,10 @@ class Tables:
         """Say whether a process of the scope's ``pids``, or a child of one, is alive."""
         return not self._loader.is_empty("pids")
 
+    def has_process(self, pid: int) -> bool:
+        """Say whether a process that ``watch`` was called with is alive."""
+        return self._loader.lookup("pids", _U32.pack(pid), _U32.size) is not None
+
     def positions(self, connection: int, pid: int, object_address: int) -> tuple[int, int] | None:
         """Return the bytes read and written on a connection.
 
@@ -207,7 +221,7 @@ class Tables:
         value = self._loader.lookup("connections", key, _CONNECTION.size)
         if value is None:
             return None
-        identity, read, written, *_ = _CONNECTION.unpack(value)
+        _, _, identity, read, written, *_ = _CONNECTION.unpack(value)
         return (read, written) if identity == connection else None
 
     def forget(self, pid: int, object_address: int) -> None:
@@ -258,6 +272,64 @@ class Tables:
         """Return how many hits of functions were above the limit of a second."""
         return self._counter(_LIMITED_HITS)
 
+    def tls_sockets(self) -> int:
+        """Return on how many sockets a watched process began TLS, or went on with it."""
+        return self._counter(_TLS_SOCKETS)
+
+    def unchecked_sockets(self) -> int:
+        """Return how many sockets were not checked for TLS: a table, or the ring, was full."""
+        return self._counter(_UNCHECKED_SOCKETS)
+
+    def open_tls_sockets(self) -> Iterator[tuple[int, memoryview]]:
+        """Yield the TLS sockets that are open, with their entries (``wire.tls_socket``)."""
+        for key in self._loader.keys("tls_sockets", _U64.size):
+            value = self.tls_socket(int(_U64.unpack(key)[0]))
+            if value is not None:
+                yield int(_U64.unpack(key)[0]), value
+
+    def tls_socket(self, sock: int) -> memoryview | None:
+        """Return the entry of a TLS socket; None: it has ended."""
+        value = self._loader.lookup("tls_sockets", _U64.pack(sock), wire.TLS_SOCKET.size)
+        return None if value is None else memoryview(value)
+
+    def shortcomings(self) -> Iterator[str]:
+        """Yield a line for each thing that the BPF programs could not do and events do not show."""
+        if untracked := self.untracked_calls():
+            what = counted(untracked, "TLS call was", "TLS calls were")
+            yield f"{what} not captured: a table in the kernel was full"
+        if unmatched := self.unmatched_calls():
+            yield (
+                f"{counted(unmatched, 'call was', 'calls were')} open when the probes were placed,"
+                f" or more were open at once than sslsniff can track ({self._unmatched_by()}): one"
+                " message of each is missing, mostly the first request of an idle connection, and"
+                " not counted as lost; to miss none, start sslsniff before the connections"
+            )
+        exits, ends = self.lost_exits(), self.lost_ends()
+        if exits or ends:
+            yield (
+                f"ring buffer full: the ends of {counted(exits, 'process', 'processes')} and"
+                f" {counted(ends, 'connection')} were lost; they count as open"
+            )
+        if unfollowed := self.unfollowed():
+            what = counted(unfollowed, "child process was", "child processes were")
+            yield f"process table full (65,536): {what} not followed; use --all, not --pid"
+
+    def _unmatched_by(self) -> str:
+        """Return the processes of ``unmatched_calls``, those with the most calls first."""
+        calls: list[tuple[int, int]] = []
+        for key in self._loader.keys("unmatched", _U32.size):
+            value = self._loader.lookup("unmatched", key, _U64.size) or bytes(_U64.size)
+            calls.append((_U64.unpack(value)[0], _U32.unpack(key)[0]))
+        calls.sort(reverse=True)
+        shown = [
+            f"{count} of {self.name(pid) or procfs.thread_name(pid) or '?'}[{pid}]"
+            for count, pid in calls[:_MOST_NAMED]
+        ]
+        more = calls[_MOST_NAMED:]
+        if more:
+            shown.append(f"{sum(count for count, _ in more)} of {len(more)} more")
+        return ", ".join(shown)
+
     def unreliable_types(self) -> int:
         """Return how often bcc's kernel headers were found to be another kernel's."""
         return self._counter(_UNRELIABLE_TYPES)
@@ -265,3 +337,42 @@ class Tables:
     def _counter(self, index: int) -> int:
         value = self._loader.lookup("counters", _U32.pack(index), _U64.size)
         return int(_U64.unpack(value)[0]) if value else 0
+
+
+class OpenConnections:
+    """The connections that have not ended: their state in the kernel is read or deleted later.
+
+    ``owners``: the process and the object's address of each. ``vanished``: those that are no longer
+    in the kernel's table, and whose end was not reported.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.owners: dict[int, tuple[int, int]] = {}
+        self.vanished: set[int] = set()
+        self._tables = tables
+
+    def remember(self, event: events.Record) -> None:
+        """Handle an event of the ring buffer."""
+        if isinstance(event, events.Opened):
+            self.owners[event.connection] = (event.pid, event.object_address)
+        elif isinstance(event, events.Closed | events.LeftOut):
+            self.owners.pop(event.connection, None)
+            self.vanished.discard(event.connection)  # a socket may end after its process
+        elif isinstance(event, events.Exited):
+            ended = [key for key, (pid, _) in self.owners.items() if pid == event.pid]
+            for connection in ended:
+                owner = self.owners.pop(connection)
+                if self._tables.positions(connection, *owner) is None:
+                    self.vanished.add(connection)
+                self._tables.forget(*owner)
+
+    def final_positions(self, now_ns: int, is_over: events.IsOver) -> Iterator[events.Checked]:
+        """Yield how many bytes passed on each connection, until it ``is_over``."""
+        for connection, owner in self.owners.items():
+            if is_over():
+                return
+            positions = self._tables.positions(connection, *owner)
+            if positions is None:
+                self.vanished.add(connection)
+            else:
+                yield events.Checked(now_ns, connection, *positions)

@@ -118,14 +118,17 @@ class Planner:
             finally:
                 finished.close()
 
-    def mark_probed(self, planned: Planned) -> None:
+    def mark_probed(self, planned: Planned) -> Identity:
         """Note that a file has its probes: until they are detached its inode stays the file's.
+
+        Returns the file's identity.
 
         A file whose probes the kernel refused is tried again only after a change: else each process
         that maps it would cause the same report.
         """
         identity, _ = identify(descriptor_path(planned.file))
         self._seen[identity] = None
+        return identity
 
     def _refuse(self, path: str, refusal: Refusal) -> None:
         reason = refusal.reason

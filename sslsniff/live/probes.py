@@ -47,7 +47,6 @@ class Probes:
         self._key_log = key_log
         self._kinds: set[ProbedLibrary] = set()
         """The libraries with probes, without these: equal ones in several files count once."""
-        self._follows_sockets = False
         self._unverified: dict[int, str] = {}
         """The index of each layout that traffic may prove wrong -> the library's name."""
         self._detaches: list[Detach] = []
@@ -61,6 +60,8 @@ class Probes:
         except KernelError as error:
             self._note(f"addresses of connections will be unknown: {error.fact}")
         else:
+            # A library without a free call does not report the ends of its connections.
+            self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._detaches += detaches
 
     def attach(self, planned: Planned) -> bool:
@@ -75,7 +76,6 @@ class Probes:
         attached: list[Detach] = []
         try:
             if isinstance(library.layout, RustlsLayout):
-                self._follow_sockets()
                 self._add_unverified(library, planned.path, index)
             for (program, is_return), probes in library.places().items():
                 detach = self._loader.attach_uprobes(
@@ -102,12 +102,6 @@ class Probes:
         if library.read_as is not None and name not in self._unverified.values():
             self._note(f"{name}, as the layout of this release is not known")
         self._unverified[index] = name
-
-    def _follow_sockets(self) -> None:
-        """Follow the ends of sockets: a library without a free call does not report its own."""
-        if not self._follows_sockets:
-            self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
-            self._follows_sockets = True
 
     def report_misfits(self) -> None:
         """Report the libraries that do not match their layouts, once: the programs skip them."""

@@ -6,7 +6,7 @@ container, too, though nothing of it is left in /proc.
 
 from collections.abc import Callable
 
-from sslsniff.events import CgroupMade, Exited, Opened, Record
+from sslsniff.events import CgroupMade, Exited, Opened, Record, TlsSocket
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 from sslsniff.kernel.containers.container_names import ContainerNames
@@ -54,6 +54,10 @@ class ProcessContainers:
             self._processes.pop(record.pid, None)
         return self._opened(record) if isinstance(record, Opened) else record
 
+    def is_watched(self, found: TlsSocket) -> bool:
+        """Say whether a socket's process is in a cgroup that is watched."""
+        return self._chosen is None or self._is_chosen(found, self._chosen)
+
     def _made(self, event: CgroupMade) -> None:
         self._add(event.cgroup, event.path)
         # If its container has no name yet, the first event of a process in it decides.
@@ -71,7 +75,7 @@ class ProcessContainers:
             self._processes[event.pid] = event.cgroup, container
         return event._replace(container=container)
 
-    def _is_chosen(self, event: Opened, chosen: CgroupFilter) -> bool:
+    def _is_chosen(self, event: Opened | TlsSocket, chosen: CgroupFilter) -> bool:
         path = self._path(event.cgroup)
         if path is None:  # it is gone, or outside sslsniff's cgroup namespace
             path = next(iter(cgroup_tree.paths_of(event.pid)), None)

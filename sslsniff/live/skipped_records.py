@@ -3,19 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from sslsniff import events
-from sslsniff.errors import NO_TIME
-from sslsniff.fast_path import DATA_KIND, HEAD_OF_DATA
+from sslsniff.kernel.memory.skipping import SkippedPlaintext
 from sslsniff.kernel.ring_buffer import ReadableRecords
-from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
+from sslsniff.kernel.ring_records import Records
 from sslsniff.live import wire
 from sslsniff.model import LossCause
 
-_CHECK_EVERY = 1024  # records: one look at the clock takes as long as one record
-
 _BYTES_AT_ONCE = 4 << 20
-
-_Runs = dict[tuple[int, int], tuple[int, int, int, int]]
-"""(connection, number of its direction) -> (first position, end position, thread, time)."""
 
 
 def skip_rest(
@@ -23,25 +17,26 @@ def skip_rest(
     reading: Records,
     clock_offset_ns: int,
     is_over: Callable[[], bool],
-    note: Callable[[str], None],
 ) -> Iterator[events.Record]:
     """Yield the events of all records that are not handled yet, without their plaintext.
 
-    ``reading``: the batch that was read last, perhaps in part. ``note``: called with what was lost.
+    ``reading``: the batch that was read last, perhaps in part. When it ``is_over``, the rest stays
+    unread.
     """
-    lost_bytes = 0
-    while not is_over():
-        for event in skip_plaintext(reading, clock_offset_ns, is_over):
-            if isinstance(event, events.Data):
-                lost_bytes += event.span
-            yield event
-        waiting.release()
+    has_moved = True
+    while has_moved and not is_over():
+        yield from skip_plaintext(reading, clock_offset_ns, is_over)
+        was_whole = reading.position >= reading.end
+        has_moved = waiting.release() > 0 or was_whole  # else the next record is not whole
         reading = waiting.read(_BYTES_AT_ONCE)
-        if reading.position == reading.end:
-            if lost_bytes:
-                note(f"{lost_bytes} bytes of plaintext are not decoded: {NO_TIME}")
-            return
-    note(f"{waiting.waiting_bytes} bytes in the ring buffer were not even counted: {NO_TIME}")
+        has_moved &= reading.position < reading.end
+
+
+def no_time_bytes(event: events.Record) -> int:
+    """Return how many bytes of plaintext an event of ``skip_rest`` stands for."""
+    if isinstance(event, events.Data) and event.cut is LossCause.NO_TIME:
+        return event.span
+    return 0
 
 
 def skip_plaintext(
@@ -50,54 +45,45 @@ def skip_plaintext(
     """Yield the events of ``records``, but for each run of plaintext one event without its bytes.
 
     Stops when it ``is_over``, with ``records.position`` after the last record that it handled.
-    Takes 1 us for each record.
     """
-    runs: _Runs = {}
+    skipped = SkippedPlaintext()
     while not is_over() and records.position < records.end:
-        if _skip_run(records, runs):
+        if skipped.skip(records):
             continue
+        yield from _lost(skipped, clock_offset_ns)
         record = records.next()
         if record is None:
             break
-        yield from _lost(runs, clock_offset_ns)
-        if not wire.is_hit(record):
-            yield wire.parse(record, clock_offset_ns)
-    yield from _lost(runs, clock_offset_ns)
+        if wire.is_hit(record):
+            continue
+        event = wire.parse(record, clock_offset_ns)
+        if isinstance(event, events.Data):
+            yield from _without_plaintext(event)
+        else:
+            yield event
+    yield from _lost(skipped, clock_offset_ns)
 
 
-def _skip_run(records: Records, runs: _Runs) -> bool:
-    """Skip the next records of plaintext, ``_CHECK_EVERY`` at most; return False if none is next.
-
-    Most records are of plaintext, so the loop makes as few calls as possible.
-    """
-    unpack, data, end = HEAD_OF_DATA.unpack_from, records.data, records.end
-    at = start = records.position
-    for _ in range(_CHECK_EVERY):
-        if at >= end:
-            break
-        length, kind, direction, _, tid, time_ns, connection, position, span, _ = unpack(data, at)
-        if kind == DATA_KIND and length < DISCARDED:
-            key = connection, direction
-            run = runs.get(key)
-            runs[key] = (run[0] if run else position), position + span, tid, time_ns
-        elif length & (BUSY | DISCARDED) != DISCARDED:
-            break
-        at = (at + HEADER_BYTES + (length & ~DISCARDED) + 7) & ~7
-    records.position = at
-    return at > start
+def _without_plaintext(event: events.Data) -> Iterator[events.Data]:
+    """Yield what a record stands for: its plaintext, lost now, and what was lost before."""
+    captured = len(event.data)
+    if captured:
+        yield event._replace(span=captured, data=b"", cut=LossCause.NO_TIME)
+    if event.span > captured:
+        at = event.position + captured
+        yield event._replace(position=at, span=event.span - captured, data=b"")
 
 
-def _lost(runs: _Runs, clock_offset_ns: int) -> Iterator[events.Data]:
-    """Yield each run as lost plaintext, and remove it from ``runs``."""
-    for (connection, direction), (first, last, tid, time_ns) in runs.items():
+def _lost(skipped: SkippedPlaintext, clock_offset_ns: int) -> Iterator[events.Data]:
+    """Yield each run as lost plaintext, and forget it."""
+    for run in skipped.take_runs():
         yield events.Data(
-            time_ns + clock_offset_ns,
-            tid,
-            connection,
-            events.DIRECTIONS[direction],
-            first,
-            last - first,
+            run.time_ns + clock_offset_ns,
+            run.tid,
+            run.connection,
+            events.DIRECTIONS[run.direction],
+            run.first,
+            run.end - run.first,
             b"",
             LossCause.NO_TIME,
         )
-    runs.clear()

@@ -1,9 +1,10 @@
 """Finds the files that processes map in /proc, and the TLS libraries among them."""
 
+import errno
 import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sslsniff.elf.elf_file import open_file
 from sslsniff.errors import ElfError, TargetError
@@ -20,17 +21,24 @@ _GONE = Refusal("the process is gone")
 class Unreachable(NamedTuple):
     """A file that process ``pid`` has mapped and that sslsniff cannot open by any path.
 
-    It is deleted, or in another mount namespace, and sslsniff may not follow /proc/PID/map_files.
+    It is deleted, or in another mount namespace. ``error``: the ``errno`` of /proc/PID/map_files.
     """
 
     pid: int
     path: str
+    error: int
+
+    @classmethod
+    def of(cls, pid: int, file: procfs.MappedFile) -> Self:
+        """Return the file with the reason why it cannot be opened."""
+        return cls(pid, file.path, procfs.mapping_error(pid, file))
 
     def __str__(self) -> str:
-        return (
-            f"{self.path} of process {self.pid} cannot be opened: run sslsniff as root, or with"
-            " CAP_CHECKPOINT_RESTORE (Linux 5.9)"
-        )
+        fact = f"{self.path} of process {self.pid} cannot be opened"
+        if self.error in (errno.EPERM, errno.EACCES):
+            return f"{fact}: run sslsniff as root, or with CAP_CHECKPOINT_RESTORE (Linux 5.9)"
+        reason = f" ({os.strerror(self.error)})" if self.error else ""
+        return f"{fact}{reason}: it is not watched"
 
 
 def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
@@ -123,18 +131,21 @@ def _has_common_name(files: Iterable[str], libraries: Iterable[str]) -> bool:
 
 
 def program_file(name: str) -> str:
-    """Return the file that a command's name executes: for a script, its interpreter."""
+    """Return the absolute path of what a command's name executes: for a script, its interpreter."""
     import shutil  # takes 9 ms, and only `-- COMMAND` needs it
 
     path = shutil.which(name)
     if path is None and Path(name).is_file():
         if "/" not in name and shutil.which(f"./{name}"):
             raise TargetError(f"{name} is not in PATH", f"name it as ./{name}")
-        raise TargetError(f"{name} is not an executable program", "allow it with chmod +x")
+        if not _has_program(Path(name)):
+            raise TargetError(f"{name} is no program", "name an executable file or a script")
+        raise TargetError(f"{name} is a program that may not be run", "allow it with chmod +x")
     if path is None and Path(name).is_dir():
         raise TargetError(f"{name} is a folder", "name a program")
     if path is None:
         raise TargetError(f"there is no program {name}", "check its name and PATH")
+    path = str(Path(path).absolute())
     try:
         with Path(path).open("rb") as file:
             line = file.readline(256)
@@ -144,6 +155,15 @@ def program_file(name: str) -> str:
     if words and Path(words[0]).name == "env":
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return shutil.which(words[0]) or path if words else path
+
+
+def _has_program(path: Path) -> bool:
+    """Say whether a file begins as a program does, or a script; as one if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith((b"\x7fELF", b"#!"))
+    except OSError:
+        return True
 
 
 def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) -> Iterator[str]:
@@ -157,7 +177,7 @@ def _mapped_files(scope: Scope, unreachable: list[Unreachable] | None = None) ->
                 seen.add(file[:3])
                 yield path
             elif unreachable is not None and procfs.exists(process.pid):
-                unreachable.append(Unreachable(process.pid, file.path))
+                unreachable.append(Unreachable.of(process.pid, file))
 
 
 class Usage(NamedTuple):

@@ -20,10 +20,13 @@ from sslsniff.events import (
     EventKind,
     Exited,
     LeftOut,
+    NotedSend,
     Opened,
     Paired,
     Record,
     SocketGone,
+    TlsSocket,
+    TlsStart,
 )
 from sslsniff.model import Address, LossCause
 
@@ -38,10 +41,22 @@ PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
+TLS_SOCKET = struct.Struct("<QQQQIIHHHBBII16s16s16s16s192s1024s")
+"""``struct tls_socket``, which follows the header and the socket in its event."""
+
+_SOCKET = struct.Struct("<Q")
+_NOTED_SEND = struct.Struct("<16sQQ")
 
 _HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
-_CUTS = (None, LossCause.CALL_LIMIT, LossCause.UNREADABLE, LossCause.SENDFILE, LossCause.NOT_READ)
+_CUTS = (
+    None,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+    LossCause.NOT_READ,
+    LossCause.EVICTED,
+)
 # As on the wire, and as GnuTLS numbers them (gnutls_protocol_t in gnutls/gnutls.h).
 _TLS_VERSIONS = {
     1: "SSL 3.0",
@@ -185,6 +200,53 @@ def _parse_cgroup(record: memoryview, clock_offset_ns: int) -> CgroupMade:
     return CgroupMade(time_ns + clock_offset_ns, cgroup, os.fsdecode(path.split(b"\0", 1)[0]))
 
 
+def _parse_tls_socket(record: memoryview, clock_offset_ns: int) -> TlsSocket:
+    [sock] = _SOCKET.unpack_from(record, HEADER.size)
+    return tls_socket(sock, record[HEADER.size + _SOCKET.size :], clock_offset_ns)
+
+
+def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
+    """Return the event for ``value``, an entry of the kernel's table of TLS sockets."""
+    (
+        since_ns,
+        cgroup,
+        acknowledged,
+        received,
+        pid,
+        _,
+        family,
+        local_port,
+        remote_port,
+        start,
+        is_probed,
+        sends,
+        hello_bytes,
+        local,
+        remote,
+        comm,
+        program,
+        noted,
+        hello,
+    ) = TLS_SOCKET.unpack_from(value)
+    size = 4 if family == socket.AF_INET else 16
+    return TlsSocket(
+        time_ns=since_ns + clock_offset_ns,
+        socket=sock,
+        pid=pid,
+        cgroup=cgroup,
+        comm=_text(comm) or "",
+        program=_text(program) or "",
+        start=TlsStart(start),
+        is_probed=bool(is_probed),
+        local=Address.of(local[:size], local_port),
+        remote=Address.of(remote[:size], remote_port),
+        sends=tuple(map(NotedSend._make, [*_NOTED_SEND.iter_unpack(noted)][:sends])),
+        hello=hello[:hello_bytes],
+        acknowledged=acknowledged,
+        received=received,
+    )
+
+
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.OPENED.value: _parse_opened,
     EventKind.DATA.value: _parse_data,
@@ -196,6 +258,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.SOCKET_GONE.value: _parse_socket_gone,
     EventKind.LEFT_OUT.value: _parse_left_out,
     EventKind.CGROUP.value: _parse_cgroup,
+    EventKind.TLS_SOCKET.value: _parse_tls_socket,
 }
 
 

@@ -11,6 +11,7 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from sslsniff.kernel.probe_safety.optimised_nops import optimised_nop
 from sslsniff.machine_code import aarch64, instructions
 from sslsniff.machine_code.instructions import registers_written
 
@@ -50,7 +51,12 @@ def is_emulated(encoded: bytes) -> bool:
         return len(encoded) == 2 and encoded[1] in _PUSHES
     if first == _TWO_BYTES:
         return encoded[1] in _LONG_CONDITIONAL
-    return first in _PUSHES or first in _BRANCHES
+    return first in _PUSHES or (first in _BRANCHES and not may_be_replaced(encoded))
+
+
+def may_be_replaced(encoded: bytes) -> bool:
+    """Say whether some kernel replaces an instruction by a call: it is no place for a probe."""
+    return bool(optimised_nop(encoded))
 
 
 class Machine(NamedTuple):
@@ -59,11 +65,13 @@ class Machine(NamedTuple):
     ``arguments``: the registers of arguments.
     ``by_return``: the registers that a return probe needs unchanged, to find the return address.
     ``is_emulated``: returns None for an instruction that cannot have a probe.
+    ``may_be_replaced``: says of a nop that it must not have one.
     """
 
     arguments: tuple[str, ...]
     by_return: tuple[str, ...]
     is_emulated: Callable[[bytes], bool | None]
+    may_be_replaced: Callable[[bytes], bool]
     decode: "Callable[[bytes, int, int], Iterator[capstone.CsInsn]]"
     jump_targets_before: Callable[[int, bytes, int], set[int]]
     is_branch: "Callable[[capstone.CsInsn], bool]"
@@ -75,6 +83,7 @@ MACHINES = {
         arguments=instructions.ARGUMENTS,
         by_return=("rsp",),
         is_emulated=is_emulated,
+        may_be_replaced=may_be_replaced,
         decode=instructions.decode,
         jump_targets_before=instructions.jump_targets_before,
         is_branch=instructions.is_branch,
@@ -85,6 +94,7 @@ MACHINES = {
         # The address is in x30, which paciasp signs; by sp the kernel distinguishes calls.
         by_return=("x30", "sp"),
         is_emulated=aarch64.is_emulated,
+        may_be_replaced=lambda _: False,
         decode=aarch64.decode,
         jump_targets_before=aarch64.jump_targets_before,
         is_branch=aarch64.is_branch,
@@ -107,18 +117,18 @@ def best_site(
     ``registers``: 64-bit names such as ``rdi``.
     ``with_return``: a return probe is placed there, too, which needs the call's stack pointer.
 
-    If no place is better, that is the entry, ``address``. None if the entry cannot have a probe, or
-    if jumps lead to it.
+    If no place is better, that is the entry: the first instruction that is not a nop which a kernel
+    may replace. None if it cannot have a probe, or if jumps lead to it.
     """
     needed = {*registers, *(machine.by_return if with_return else ())}
     beginning = machine.decode(code, address, _FURTHEST_INSTRUCTIONS)
-    first = next(beginning, None)
+    first = next((each for each in beginning if not machine.may_be_replaced(each.bytes)), None)
     if first is None or machine.is_emulated(first.bytes) is None:
         return None
-    entry = Site(address, Cost.STEPPED)
+    entry = Site(first.address, Cost.STEPPED)
     site = _first_emulated(chain((first,), beginning), needed, machine) or entry
     targets = machine.jump_targets_before(site.address + 1, code, address)
-    if address in targets:
+    if any(each <= first.address for each in targets):
         return None  # a loop to the entry would count as calls
     return entry if targets else site  # jumps lead there: one call may pass it several times
 

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Input, Static
 
-from sslsniff.errors import OutputError, SslsniffError
+from sslsniff.errors import OutputError, SslsniffError, grouped
 from sslsniff.escaping import escape
 from sslsniff.screen import saving
 from sslsniff.screen.captured.capture_store import Store
@@ -32,7 +32,6 @@ from sslsniff.screen.widgets.expression_input import ExpressionInput
 from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.save_line import SaveLine
 from sslsniff.sinks.filters import Filter
-from sslsniff.sinks.text import pieces
 
 VIEWS = ("exchanges", "connections", "statistics", "capture", "keys")
 _OFFERED = {
@@ -225,7 +224,7 @@ class ScreenApp(App[None]):
         """Yield what the line of the state says, the most important first."""
         view, losses = self.exchanges, self._store.losses
         yield f"capture {state_of(code)}"
-        yield f"{losses.bytes:,} bytes lost" + (" (key 4)" if losses.bytes else "")
+        yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
         if self._expression:
             waits = "..." if view.list.waits else ""
             yield f"{len(view.list.rows):,}{waits} match {escape(self._expression)}"
@@ -237,7 +236,8 @@ class ScreenApp(App[None]):
             yield "redacted"
         dropped = self._store.dropped
         if dropped.exchanges or dropped.bodies:
-            yield f"dropped: {dropped.bodies:,} bodies, {dropped.exchanges:,} exchanges"
+            bodies = grouped(dropped.bodies, "body", "bodies")
+            yield f"dropped: {bodies}, {grouped(dropped.exchanges, 'exchange')}"
         yield escape(self._command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
@@ -336,7 +336,7 @@ class ScreenApp(App[None]):
             self._fail("there is no exchange that has ended: choose one, or mark some")
             return
         self.action_view("exchanges")
-        self.query_one(SaveLine).ask(pieces.counted(len(rows), "exchange"))
+        self.query_one(SaveLine).ask(grouped(len(rows), "exchange"))
 
     def on_save_line_save_to(self, event: SaveLine.SaveTo) -> None:
         """Save to the file of this name."""

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import OutputError
+from sslsniff.errors import OutputError, counted
 from sslsniff.escaping import escape_lines
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import PREFIX, own_command
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.output_files import check_output, open_output
-from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]
 
@@ -85,10 +84,10 @@ def save(path: str, rows: Sequence[Saved], source: str | None, *, redacts: bool)
         if source is None:
             raise OutputError(_NOT_STORED, "save it as .har or .json, or start with --pcap FILE")
         count = _save_capture(source, path, [shown for shown, _ in rows], redacts=redacts)
-        what = f"connections with {pieces.counted(count, 'exchange')}"
+        what = f"connections with {counted(count, 'exchange')}"
     else:
         (_save_har if suffix == ".har" else _save_json)(path, rows)
-        what = pieces.counted(len(rows), "exchange")
+        what = counted(len(rows), "exchange")
     return f"saved {what} in {path}"
 
 

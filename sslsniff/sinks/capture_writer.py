@@ -14,6 +14,7 @@ from sslsniff.capture_files.pcap import PacketWriter, PcapWriter
 from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.capture_files.tcp_writer import SyntheticConnection
 from sslsniff.decoders.messages import Side
+from sslsniff.errors import counted
 from sslsniff.fast_path import Consumer
 from sslsniff.model import Address, Chunk, Connection, Direction, Process, assumed_role
 from sslsniff.sinks.base import Sink, Summary
@@ -32,6 +33,8 @@ _LAYOUTS = {
     " zero bytes behind each record are made up (on ports of HTTP, such as 80: as plain TCP).",
     "plain": "Each connection is shown as plaintext TCP, though TLS was on the wire.",
 }
+
+_Ends = tuple[Address | None, Address | None]
 
 
 class _UnstartedConnection:
@@ -128,6 +131,8 @@ class PcapSink(Sink):
             )
         self._writer.guard()
         self._started: dict[str, SyntheticConnection] = {}
+        self._ends: dict[str, _Ends] = {}
+        """The addresses with which a connection was started."""
         self._waiting: dict[str, _UnstartedConnection] = {}
         self._held_bytes = 0
         self._interfaces: dict[tuple[int, str], int] = {}
@@ -143,6 +148,7 @@ class PcapSink(Sink):
         """See ``Sink``."""
         started = self._started.get(chunk.connection.id)
         if started is not None:
+            self._correct(started, chunk.connection, chunk.time_ns)
             started.write(chunk)
             return
         waiting = self._waiting.get(chunk.connection.id)
@@ -162,6 +168,7 @@ class PcapSink(Sink):
         """See ``Sink``."""
         started = self._started.get(connection.id)
         if started is not None:
+            self._correct(started, connection, time_ns)
             started.end_direction(direction, time_ns)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
@@ -171,6 +178,8 @@ class PcapSink(Sink):
             self._start(waiting)
         started = self._started.pop(connection.id, None)
         if started is not None:
+            self._correct(started, connection, time_ns)
+            del self._ends[connection.id]
             started.end(time_ns)
             self._address_pairs.release(*started.addresses)
 
@@ -178,7 +187,7 @@ class PcapSink(Sink):
         """See ``Sink``: writes losses by cause into the file's statistics."""
         if summary.losses:
             losses = "; ".join(
-                f"{loss.cause.value}: {loss.events} times, {loss.bytes} bytes"
+                f"{loss.cause.value}: {counted(loss.events, 'time')}, {counted(loss.bytes, 'byte')}"
                 for loss in summary.losses
             )
             self._writer.statistics(time.time_ns(), f"Not captured: {losses}")
@@ -204,6 +213,7 @@ class PcapSink(Sink):
         plays = waiting.plays()
         client, server = self._real_addresses(connection, plays)
         addresses = self._address_pairs.reserve(client, server)
+        self._ends[connection.id] = connection.local, connection.remote
         started = SyntheticConnection(
             connection,
             self._writer,
@@ -218,6 +228,17 @@ class PcapSink(Sink):
         for chunk in waiting.chunks:
             started.write(chunk)
         return started
+
+    def _correct(self, started: SyntheticConnection, connection: Connection, time_ns: int) -> None:
+        """Go on with the addresses that a connection has now, if they changed since it started."""
+        ends = connection.local, connection.remote
+        if self._ends[connection.id] == ends:
+            return
+        self._ends[connection.id] = ends
+        self._address_pairs.release(*started.addresses)
+        client, server = self._real_addresses(connection, started.plays)
+        addresses = self._address_pairs.reserve(client, server)
+        started.move(addresses, None if addresses[0] == client else client.port, time_ns)
 
     def _interface(self, process: Process) -> int:
         key = process.pid, process.comm

@@ -112,8 +112,10 @@ class JsonSink(JsonSummary):
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
         fields: Object = {
-            "duration_ms": _since(exchange.started_ns, exchange.ended_ns),
-            "first_byte_ms": _since(exchange.started_ns, exchange.first_byte_ns),
+            "duration_ms": pieces.milliseconds_between(exchange.started_ns, exchange.ended_ns),
+            "first_byte_ms": pieces.milliseconds_between(
+                exchange.started_ns, exchange.first_byte_ns
+            ),
             "protocol": exchange.protocol,
             "stream": exchange.stream,
             "request": _request(request) if request else None,
@@ -168,7 +170,7 @@ class JsonSink(JsonSummary):
         fields = {
             "direction": _direction(connection, stall.side),
             "stream": stall.stream,
-            "waited_ms": _since(stall.since_ns, time_ns),
+            "waited_ms": pieces.milliseconds_between(stall.since_ns, time_ns),
             "over": stall.is_over,
         }
         self._write("wait", connection, time_ns, 0, fields)
@@ -236,7 +238,7 @@ class JsonSink(JsonSummary):
             self._origins[connection.id] = known, process, rest
         named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
         start = (
-            f'{{"type":{named},"time":"{pieces.utc_time(time_ns)}",{process}'
+            f'{{"type":{named},"time":{pieces.json_time(time_ns)},{process}'
             f'"tid":{tid or "null"},{rest},'
         )
         self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
@@ -274,11 +276,6 @@ def _direction(connection: Connection, sender: Side) -> str:
 
 def _address(address: Address | None) -> Object | None:
     return {"ip": address.ip, "port": address.port} if address else None
-
-
-def _since(start_ns: int, end_ns: int | None) -> float | None:
-    """Return milliseconds, rounded to microseconds."""
-    return None if end_ns is None else pieces.milliseconds(end_ns - start_ns)
 
 
 @cached_in_headers

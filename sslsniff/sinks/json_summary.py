@@ -62,6 +62,8 @@ def _not_probed(found: NotProbed) -> Object:
         "pid": found.first and found.first.pid,
         "comm": found.first and found.first.comm,
         "processes": found.processes,
+        "connections": found.connections,
+        "peer": found.peer or None,
         "reason": found.reason,
         "remedy": found.remedy or None,
     }

@@ -38,7 +38,7 @@ def llm_object(call: ModelCall, started_ns: int) -> Object:
             "cached_tokens": usage.cached,
             "reasoning_tokens": usage.reasoning,
         },
-        "first_output_ms": None if first is None else pieces.milliseconds(first - started_ns),
+        "first_output_ms": pieces.milliseconds_between(started_ns, first),
         "error": call.error,
         "incomplete": call.fault,
     }
@@ -73,7 +73,8 @@ def _facts(exchange: Exchange, call: ModelCall) -> Iterator[str]:
     if (usage.input, usage.output) != (None, None):
         count_in, count_out = ("?" if n is None else n for n in (usage.input, usage.output))
         yield f"{count_in} tokens in, {count_out} out"
-    if call.first_output_ns is not None:
-        yield f"first after {pieces.duration(call.first_output_ns - exchange.started_ns)}"
+    first_ns = pieces.span_ns(exchange.started_ns, call.first_output_ns)
+    if first_ns is not None:
+        yield f"first after {pieces.duration(first_ns)}"
     if call.tool_calls:
         yield short(f"calls {' '.join(each.name or '?' for each in call.tool_calls)}")

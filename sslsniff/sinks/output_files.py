@@ -41,16 +41,17 @@ def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
     except OSError as error:
         raise _cannot_create(name, error.errno) from error
     else:
-        if not stat.S_ISFIFO(found.st_mode):
+        if not (stat.S_ISFIFO(found.st_mode) or _is_null(found)):
             _refuse(name, found.st_mode, force)
 
 
 def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
     """Open ``path`` for writing; ``-`` and ``/dev/stdout`` are standard output.
 
-    What exists already is refused, but a named pipe of the user's own is written to. With
-    ``force`` a regular file is replaced. Directories, devices, sockets, symbolic links and
-    named pipes of others are always refused. Raises ``OutputError`` and ``PrivilegeError``.
+    What exists already is refused, but a named pipe of the user's own is written to, and so is
+    /dev/null. With ``force`` a regular file is replaced. Directories, other devices, sockets,
+    symbolic links and named pipes of others are always refused. Raises ``OutputError`` and
+    ``PrivilegeError``.
     """
     name = os.fspath(path)
     try:
@@ -62,12 +63,19 @@ def open_output(path: str | os.PathLike[str], force: bool = False) -> BinaryIO:
             return _file(_create(name), name)
         if stat.S_ISFIFO(found.st_mode):
             return _file(_open_pipe(name), name)
+        if _is_null(found):
+            return _file(os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC), name)
         _refuse(name, found.st_mode, force)
         return _file(_replace(name), name)
     except FileExistsError as error:
         raise OutputError(f"{name} appeared while it was created", "try again") from error
     except OSError as error:
         raise _cannot_create(name, error.errno) from error
+
+
+def _is_null(found: os.stat_result) -> bool:
+    """Return whether a file is /dev/null, by whatever name."""
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
 
 
 def check_folder(path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from sslsniff.decoders.inner.grpc import split_path
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import SchemaError
+from sslsniff.sinks.missing_packages import how_to_install
 
 
 class ProtoSet:
@@ -20,7 +21,7 @@ class ProtoSet:
             from google.protobuf.message_factory import GetMessageClass
         except ImportError:
             raise SchemaError(
-                "--proto-set needs the package protobuf", "pip install 'sslsniff[protobuf]'"
+                "--proto-set needs the package protobuf", how_to_install("protobuf")
             ) from None
         try:
             files = descriptor_pb2.FileDescriptorSet.FromString(Path(path).read_bytes())

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.decoders.databases.statement import Parameter, Statement
+from sslsniff.errors import counted
 from sslsniff.model import Exchange
 
 Object = dict[str, Any]
@@ -68,13 +69,13 @@ def shown_statement(statement: Statement) -> str:
     text = " ".join(statement.text.split())
     if not statement.parameters:
         return text
-    return f"{text}  [{', '.join(map(_shown_parameter, statement.parameters))}]"
+    return f"{text}  [{', '.join(map(shown_parameter, statement.parameters))}]"
 
 
 def counts(statement: Statement) -> str:
     """Return how many rows came back, or else were changed; empty if there is no such number."""
     count = statement.rows if statement.rows is not None else statement.affected
-    return "" if count is None else f"{count} row{'' if count == 1 else 's'}"
+    return "" if count is None else counted(count, "row")
 
 
 def remarks(statement: Statement) -> Iterator[str]:
@@ -109,5 +110,8 @@ def _kept(found: "re.Match[str]", system: str) -> str:
     return " " if kind == "comment" else _BLANK
 
 
-def _shown_parameter(parameter: Parameter) -> str:
+def shown_parameter(parameter: Parameter | list[Parameter]) -> str:
+    """Return a parameter as a person reads it; that of many rows is a row in brackets."""
+    if isinstance(parameter, list):
+        return f"({', '.join(map(shown_parameter, parameter))})"
     return "NULL" if parameter is None else str(parameter)

@@ -213,25 +213,28 @@ class Conversation:
 
     def _end_message(self, stream: int, opened: OpenExchange, side: Side) -> bool:
         """Handle the end of a message; return whether the exchange ended with it."""
-        exchange = opened.exchange
+        exchange, request = opened.exchange, opened.exchange.request
         if opened.in_doubt:
             opened.infer_loss(side)
-        if side is _CLIENT:
-            exchange.sent_ns = self._now_ns
+        ended_ns = self._now_ns
+        if side is _SERVER:
+            opened.answered_ns = ended_ns
+        elif opened.answered_ns is not None and request is not None and not request.body.size:
+            # Nothing came after the response: its body was refused.
+            exchange.sent_ns, ended_ns = exchange.started_ns, opened.answered_ns
         else:
-            opened.is_answered = True
-        if not opened.is_answered or (exchange.sent_ns is None and exchange.request is not None):
+            exchange.sent_ns = ended_ns
+        if opened.answered_ns is None or (exchange.sent_ns is None and request is not None):
             return False
-        self._end_exchange(
-            stream, None if exchange.response else "undecodable: response head not seen"
-        )
+        error = None if exchange.response else "undecodable: response head not seen"
+        self._end_exchange(stream, error, ended_ns)
         return True
 
-    def _end_exchange(self, stream: int, error: str | None) -> None:
+    def _end_exchange(self, stream: int, error: str | None, ended_ns: int | None = None) -> None:
         opened = self._open.pop(stream)
         self._head_bytes -= opened.head_bytes
         exchange = opened.exchange
-        exchange.ended_ns = self._now_ns
+        exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error or opened.error
         response = exchange.response
         if response is not None and response.status == 101:
@@ -247,16 +250,8 @@ class Conversation:
         opened = self._open.get(stream)
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
-        opened.exchange.request = Request(
-            message.method,
-            message.target,
-            message.scheme,
-            message.authority,
-            headers,
-            NO_BODY,
-            [],
-            self._scheme,
-        )
+        sent = message.method, message.target, message.scheme, message.authority, headers
+        opened.exchange.request = Request(*sent, NO_BODY, [], self._scheme)
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:
@@ -322,9 +317,9 @@ class Conversation:
         opened = self._open.get(message.stream)
         if opened is None:
             return
-        # After a whole response, NO_ERROR means: do not send the rest of the request
-        # (RFC 9113 section 8.1).
-        is_success = message.error == "reset: NO_ERROR" and opened.is_answered
+        # A server may stop a request that it has answered (RFC 9113 section 8.1). curl does not
+        # wait for the empty frame after a body.
+        is_success = opened.exchange.protocol == _HTTP2 and opened.has_whole_response
         self._end_exchange(message.stream, None if is_success else message.error)
 
     def _on_frame(self, message: messages.Frame) -> None:

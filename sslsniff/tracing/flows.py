@@ -181,7 +181,8 @@ class Flows:
 
     def _addresses(self, event: events.Addresses) -> None:
         connection = self._connections.get(event.connection)
-        if connection is not None:
+        if connection is not None and (connection.local, connection.remote) != event[2:4]:
+            self._take_back(event.connection)  # a consumer of bytes alone would miss the change
             connection.local = event.local
             connection.remote = event.remote
 

@@ -19,17 +19,18 @@ def without_secrets(
 ) -> Iterator[Message]:
     """Yield messages about redacted statements, and how many bytes were undecoded; nothing else.
 
-    ``statement_of`` returns the statement of a stream: its error comes after its beginning.
+    ``statement_of`` returns the statement of a stream: its text and its error may come after its
+    beginning.
     """
     for message in messages:
         if isinstance(message, StatementStart):
             redact(message.statement)
-        elif isinstance(message, StatementEnd):
+        elif isinstance(message, StatementAnswer | StatementEnd):
             statement = statement_of(message.stream)
             if statement is not None:
                 redact(statement)
         elif isinstance(message, Undecoded):
             message = replace(message, data=b"*" * len(message.data))
-        elif not isinstance(message, StatementAnswer):
+        else:
             continue
         yield message

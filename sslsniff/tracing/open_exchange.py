@@ -32,6 +32,11 @@ def head_bytes(headers: Headers) -> int:
     return list_bytes(headers)
 
 
+def _announces_trailers(headers: Headers) -> bool:
+    media_type = headers.first("content-type") or ""
+    return media_type.startswith("application/grpc") or headers.first("trailer") is not None
+
+
 @dataclass(slots=True)
 class BodyRoom:
     """How many body bytes may be stored."""
@@ -53,8 +58,8 @@ class OpenExchange:
     exchange: Exchange
     body_data: dict[Side, bytes | bytearray]
     """The stored bytes of each body."""
-    is_answered: bool = False
-    """Whether the response ended."""
+    answered_ns: int | None = None
+    """When the response ended; None if it did not."""
     in_doubt: frozenset[Side] = frozenset()
     """Sides whose body lost an unknown number of bytes, perhaps none."""
     error: str | None = None
@@ -157,6 +162,21 @@ class OpenExchange:
             body.size = seen + body.missing
         elif body is None or not body.missing:
             self.error = "undecodable: bytes lost"
+
+    @property
+    def has_whole_response(self) -> bool:
+        """Whether all of the response came: its end, or as many bytes as it declares.
+
+        Before its end, trailers may be missing: gRPC's have the status of the call.
+        """
+        if self.answered_ns is not None:
+            return True
+        request, response = self.exchange.request, self.exchange.response
+        if response is None or self.in_doubt or _announces_trailers(response.headers):
+            return False
+        if request is not None and request.method == "CONNECT":
+            return False  # a tunnel has no length (RFC 9110 section 8.6)
+        return self._declared_length(Side.SERVER) == response.body.size
 
     def _declared_length(self, side: Side) -> int | None:
         """Return a body's length by its Content-Length; some responses have no body (RFC 9110)."""

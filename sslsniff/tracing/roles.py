@@ -29,7 +29,11 @@ class Roles:
                 _infer(connection, connection.role.other)
             return
         first, seen = self._unknown.pop(connection.id, (chunk.direction, 0))
-        sender = guess_sender(chunk.data)
+        if connection.from_start:  # what looks like a message later may be another protocol's text
+            is_first = connection.position(chunk.direction) <= len(chunk.data)
+            sender = guess_sender(chunk.data, is_beginning=True) if is_first else None
+        else:
+            sender = guess_sender(chunk.data)
         if sender is not None:
             _infer(connection, sender if chunk.direction is Direction.WRITE else sender.other)
         elif seen + 1 >= MOST_CHUNKS:
@@ -50,7 +54,7 @@ def _is_asked_backwards(chunk: Chunk) -> bool:
         and connection.bytes_read + connection.bytes_written == len(chunk.data)
         and connection.sender(chunk.direction) is Side.SERVER
         and starts_message(chunk.data)
-        and guess_sender(chunk.data) is Side.CLIENT
+        and guess_sender(chunk.data, is_beginning=True) is Side.CLIENT
     )
 
 

@@ -29,6 +29,10 @@ class Source(Protocol):
     def poll(self, timeout_s: float) -> Iterator[Event]:
         """Wait for events, ``timeout_s`` at most, and yield those that are there."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of records wait to be handled; 0 where that is not known."""
+
     def counted_losses(self) -> list[Loss]:
         """Return all losses, also those that no event reported; known after ``finish``."""
 
@@ -41,6 +45,7 @@ class Source(Protocol):
     def finish(self, is_drained: IsOver = never, is_skipped: IsOver = never) -> Iterator[Event]:
         """Stop, and yield the events that wait. The source is not used again.
 
-        Once ``is_drained`` returns true, waiting plaintext is no longer yielded, only counted as
-        lost. Once ``is_skipped`` returns true, it is no longer counted.
+        ``is_drained`` is called after each record, or some of them. Once it returns true, waiting
+        plaintext is no longer yielded, only counted as lost, by connection. Once ``is_skipped``
+        returns true, ``counted_losses`` alone counts it.
         """

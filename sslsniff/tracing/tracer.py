@@ -52,6 +52,7 @@ class Tracer:
         self._lossy: dict[str, Connection] = {}
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
+        self._is_summed_up = False
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
@@ -142,13 +143,25 @@ class Tracer:
         for conversation in self._conversations.values():
             conversation.end_capture(now_ns)
             self._fan_out.left_open(conversation.connection)
+        self.sum_up(counted, left_out, not_probed)
+
+    def sum_up(
+        self,
+        counted: Sequence[Loss] = (),
+        left_out: int | None = None,
+        not_probed: list[NotProbed] | None = None,
+    ) -> None:
+        """Report only the figures of the capture, once; see ``finish``."""
+        if self._is_summed_up:
+            return
+        self._is_summed_up = True
         totals = self.totals
         totals.exchanges = self._fan_out.exchanges if self._decodes else None
         totals.evictions = self._memory.evictions
         totals.left_out = left_out
         totals.not_probed = not_probed
         totals.began_ns = self._first_ns
-        totals.duration_ns = self.last_ns - (self._first_ns or self.last_ns)
+        totals.duration_ns = max(0, self.last_ns - (self._first_ns or self.last_ns))
         totals.lossy_connections = sorted(
             self._lossy.values(), key=lambda connection: (connection.opened_ns, connection.id)
         )

@@ -15,6 +15,7 @@ from sslsniff.kernel import procfs
 from tests.live.late import Late
 from tests.live.sniffer import Sniffer, sniffing
 from tests.live.watching import ENGINES, Watch
+from tests.workload.debian import merge_headers
 from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
 from tests.workload.load import Load
 from tests.workload.processes import PROGRAMS
@@ -125,3 +126,19 @@ def late(late_client: Path, server: Server, tmp_path: Path) -> Late:
         return [str(late_client), str(server.port), str(copy), nonce, *options]
 
     return command
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    """Return Debian's two folders of kernel headers as one; those of any kernel serve."""
+    sources = Path("/usr/src")
+    own = max(each.name for each in sources.glob("linux-headers-*-amd64"))
+    return merge_headers(sources, own, tmp_path / "headers")
+
+
+@pytest.fixture(params=["co-re", "bcc"])
+def loader(request: pytest.FixtureRequest) -> str:
+    if request.param == "bcc":
+        headers: Path = request.getfixturevalue("headers")
+        request.getfixturevalue("monkeypatch").setenv("BCC_KERNEL_SOURCE", str(headers))
+    return str(request.param)

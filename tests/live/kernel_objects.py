@@ -40,12 +40,30 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def entries(pid: int, *names: str) -> dict[str, int]:
     """Return how many entries the maps of these names have that a process holds."""
-    maps = {
-        shown["name"]: number
-        for kind, number in objects(pid)
-        if kind == "map" and (shown := _show(kind, number)) is not None
-    }
-    return {name: len(_bpftool("map", "dump", "id", str(maps[name]))) for name in names}
+    return {name: len(_bpftool("map", "dump", "id", _map(pid, name))) for name in names}
+
+
+def contents(pid: int, name: str) -> dict[bytes, bytes]:
+    """Return the entries of a map that a process holds."""
+    dump = _bpftool("map", "dump", "id", _map(pid, name))
+    return {_as_bytes(each["key"]): _as_bytes(each["value"]) for each in dump}
+
+
+def overwrite(pid: int, name: str, key: bytes, value: bytes) -> None:
+    """Write an entry of a map that a process holds."""
+    number = ("id", _map(pid, name))
+    entry = ("key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split())
+    assert "error" not in (_bpftool("map", "update", *number, *entry) or {})
+
+
+def _map(pid: int, name: str) -> str:
+    """Return the number of a map."""
+    maps = (number for kind, number in objects(pid) if kind == "map")
+    return str(next(each for each in maps if (_show("map", each) or {}).get("name") == name))
+
+
+def _as_bytes(shown: list[str]) -> bytes:
+    return bytes(int(each, 16) for each in shown)
 
 
 def names(pid: int, kind: str) -> list[str]:

@@ -17,6 +17,7 @@ from tests.workload.processes import PATIENCE_S
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 READY = "sslsniff: watching"
+_ENDED = re.compile(r"sslsniff: process \d+ ended$")
 NOTHING_YET = f"{READY} 0 files"
 _WAITING = re.compile(r"analysed|watched from now on|no supported TLS library is loaded yet")
 NOT_PROBED = re.compile(r"(sslsniff: )?not probed: ")
@@ -59,10 +60,11 @@ class Captured:
 def divided(stderr: str) -> tuple[str, list[str]]:
     """Return what sslsniff said, and apart from it the lines on libraries that are not probed.
 
+    Lines on processes that ended are in neither: a test may end one or not.
     The summary's, which say the same again, are in neither.
     """
     lines = stderr.splitlines(keepends=True)
-    rest = "".join(line for line in lines if not NOT_PROBED.match(line))
+    rest = "".join(line for line in lines if not (NOT_PROBED.match(line) or _ENDED.match(line)))
     apart = [line.rstrip() for line in lines if NOT_PROBED.match(line)]
     return rest, [line for line in apart if line.startswith("sslsniff: ")]
 

@@ -185,6 +185,7 @@ def test_large_calls(load: Load, receiver: Receiver, watch: Watch) -> None:
     assert assert_accounted(captured, sent) == (100_000, {"call limit": MIB - 100_000})
 
 
+@pytest.mark.measured
 def test_a_call_of_more_than_4_gib(load: Load, receiver: Receiver, watch: Watch) -> None:
     """SSL_write_ex takes any size: what is beyond the limit is counted, however much it is."""
     size = 4096 * MIB + 12_345
@@ -249,11 +250,15 @@ def test_stopped_reader(
     assert captured.code == 0
     # The short ones ended while the ring was full: each a process with a connection, its only one.
     told_ends = re.search(r"the ends of (\d+) processes and (\d+) connections", captured.stderr)
-    assert told_ends is not None, captured.stderr
-    assert int(told_ends[1]) > 0
     closed = sum(each["event"] == "closed" for each in captured.of("connection"))
     opened = sum(each["event"] == "opened" for each in captured.of("connection"))
-    assert opened - closed <= int(told_ends[2])
+    if watch.has_probes:
+        assert told_ends is not None, captured.stderr
+        assert int(told_ends[1]) > 0
+        assert opened - closed <= int(told_ends[2])
+    else:  # each has a ring of its own, with room for the end
+        assert told_ends is None
+        assert opened == closed
     assert "were evicted" not in captured.stderr
     summary = captured.summary
     total = sum(each.bytes for each in sent) + 21_000
@@ -283,7 +288,7 @@ def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> 
         lines, errors = sniffer.communicate(timeout=4 * PATIENCE_S)
 
     captured = Captured([json.loads(line) for line in lines.splitlines()], errors, 0)
-    assert (sniffer.returncode, errors) == (0, "")
+    assert (sniffer.returncode, captured.stderr) == (0, "")
     kept, lost = assert_accounted(captured, sent)
     assert lost.keys() == causes
     assert kept > 6 * MIB

@@ -10,21 +10,12 @@ import pytest
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections
 from tests.live.sniffer import READY, SSLSNIFF
 from tests.workload.curl import Request, curl, gets, results
-from tests.workload.debian import merge_headers
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
 VERSIONS = ("--http1.1", "--http2")
 CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_byte_ms"}
-
-
-@pytest.fixture
-def headers(tmp_path: Path) -> Path:
-    """Return Debian's two folders of kernel headers as one; those of any kernel serve."""
-    sources = Path("/usr/src")
-    own = max(each.name for each in sources.glob("linux-headers-*-amd64"))
-    return merge_headers(sources, own, tmp_path / "headers")
 
 
 def test_same_as_co_re(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sslsniff.kernel import procfs
 from tests.live.checks import Sniff, assert_whole, content, run_under
 from tests.live.sniffer import READY, Captured, Sniffer, without_waiting
 from tests.live.watching import Watch
@@ -170,20 +171,25 @@ def test_beside_a_capture_of_another_process(coroutines: Coroutines, sniff: Snif
     assert_silent(captured)
 
 
-def test_calls_in_progress_are_counted(coroutines: Coroutines, sniff: Sniff) -> None:
+@pytest.mark.parametrize("count", [1, 16])
+def test_calls_in_progress_are_counted(coroutines: Coroutines, sniff: Sniff, count: int) -> None:
     """The server waits in SSL_read when sslsniff comes: what these calls return is not known."""
-    with asking(coroutines, 16, 2) as process:
+    with asking(coroutines, count, min(count, 2)) as process:
         client = Asking(process)
         with sniff("--pid", str(coroutines.server.pid)) as sniffer:
-            assert client.go() == 16 * REQUESTS
-            sniffer.until(16 * REQUESTS)
+            assert client.go() == count * REQUESTS
+            sniffer.until(count * REQUESTS)
             captured = sniffer.stop()
     known = [each for each in captured.exchanges if each["request"]]
-    assert len(captured.exchanges) - len(known) == 16
-    assert len(known) == 16 * (REQUESTS - 1)
+    assert len(captured.exchanges) - len(known) == count
+    assert len(known) == count * (REQUESTS - 1)
     for exchange in captured.exchanges:
         assert exchange["client"]["port"] in client.ports
-    assert "sslsniff: 16 calls were in progress when sslsniff started" in captured.stderr
+    what = "1 call was" if count == 1 else f"{count} calls were"
+    [line] = [each for each in captured.stderr.splitlines() if "when the probes were" in each]
+    assert line.startswith(f"sslsniff: {what} open when the probes were placed")
+    pid = coroutines.server.pid
+    assert f" ({count} of {procfs.thread_name(pid)}[{pid}]): one message of each is missing" in line
 
 
 def test_jobs_of_openssl(coroutines: Coroutines, tmp_path: Path) -> None:

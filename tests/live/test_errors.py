@@ -46,7 +46,9 @@ RING_BYTES = 4 << 20
         (["--pid", NO_PROCESS], f"there is no process {NO_PROCESS}"),
         (["list", "--pid", NO_PROCESS], f"there is no process {NO_PROCESS}"),
         (["--", "/nonexistent/program"], "there is no program /nonexistent/program"),
-        (["--", "{folder}/text.so"], "text.so is not an executable program"),
+        (["--", "{folder}/text.so"], "text.so is no program"),
+        (["trace", "{folder}/text.so", "x"], "text.so is no program"),
+        (["--", "{folder}/other.so"], "other.so is a program that may not be run"),
         (["--", "{folder}/script"], "cannot start .*script .Exec format error."),
     ],
 )

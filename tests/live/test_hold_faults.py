@@ -147,7 +147,31 @@ def test_a_file_that_takes_until_the_end_is_told(tmp_path: Path) -> None:
     """The thread went on, and the program has ended before it was known what is in the file."""
     file = hostile_files.KINDS["symbol_tables"](tmp_path / "slow")
     ran = run_under(tmp_path, sys.executable, "-c", MAP, str(file))
-    assert "went on after 5 s, before a file that it mapped was probed" in ran.captured.stderr
+    assert f"went on after 5 s, before {file} was probed: " in ran.captured.stderr
+    analysing = f"sslsniff: analysing {file} to the end, for the next start; Ctrl-C ends that\n"
+    analysed = f"sslsniff: the analysis of {file} is done: the next start probes what was found\n"
+    before, _, after = ran.captured.stderr.partition(analysing)
+    assert "is not probed" not in before
+    assert f"sslsniff: {file} is not probed, planning it takes more than " in after
+    assert after.endswith(analysed)
+    again = run_under(tmp_path, sys.executable, "-c", MAP, str(file))
+    assert "went on after" not in again.captured.stderr
+
+
+def test_ctrl_c_ends_the_analysis(tmp_path: Path) -> None:
+    """The command has ended by then, and its exit code is sslsniff's."""
+    file = hostile_files.KINDS["symbol_tables"](tmp_path / "slow")
+    errors = tmp_path / "errors.txt"
+    code = MAP + "sys.exit(3)\n"
+    with (
+        errors.open("w") as stderr,
+        started(SSLSNIFF, "--", sys.executable, "-c", code, file, stderr=stderr) as sniffer,
+    ):
+        assert any("; Ctrl-C ends that\n" in errors.read_text() for _ in patiently())
+        sniffer.send_signal(signal.SIGINT)
+        assert sniffer.wait(PATIENCE_S) == 3
+    line = f"sslsniff: {file}: not analysed; start again with --lib {file}, which waits for it\n"
+    assert errors.read_text().endswith(line)
 
 
 def test_a_file_that_is_probed_too_late_is_named(late: Late, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def capture(
 
 
 def decode(broker: Broker, topic: str) -> Captured:
+    broker.wait_for_group("all", topic)
     where = ("--kafka", broker.address, "--topic", topic, "--group", "all", "--until-end")
     done = subprocess.run(
         [SSLSNIFF, "decode", *where, "--json"],
@@ -80,7 +81,7 @@ def test_exchanges(
     broker.create_topic("exchanges", 4)
     asked = requests(53)
     command = curl(server.url, asked, certificate, tmp_path, "--http2")
-    done = capture(broker.address, "exchanges", *command)
+    done = capture(broker.address, "exchanges", *command, options=ROOM)
     assert ": 53 delivered, 0 dropped" in done.stderr  # large ones without their bodies
 
 

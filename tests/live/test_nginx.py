@@ -1,13 +1,25 @@
 """nginx as a server: worker processes that serve many connections on one thread each."""
 
+import asyncio
 import os
 import signal
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from tests.live.checks import Sniff, assert_passed, assert_whole, connections, seen
+from tests.live.checks import (
+    Sniff,
+    address,
+    assert_passed,
+    assert_whole,
+    connections,
+    read,
+    seen,
+)
 from tests.live.sniffer import Captured
 from tests.workload.curl import Request, curl, results
 from tests.workload.nginx import PROTOCOLS, Nginx, running_nginx, wait_until
@@ -131,3 +143,51 @@ def test_no_workers(nginx: Nginx, certificate: Certificate, tmp_path: Path, snif
         ask(nginx, certificate, tmp_path / "new", some_of_all(), "--http2")
         captured = sniffer.stop()
     assert captured.objects == [captured.summary]
+
+
+def ends(captured: Captured) -> list[tuple[Any, ...]]:
+    """Return where each exchange passed, and what it was."""
+    return sorted(
+        (
+            str(each["connection"]),
+            str(each["stream"]),
+            each["request"]["target"] if each["request"] else None,
+            each["role"],
+            address(each["client"]),
+            address(each["server"]),
+        )
+        for each in captured.exchanges
+    )
+
+
+def test_addresses_of_a_proxy(
+    nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff
+) -> None:
+    """Both sides of a proxy, its connections joined in the middle: the file says what was shown."""
+    capture = tmp_path / "capture.pcapng"
+    context = ssl.create_default_context(cafile=str(certificate.certificate))
+    url = f"https://localhost:{nginx.port}"
+
+    async def ask_in_the_middle() -> Captured:
+        """Ask before the capture, so that it joins the connection, then four at a time."""
+        async with httpx.AsyncClient(http2=True, verify=context) as client:
+            four = asyncio.Semaphore(4)
+
+            async def get(number: int) -> int:
+                async with four:
+                    return (await client.get(f"{url}/proxied/{number % 10}")).status_code
+
+            assert {await get(number) for number in range(4)} == {200}
+            with sniff("--pid", str(nginx.pid), "--pcap", str(capture)) as sniffer:
+                assert {*await asyncio.gather(*map(get, range(60)))} == {200}
+                await asyncio.to_thread(sniffer.until, 180)
+                return await asyncio.to_thread(sniffer.stop)
+
+    captured = asyncio.run(ask_in_the_middle())
+    shown = ends(captured)
+    assert ends(read(capture)) == shown
+    # HPACK's table from before the capture hides targets that were sent then.
+    fronts = [each for each in shown if (each[2] or "/proxied/").startswith("/proxied/")]
+    assert len(fronts) == 60
+    assert len({each[4] for each in fronts}) == 1
+    assert {each[5][1] for each in shown} == {nginx.port}

@@ -102,7 +102,7 @@ def only(captured: Captured) -> dict[str, Any]:
 def test_a_library_is_named(
     kind: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
-    """At the start, in the summary and in the list, with its file, the process and the reason."""
+    """In a line, in the summary and in the list, with its file, the process and the reason."""
     watched = program(kind, certificate, tmp_path)
     with waiting(*watched.command, file=watched.file) as pid:
         with sniff("--pid", str(pid)) as sniffer:
@@ -166,7 +166,7 @@ def test_a_child_of_a_command(tmp_path: Path) -> None:
 
 
 def test_one_that_comes_later(sniff: Sniff) -> None:
-    """It is told once, and both processes count."""
+    """It is named once, at the end, and both processes count."""
     script = 'read word; for each in 1 2; do "$@"; done; echo done; read word'
     with started("sh", "-c", script, "sh", *brief()) as shell:
         assert shell.stdin is not None
@@ -176,7 +176,8 @@ def test_one_that_comes_later(sniff: Sniff) -> None:
             shell.stdin.write("go\n")
             shell.stdin.flush()
             assert shell.stdout.readline() == "done\n"
-            sniffer.until_told("not probed: Java")
+            # A virtual machine without connections: it may still load a library with probes.
+            assert "not probed" not in sniffer.errors.read_text()
             captured = sniffer.stop()
     assert only(captured)["processes"] == 2
 

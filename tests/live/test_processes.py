@@ -388,6 +388,5 @@ def test_more_children_than_are_known(own_library: Path) -> None:
             list(capture.finish())
 
     assert [note for note in notes if "child processes" in note] == [
-        "process table full (65,536): 2 child processes were not followed; use --all instead of"
-        " --pid"
+        "process table full (65,536): 2 child processes were not followed; use --all, not --pid"
     ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,10 +100,13 @@ def test_what_cannot_be_opened_is_said(when: str, late: Late, tmp_path: Path) ->
         assert next_line(client) == "ready"
         if when == "before":
             load(client)
-        with started(*limited(NEEDED), SSLSNIFF, "--pid", str(client.pid), stderr=stderr):
+        watching: list[str | Path] = [*limited(NEEDED), SSLSNIFF, "--pid", str(client.pid)]
+        with started(*watching, stderr=stderr) as sniffer:
             assert any(READY in errors.read_text() for _ in patiently())
-            if when == "later":
+            if when == "later":  # sslsniff is stopped, or it may open the file before it is gone
+                sniffer.send_signal(signal.SIGSTOP)
                 load(client)
+                sniffer.send_signal(signal.SIGCONT)
             line = (
                 f"sslsniff: {command[2]}{' (deleted)' * (when == 'before')} of process"
                 f" {client.pid} cannot be opened: run sslsniff as root, or with"

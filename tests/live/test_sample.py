@@ -99,7 +99,7 @@ EARLY_BYTES = 100 + BURST[0] * BURST[1]
 def test_too_much_traffic_leaves_out_connections(
     watch: Watch, load: Load, certificate: Certificate
 ) -> None:
-    """sslsniff stands still during a burst, and then leaves out a quarter of the connections."""
+    """sslsniff stands still during a burst, and then leaves out some of the connections."""
     options = ("--sample", "auto", "--ring-size", "4M")
     calls = (1, 100), (1500, 0), BURST, (2500, 0), (5, 16 << 10)
     with receivers(watch, CONNECTIONS, load, certificate, *options) as servers:
@@ -119,9 +119,13 @@ def test_too_much_traffic_leaves_out_connections(
     left_out = [each for each in passed if "left_out" in end_of[each.port]]
     summary = captured.summary
     assert summary["lost_bytes"] == 0
-    assert summary["left_out_connections"] == len(left_out) == CONNECTIONS // 4
+    # Under the preloaded library each program has a ring, a smaller one the later it begins: if one
+    # is fuller than five eighths, half of the connections are left out.
+    kept = CONNECTIONS - len(left_out)
+    assert kept in ({9} if watch.has_probes else {6, 9})
+    assert summary["left_out_connections"] == len(left_out)
     assert captured.stderr.count("more traffic than can be decoded: ") == 1
-    assert "from now on 9 of 12 connections are shown" in captured.stderr
+    assert f"from now on {kept} of 12 connections are shown" in captured.stderr
     for each in passed:
         if each in left_out:
             assert end_of[each.port]["bytes_read"] == EARLY_BYTES

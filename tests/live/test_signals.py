@@ -36,6 +36,15 @@ def read(capture: Path) -> Captured:
     return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
 
 
+@pytest.fixture
+def no_nohup() -> Iterator[None]:
+    """Start programs as without nohup, also where the tests run after it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_end_by_signal(
     number: signal.Signals, client: Process, own_library: Path, tmp_path: Path, sniff: Sniff

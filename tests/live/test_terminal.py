@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.late import patiently
 from tests.live.sniffer import READY, SSLSNIFF
 from tests.live.test_openssl_cli import s_server
 from tests.workload.processes import PATIENCE_S, Process, next_line, run, say, started, until_said
@@ -97,7 +98,7 @@ def test_open_exchanges_are_shown_on_demand(certificate: Certificate, tmp_path: 
         shown.send_signal(signal.SIGUSR1)
         wait_for(errors, "sslsniff: open exchanges: 0\n")
 
-        say(client, "GET /\x07stream HTTP/1.1\nHost: there\n")
+        say(client, "GET /stream HTTP/1.1\nHost: the\x07re\n")
         wait_for(lines, '"opened"')
         time.sleep(1.0)
         shown.send_signal(signal.SIGUSR1)
@@ -105,17 +106,21 @@ def test_open_exchanges_are_shown_on_demand(certificate: Certificate, tmp_path: 
 
         say(server, "HTTP/1.1 200 OK\nContent-Length: 1000\n\nhello")
         until_said(client, "hello")
-        shown.send_signal(signal.SIGQUIT)
-        answered = wait_for(errors, "open: .* 200 .*\n")
+        for _ in patiently():  # it may get the signal before what the client has read
+            shown.send_signal(signal.SIGQUIT)
+            answered = errors.read_text("utf-8")
+            if re.search("open: .* 200 .*\n", answered):
+                break
 
         shown.send_signal(signal.SIGINT)
         assert shown.wait(PATIENCE_S) == 0
-    first, second = re.findall("open: (.*)", answered)
+    first, *unanswered, second = re.findall("open: (.*)", answered)
     assert first in waiting
+    assert {re.split("  +", line)[5] for line in unanswered} <= {"-"}
     for line, status, size in ((first, "-", "0 B so far"), (second, "200", "6 B so far")):
         fields = re.split("  +", line)
         assert fields[1:3] == [f"openssl[{client.pid}]", f"127.0.0.1:{port}"]
         assert fields[3:6] == ["http/1.1", "GET", status]
         assert 1.0 <= float(fields[6].removesuffix(" ms").removesuffix(" s")) < 10_000
-        assert fields[7:] == [size, r"https://there/\x07stream"]
+        assert fields[7:] == [size, r"https://the\x07re/stream"]
     assert lines.read_text("utf-8").count('"error":"capture ended"') == 1

@@ -26,8 +26,10 @@ from tests.workload.passed import Passed
 from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, run, started
 from tests.workload.servers import Certificate, Server
 
-IDLE, TRIES, MOST_S = 300, 3, 1.0
-"""Processes that wait; how often it is tried, as a busy machine is slow; how long it may take."""
+IDLE, TRIES = 300, 3
+"""Processes that wait, and how often it is tried, as a busy machine is slow."""
+MOST_LIST, MOST_START = 4, 1.5
+"""How many times as long a list and a start may take as without these processes."""
 
 
 def test_everything(
@@ -148,23 +150,34 @@ def test_many_idle_processes(inside: Enclosure, tmp_path: Path) -> None:
     """They delay neither the list nor the beginning of a capture."""
     program = tmp_path / "idle"
     run("gcc", "-o", program, PROGRAMS / "c/idle.c", "-lssl")
-    listed_s, ready_s = [], []
+    listed_s, ready_s = fastest_list_and_start(inside, 0)
     with inside.started(program, str(IDLE)) as processes:
         assert processes.stdout is not None
         assert processes.stdout.readline() == "ready\n"
-        for _ in range(TRIES):
-            began = time.monotonic()
-            rows = inside.run(SSLSNIFF, "list").stdout.splitlines()
-            listed_s.append(time.monotonic() - began)
-            assert len([row for row in rows if " idle " in row]) == IDLE
+        with_idle_s = fastest_list_and_start(inside, IDLE)
+    print(listed_s, ready_s, with_idle_s)
+    assert with_idle_s[0] < MOST_LIST * listed_s
+    assert with_idle_s[1] < MOST_START * ready_s
 
-            began = time.monotonic()
-            with inside.started(SSLSNIFF, "--json", "--all") as sniffer:
-                assert sniffer.stderr is not None
-                assert READY in sniffer.stderr.readline()
-                ready_s.append(time.monotonic() - began)
-    assert min(listed_s) < MOST_S
-    assert min(ready_s) < MOST_S
+
+def fastest_list_and_start(inside: Enclosure, idle: int) -> tuple[float, float]:
+    """Return what a list of processes and the beginning of a capture take, at best of some times.
+
+    ``idle``: how many processes of the program ``idle`` are listed.
+    """
+    listed_s, ready_s = [], []
+    for _ in range(TRIES):
+        began = time.monotonic()
+        rows = inside.run(SSLSNIFF, "list").stdout.splitlines()
+        listed_s.append(time.monotonic() - began)
+        assert len([row for row in rows if " idle " in row]) == idle
+
+        began = time.monotonic()
+        with inside.started(SSLSNIFF, "--json", "--all") as sniffer:
+            assert sniffer.stderr is not None
+            assert READY in sniffer.stderr.readline()
+            ready_s.append(time.monotonic() - began)
+    return min(listed_s), min(ready_s)
 
 
 def test_doctor(inside: Enclosure) -> None:

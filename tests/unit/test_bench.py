@@ -1,5 +1,6 @@
 """What the benchmark keeps and shows of its figures."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,32 @@ def test_plots_are_drawn_of_what_was_measured(
     first = (tmp_path / "cost.png").read_bytes()
     assert [path.name for _, path in plots.draw(ROWS[:2])] == ["cost.png"]
     assert (tmp_path / "cost.png").read_bytes() == first
+
+
+def factors(size: str) -> list[int]:
+    """Return how many times as much bcc's sslsniff and bpftrace add to a call, in whole numbers."""
+    found = [
+        round(row.value)
+        for rows in results.load().parts.values()
+        for row in rows
+        if re.fullmatch(rf"{size}: (bcc's sslsniff|bpftrace) adds", row.what)
+    ]
+    assert found
+    return found
+
+
+def test_pages_have_the_figures_that_were_measured() -> None:
+    root = Path(__file__).parents[2]
+    small, large = factors("(64|1024) B"), factors("16384 B")
+    assert min(large) == max(large)
+    sentence = (
+        f"it adds {min(small)} to {max(small)} times less to a call of 64 B to 1 KB, and"
+        f" {large[0]} times less to one of 16 KB"
+    )
+    assert sentence in (root / "README.md").read_text()
+    each = [factors(f"GnuTLS, {size} B")[0] for size in (64, 1024, 16384)]
+    sentence = (
+        f"bcc's sslsniff adds {each[0]} times as much to a call of 64 B, {each[1]} times at 1 KB"
+        f" and {each[2]} times at 16 KiB"
+    )
+    assert sentence in (root / "docs" / "gnutls.md").read_text()

@@ -1,5 +1,6 @@
 """The table in docs/reliability.md says what pytest and the soak found."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,9 @@ def test_the_page_has_a_place_for_it(tmp_path: Path) -> None:
     page.write_text(reliability.PAGE.read_text())
     pages.put(page, reliability.BEGIN, reliability.END, ["| a row |"])
     assert f"{reliability.BEGIN}\n| a row |\n{reliability.END}\n" in page.read_text()
+
+
+def test_each_promise_names_a_test_that_is_there() -> None:
+    found = re.findall(r"^\|[^|]*\| `(tests/[^`]+)` \|", reliability.PAGE.read_text(), re.MULTILINE)
+    assert len(found) > 20
+    assert [path for path in found if not (ROOT / path).is_file()] == []

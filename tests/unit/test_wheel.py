@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 BUILT = (
     "bpf/sslsniff.bpf.o",
     "capture_files/libpacking.so",
+    "kernel/memory/librings.so",
     "elf/dwarf/libscanner.so",
     "live/preload/libpreload.so",
+    "kernel/memory/libskipping.so",
     "machine_code/stripped/libdistances.so",
 )
 NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.bpf.o", "*.so")

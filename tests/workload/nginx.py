@@ -28,6 +28,7 @@ http {{
     default_type application/octet-stream;
     keepalive_requests 10000;
     gzip on; gzip_min_length 0; gzip_types text/plain;
+    upstream upstream {{ server 127.0.0.1:{port}; keepalive 4; }}
     server {{
         listen 127.0.0.1:{port} ssl http2;
         ssl_protocols TLSv1.2 TLSv1.3;
@@ -35,6 +36,12 @@ http {{
         ssl_certificate_key {certificate.key};
         add_header X-Nonce $http_x_nonce always;
         root {folder}/files;
+        location /proxied/ {{
+            proxy_pass https://upstream/;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header X-Nonce $http_x_nonce;
+        }}
         location /take {{ proxy_pass http://unix:{folder}/backend; }}
     }}
     server {{

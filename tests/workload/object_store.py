@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, S3FileSystem
 
-from tests.workload.ports import free_port, wait_until_open
+from tests.workload.ports import free_port, listening
 
 BUCKET = "traffic"
 KEYS = {
@@ -78,14 +78,10 @@ def running_store() -> Iterator[Store]:
     """Run a store with an empty bucket."""
     port = free_port()
     command: list[str | Path] = [_MOTO, "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_open(port)
-            found = Store(port, process)
-            found.files.create_dir(BUCKET)
-            yield found
-        finally:
-            process.kill()
+    with listening(command, port) as process:
+        found = Store(port, process)
+        found.files.create_dir(BUCKET)
+        yield found
 
 
 @contextlib.contextmanager
@@ -100,9 +96,5 @@ def checking_store(folder: Path) -> Iterator[str]:
     (folder / BUCKET).mkdir(parents=True)
     command: list[str | Path] = ["java", "-cp", f"{_S3PROXY}/*", "org.gaul.s3proxy.Main"]
     command += ["--properties", settings]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_open(port)
-            yield f"s3://{BUCKET}/tables?endpoint_override=127.0.0.1:{port}&scheme=http"
-        finally:
-            process.kill()
+    with listening(command, port):
+        yield f"s3://{BUCKET}/tables?endpoint_override=127.0.0.1:{port}&scheme=http"

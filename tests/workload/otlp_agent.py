@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import ResourceLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from tests.workload.ports import free_port, wait_until_open
+from tests.workload.ports import free_port, listening
 
 _AGENT = Path(rotel.__file__).with_name("rotel-agent")
 _AGENT.chmod(0o755)  # its wheel lacks that
@@ -125,13 +125,8 @@ def running_sink() -> Iterator[str]:
         *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}"),
         *("--otlp-http-endpoint", f"127.0.0.1:{port}", "--exporter", "blackhole"),
     ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_open(port)
+    with listening(command, port):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 @contextlib.contextmanager
@@ -145,12 +140,7 @@ def running_agent() -> Iterator[Agent]:
             *("--otlp-exporter-endpoint", f"http://127.0.0.1:{behind}"),
             *("--otlp-exporter-protocol", "grpc"),
         ]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_until_open(http_port)
+        with listening(command, http_port) as process:
             urls = {"grpc": grpc_port, "http/protobuf": http_port}
             local = {protocol: f"http://127.0.0.1:{port}" for protocol, port in urls.items()}
             yield Agent(process, local, received)
-        finally:
-            process.terminate()
-            process.wait(20)

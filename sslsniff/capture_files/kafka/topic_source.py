@@ -121,6 +121,9 @@ class TopicSource:
             if time.monotonic() >= until_s:
                 return
 
+    waiting_bytes = 0
+    """See ``source.Source``: not known."""
+
     def counted_losses(self) -> list[Loss]:
         """See ``source.Source``: losses are in their places."""
         return []

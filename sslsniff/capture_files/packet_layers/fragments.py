@@ -1,5 +1,7 @@
 """Puts IP fragments together (RFC 791 section 3.2, RFC 8200 section 4.5)."""
 
+from collections.abc import Hashable
+
 from sslsniff.capture_files.packet_layers.ip import Carrier, Fragment, without_extensions
 
 _MOST_BYTES = 16 << 20
@@ -8,6 +10,9 @@ _FRAGMENT_BYTES = 200  # memory of a fragment beside its bytes
 _MOST_PIECES = 512  # of a packet; where each link takes 576 bytes, there are 120
 _LARGEST = 0xFFFF  # bytes of an IP packet
 _WAIT_NS = 30_000_000_000  # as Linux waits (net.ipv4.ipfrag_time)
+
+_Key = tuple[Hashable, tuple[bytes, bytes, int, int]]
+"""The network of a fragment, and the identity of its packet."""
 
 
 class _FragmentedPacket:
@@ -43,24 +48,28 @@ class Fragments:
 
     def __init__(self) -> None:
         self.incomplete = 0
-        self._waiting: dict[tuple[bytes, bytes, int, int], _FragmentedPacket] = {}
+        self._waiting: dict[_Key, _FragmentedPacket] = {}
         self._bytes = 0
 
-    def add(self, packet: Carrier, fragment: Fragment, time_ns: int) -> Carrier | None:
+    def add(
+        self, packet: Carrier, fragment: Fragment, time_ns: int, network: Hashable = None
+    ) -> Carrier | None:
         """Add a fragment; return the packet if it is whole now.
 
+        Only fragments of one ``network`` are of one packet: others may have the same addresses.
         A fragment that overlaps another makes all of them invalid (RFC 5722, RFC 8200).
         """
-        waiting = self._waiting.get(fragment.identity)
+        key = network, fragment.identity
+        waiting = self._waiting.get(key)
         if waiting is not None and time_ns - waiting.time_ns > _WAIT_NS:
-            self._drop(fragment.identity)
+            self._drop(key)
             waiting = None
         if waiting is None:
-            waiting = self._waiting[fragment.identity] = _FragmentedPacket(time_ns)
+            waiting = self._waiting[key] = _FragmentedPacket(time_ns)
         before = waiting.pieces.setdefault(fragment.offset, packet)
         if before is not packet:
             if before.sent != packet.sent:
-                self._drop(fragment.identity)
+                self._drop(key)
             return None  # else a repetition
         self._bytes += len(packet.payload) + _FRAGMENT_BYTES
         if not fragment.more:
@@ -70,26 +79,26 @@ class Fragments:
             if whole is None:
                 self._bound()
                 return None
-            self._forget(fragment.identity)
+            self._forget(key)
             return without_extensions(whole)
-        self._drop(fragment.identity)
+        self._drop(key)
         return None
 
     def finish(self) -> None:
         """Count what waits still: no more comes."""
-        for identity in list(self._waiting):
-            self._drop(identity)
+        for key in list(self._waiting):
+            self._drop(key)
 
     def _bound(self) -> None:
         while self._bytes > _MOST_BYTES:
             self._drop(next(iter(self._waiting)))
 
-    def _drop(self, identity: tuple[bytes, bytes, int, int]) -> None:
-        self.incomplete += self._forget(identity)
+    def _drop(self, key: _Key) -> None:
+        self.incomplete += self._forget(key)
 
-    def _forget(self, identity: tuple[bytes, bytes, int, int]) -> int:
+    def _forget(self, key: _Key) -> int:
         """Forget a packet; return of how many fragments."""
-        waiting = self._waiting.pop(identity)
+        waiting = self._waiting.pop(key)
         self._bytes -= waiting.memory_bytes
         return len(waiting.pieces)
 

@@ -170,6 +170,9 @@ _ETHERTYPES: dict[int, Layer] = {
     0x880B: lambda packet: (PPP, packet),
     0x88E7: lambda packet: (ETHERNET, packet[4:]),  # IEEE 802.1ah
     0x8909: _typed(6),  # Cisco's metadata
+    0x8926: _typed(4),  # Cisco's VN-Tag
+    0x892F: _typed(4),  # HSR (IEC 62439-3); the trailer of PRP is after the IP packet
+    0x893F: _typed(6),  # E-Tag (IEEE 802.1BR)
     0x894F: _nsh,
 }
 

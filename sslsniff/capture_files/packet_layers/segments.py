@@ -6,6 +6,7 @@ from collections import Counter
 import dpkt
 
 from sslsniff.capture_files.packet_layers.fragments import Fragments
+from sslsniff.capture_files.packet_layers.identities import Path, identity, outer_addresses
 from sslsniff.capture_files.packet_layers.ip import Carrier, read_ip
 from sslsniff.capture_files.packet_layers.layer import IPV4, IPV6, Numbers, Protocol, word
 from sslsniff.capture_files.packet_layers.links import LINK_LAYERS, UNREAD_LINKS
@@ -56,13 +57,18 @@ class SegmentReader:
         self.unread: Counter[str] = Counter()
         self._fragments = Fragments()
 
-    def read(self, link_type: int, packet: bytes, time_ns: int) -> Segment | None:
-        """Return the TCP segment of the innermost IP packet; None if there is none, or not yet."""
+    def read(
+        self, link_type: int, packet: bytes, time_ns: int, interface: int = 0
+    ) -> Segment | None:
+        """Return the TCP segment of the innermost IP packet; None if there is none, or not yet.
+
+        Fragments of one packet come from one ``interface``, in equal layers.
+        """
         segment = usual_segment(link_type, packet)
         if segment is not None:
             return segment
         try:
-            return self._read(Protocol(Numbers.LINK, link_type), packet, time_ns)
+            return self._read(Protocol(Numbers.LINK, link_type), packet, time_ns, interface)
         except (IndexError, struct.error, dpkt.UnpackError):  # cut by the capture, or damaged
             return None
 
@@ -74,15 +80,22 @@ class SegmentReader:
                 self._fragments.incomplete
             )
 
-    def _read(self, protocol: Protocol, packet: bytes, time_ns: int) -> Segment | None:
+    def _read(
+        self, protocol: Protocol, packet: bytes, time_ns: int, interface: int
+    ) -> Segment | None:
+        path: Path = ()
         for _ in range(_MOST_LAYERS):
             if protocol in (IPV4, IPV6):
-                whole = self._whole(packet, time_ns, is_ipv6=protocol == IPV6)
-                if whole is None:
-                    return None
-                if whole.protocol == _TCP:
-                    return _segment(whole)
-                protocol, packet = _inside(whole)
+                ip = read_ip(packet, is_ipv6=protocol == IPV6)
+                if ip.fragment is not None:
+                    whole = self._fragments.add(ip, ip.fragment, time_ns, (interface, path))
+                    if whole is None:
+                        return None
+                    ip = whole
+                if ip.protocol == _TCP:
+                    return _segment(ip, path)
+                path += outer_addresses(ip)
+                protocol, packet = _inside(ip)
             layer = _LAYERS.get(protocol)
             if layer is None:
                 self._count_unread(protocol)
@@ -90,12 +103,9 @@ class SegmentReader:
             carried = layer(packet)
             if carried is None:
                 return None
+            path += identity(protocol, packet)
             protocol, packet = carried
         return None
-
-    def _whole(self, packet: bytes, time_ns: int, *, is_ipv6: bool) -> Carrier | None:
-        ip = read_ip(packet, is_ipv6=is_ipv6)
-        return ip if ip.fragment is None else self._fragments.add(ip, ip.fragment, time_ns)
 
     def _count_unread(self, protocol: Protocol) -> None:
         name = _UNREAD.get(protocol)
@@ -114,7 +124,7 @@ def _inside(ip: Carrier) -> tuple[Protocol, bytes]:
     return known, ip.payload[_UDP_BYTES:]
 
 
-def _segment(ip: Carrier) -> Segment | None:
+def _segment(ip: Carrier, path: Path) -> Segment | None:
     tcp = dpkt.tcp.TCP(ip.payload)
     size = ip.sent - tcp.off * 4
     if size < 0:
@@ -127,4 +137,5 @@ def _segment(ip: Carrier) -> Segment | None:
         tcp.flags & 0xFF,  # without the ninth (RFC 3540)
         tcp.data[:size],
         size,
+        path,
     )

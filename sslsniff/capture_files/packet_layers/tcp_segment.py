@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from sslsniff.capture_files.packet_layers.identities import Path
+
 AddressPort = tuple[bytes, int]
 """IP address and port of a side of a TCP connection."""
 
@@ -9,7 +11,8 @@ AddressPort = tuple[bytes, int]
 class Segment(NamedTuple):
     """A TCP segment. ``size`` is its length as sent; ``payload`` may be cut shorter.
 
-    ``acknowledges`` is its acknowledgement number, None without one.
+    ``acknowledges`` is its acknowledgement number, None without one. ``path`` is what the layers
+    around it say of the network that it is in.
     """
 
     source: AddressPort
@@ -19,3 +22,4 @@ class Segment(NamedTuple):
     flags: int
     payload: bytes
     size: int
+    path: Path = ()

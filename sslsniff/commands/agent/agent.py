@@ -17,9 +17,10 @@ from sslsniff.commands.agent.disk_limit import DiskLimit
 from sslsniff.commands.agent.service_manager import ServiceManager
 from sslsniff.commands.options.agent_options import AgentOptions, parse_agent
 from sslsniff.commands.printing import note
-from sslsniff.errors import ConfigurationError, SslsniffError
+from sslsniff.errors import ConfigurationError, SslsniffError, counted
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import own_command
+from sslsniff.sinks.missing_packages import how_to_install
 
 _WAIT_S = 0.5
 _END_S = 10.0
@@ -132,7 +133,7 @@ class _Agent:
         except ImportError:
             raise ConfigurationError(
                 "health.listen needs the package prometheus-client",
-                "pip install 'sslsniff[agent]'",
+                how_to_install("agent"),
             ) from None
         serve_health(address, self._status, lambda: self._restarts)
 
@@ -218,6 +219,7 @@ class _Agent:
 def _summary(status: dict[str, Any]) -> str:
     lost = sum(status["lost_bytes"].values())
     return (
-        f"{status['exchanges']} exchanges of {status['connections']} connections,"
-        f" {lost} bytes lost, {status['probes']} probes"
+        f"{counted(status['exchanges'], 'exchange')} of"
+        f" {counted(status['connections'], 'connection')},"
+        f" {counted(lost, 'byte')} lost, {counted(status['probes'], 'probe')}"
     )

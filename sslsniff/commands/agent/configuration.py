@@ -72,6 +72,7 @@ _BY_NAME = {(each.table, each.name): each for each in _SETTINGS}
 _TABLES = tuple(dict.fromkeys(each.table for each in _SETTINGS))
 _OUTPUTS = ("otlp", "kafka", "parquet", "lines")
 _LEAVING = ("otlp", "kafka")
+_SMALLEST_LIMITS = {"memory": "1M", "disk": "1K"}
 _OPTION = re.compile(r"--[a-z-]+")
 _LOOPBACK = re.compile(r"(127\.\d+\.\d+\.\d+|localhost|\[::1\]):(\d{1,5})")
 
@@ -136,8 +137,12 @@ class _Reader:
     def _given(self, found: dict[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
         """Yield each setting, by table and name, with its value."""
         for table, settings in found.items():
-            if table not in _TABLES or not isinstance(settings, dict):
+            if table not in _TABLES:
                 raise self._unknown(f"table [{table}]", table, _TABLES, table)
+            if not isinstance(settings, dict):
+                raise self._error(
+                    f"{table} is a table", f"write [{table}], and its settings below", "", table
+                )
             for name, value in settings.items():
                 setting = _BY_NAME.get((table, name))
                 if setting is None:
@@ -200,17 +205,22 @@ class _Reader:
         if text is None:
             return None
         try:
-            return values.size(text)
+            size = values.size(text)
         except argparse.ArgumentTypeError as error:
             fact = f"limits.{name}: {error}"
             raise self._error(fact, "mend that", "limits", name) from None
+        least = _SMALLEST_LIMITS[name]
+        if size < values.size(least):
+            fact = f"limits.{name}: {text!r} is less than {least}"
+            raise self._error(fact, "leave it out for no limit", "limits", name)
+        return size
 
     def _address(self, text: str) -> tuple[str, int]:
         found = _LOOPBACK.fullmatch(text)
         if found is None or not 0 < int(found[2]) < 1 << 16:
             raise self._error(
                 f"health.listen: {text!r} is no port of this machine alone",
-                "use 127.0.0.1:9464",
+                "use 127.0.0.1:9464 or [::1]:9464",
                 "health",
                 "listen",
             )
@@ -233,7 +243,7 @@ class _Reader:
 
         A file may write both otherwise (inline tables): then there is none.
         """
-        begins = None
+        begins = None if table else 0
         for number, line in enumerate(self._lines, 1):
             text = line.strip()
             if text.startswith("["):
@@ -241,9 +251,13 @@ class _Reader:
                     break
                 if re.fullmatch(rf"\[\s*{re.escape(table)}\s*\].*", text):
                     begins = number
-            elif begins and name and re.match(rf"[\"']?{re.escape(name)}[\"']?\s*=", text):
+            elif (
+                begins is not None
+                and name
+                and re.match(rf"[\"']?{re.escape(name)}[\"']?\s*=", text)
+            ):
                 return number
-        return begins
+        return begins or None
 
 
 def _folder(given: dict[tuple[str, str], Any]) -> str:

@@ -1,9 +1,14 @@
 """The health of an agent, as Prometheus asks for it over HTTP."""
 
+import contextlib
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from socketserver import ThreadingMixIn
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -75,6 +80,46 @@ def _deliveries(deliveries: list[dict[str, Any]]) -> Iterator[Metric]:
         yield metric
 
 
+class _HealthRequest(WSGIRequestHandler):
+    timeout = 5
+    """How many seconds a connection may stay without a byte."""
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Log nothing: who asks is no news."""
+
+
+class _HealthServer(ThreadingMixIn, WSGIServer):
+    """Answers each connection in a thread; the oldest of too many ends for a new one.
+
+    So no connection that stays idle, or sends a byte now and then, keeps others from an answer.
+    """
+
+    request_queue_size = 128
+    _MOST_CONNECTIONS = 16
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._answering: dict[socket.socket, threading.Thread] = {}
+        super().__init__(address, _HealthRequest)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """See ``socketserver.BaseServer``."""
+        alive = {each: thread for each, thread in self._answering.items() if thread.is_alive()}
+        if len(alive) >= self._MOST_CONNECTIONS:
+            oldest = next(iter(alive))
+            with contextlib.suppress(OSError):  # it has ended by itself
+                oldest.shutdown(socket.SHUT_RDWR)
+            alive.pop(oldest).join()
+        thread = threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), daemon=True
+        )
+        self._answering = {**alive, request: thread}
+        thread.start()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """See ``socketserver.BaseServer``: a connection that broke is no news."""
+
+
 def serve_health(
     address: tuple[str, int],
     status: Callable[[], dict[str, Any]],
@@ -85,8 +130,10 @@ def serve_health(
     registry.register(_Health(status, restarts))
     host, port = address
     try:
-        start_http_server(port, host, registry)
+        server = _HealthServer(address)
     except OSError as error:
         raise OutputError(
             f"cannot listen on {host}:{port}: {error.strerror}", "set another health.listen"
         ) from None
+    server.set_app(make_wsgi_app(registry))
+    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()

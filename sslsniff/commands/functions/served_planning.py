@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sslsniff.commands.file_limits import reading_within_limits
+from sslsniff.commands.functions.safe_places import without_unsafe
 from sslsniff.elf.dwarf.debug_info import DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
 from sslsniff.errors import TargetError
@@ -57,6 +58,7 @@ def plan_served(
     with reading_within_limits(path):
         debug = open_debug_info(elf)
         plan = plan_functions(elf, patterns, PlanOptions(force=force), debug)
+        plan = without_unsafe(plan)
         task = _task_location(elf, debug)
     if not plan.places:
         raise TargetError("--calls: nothing is left to probe", "; ".join(plan.notes))

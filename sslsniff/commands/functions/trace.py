@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TextIO
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.trace_options import TraceOptions, parse_trace
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_TIME, TargetError
+from sslsniff.errors import NO_READER, NO_TIME, TargetError
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
-    from sslsniff.commands.held_command import HeldCommand
+    from sslsniff.commands.started.held_command import HeldCommand
     from sslsniff.events import Exited
     from sslsniff.live.functions.function_capture import FunctionCapture
     from sslsniff.live.functions.hit_records import Hit
@@ -31,14 +31,15 @@ def trace(arguments: Sequence[str]) -> int:
     Raises ``SslsniffError``.
     """
     options = parse_trace(arguments)
-    control = CaptureControl(options.end_within)
-    control.listen(ignore_interrupt=options.file is not None)
+    control = CaptureControl(options.end_within)  # signals end this process until it traces
     privileges.require()
     from sslsniff.commands.functions.chosen_calls import check_call_outputs
+    from sslsniff.kernel.loaders.loading import require_library
     from sslsniff.live.functions.function_capture import require_kernel
     from sslsniff.live.functions.traced_files import traced_files
 
     require_kernel()
+    require_library("co-re")
     # Standard output belongs to the program that is started.
     standard = sys.stdout if options.file is None else sys.stderr
     check_call_outputs(options, standard)  # before debug info is read, which may take long
@@ -46,12 +47,9 @@ def trace(arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as closing:
         places = _plan(files, options, closing)
         held = _start_held(options)  # it forks: this is before any thread is started
-        _trace_places(places, held, options, standard, control)
-    code = held.wait(control.is_drained) if held else 0
+        is_whole = _trace_places(places, held, options, standard, control)
     control.done()
-    if held and code is None:
-        note(f"process {held.pid} continues, and is not traced any more")
-    return code or 0
+    return held.finish(control) if held else int(not is_whole)
 
 
 def _plan(
@@ -75,8 +73,8 @@ def _trace_places(
     options: TraceOptions,
     standard: TextIO | None,
     control: CaptureControl,
-) -> None:
-    """Probe ``places``, let ``held`` start, and show what is hit."""
+) -> bool:
+    """Probe ``places``, let ``held`` start, and show what is hit; return whether that is all."""
     from sslsniff.live.functions.fetch_tables import Use
     from sslsniff.live.functions.function_capture import FunctionCapture
     from sslsniff.live.functions.stack_reader import StackReader
@@ -91,6 +89,7 @@ def _trace_places(
     )
     with contextlib.ExitStack() as closing, capture:
         stacks = closing.enter_context(StackReader()) if options.has_stacks else None
+        control.listen(has_command=held is not None)
         if held:
             held.release()
         privileges.drop(opens_perf_events=False)
@@ -98,14 +97,14 @@ def _trace_places(
             note("tracing; Ctrl-C ends")
         if use in (Use.COUNT, Use.HISTOGRAM):
             _show_numbers(capture, places, options, standard, closing, control)
-        else:
-            _show_calls(capture, places, options, standard, closing, control, stacks)
+            return True
+        return _show_calls(capture, places, options, standard, closing, control, stacks)
 
 
 def _start_held(options: TraceOptions) -> "HeldCommand | None":
     if options.file is None:
         return None
-    from sslsniff.commands.held_command import HeldCommand
+    from sslsniff.commands.started.held_command import HeldCommand
 
     return HeldCommand((options.file, *options.arguments))
 
@@ -118,26 +117,25 @@ def _show_calls(
     closing: contextlib.ExitStack,
     control: CaptureControl,
     stacks: "StackReader | None",
-) -> None:
-    """Show calls until all processes end or the user ends the trace."""
+) -> bool:
+    """Show calls until all processes end or the user ends the trace; return whether it shows all.
+
+    If not, that was said.
+    """
     from sslsniff.commands.functions.chosen_calls import open_call_sinks
+    from sslsniff.sinks.calls.call_lines import summary_line
     from sslsniff.sinks.calls.traced_call import TraceSummary
     from sslsniff.tracing.calls.call_builder import CallBuilder, no_stack
 
-    sinks = open_call_sinks(options, standard, closing, control.stop, capture.ended_process)
+    sinks = open_call_sinks(options, standard, closing, control.reader_gone, capture.ended_process)
     builder = CallBuilder(places, sinks.first, read_stack=stacks.read if stacks else no_stack)
     began_ns = time.monotonic_ns()
-    with contextlib.suppress(BrokenPipeError):  # nobody reads a pipe any more
-        try:
-            with control.abandonable():
-                while not control.to_stop and not capture.ended:
-                    _handle(capture.poll(_POLL_S), builder, control, stacks)
-                    sinks.first.flush()
-                if not _handle(capture.finish(), builder, control, stacks):
-                    note(f"not all calls are shown: {NO_TIME}")
-        except OverdueError:
+    is_whole = True
+
+    def sum_up() -> None:
+        nonlocal is_whole
+        if not is_whole:
             note(f"not all calls are shown: {NO_TIME}")
-        builder.finish()
         summary = TraceSummary(
             calls=builder.calls,
             duration_ns=time.monotonic_ns() - began_ns,
@@ -148,6 +146,30 @@ def _show_calls(
         )
         sinks.first.summary(summary)
         sinks.first.flush()
+        if control.is_unread:
+            is_whole = False
+            note(NO_READER)
+            note(summary_line(summary))
+
+    def sum_up_before_exit() -> None:
+        nonlocal is_whole
+        is_whole = False
+        sum_up()
+
+    control.before_exit = sum_up_before_exit
+    with contextlib.suppress(BrokenPipeError):  # nobody reads a pipe any more
+        try:
+            with control.abandonable():
+                while not control.to_stop and not capture.ended:
+                    _handle(capture.poll(_POLL_S), builder, control, stacks)
+                    sinks.first.flush()
+                is_whole = _handle(capture.finish(), builder, control, stacks)
+        except OverdueError:
+            is_whole = False
+        builder.finish()
+        sum_up()
+    control.before_exit = lambda: None
+    return is_whole
 
 
 def _handle(
@@ -186,7 +208,8 @@ def _show_numbers(
     from sslsniff.probing.functions.trace_places import timed_functions
     from sslsniff.sinks.calls import call_tables
 
-    stream = open_text_output(options.output, options.force, standard, closing, control.stop)
+    stream = open_text_output(options.output, options.force, standard, closing, control.reader_gone)
+    control.before_exit = lambda: note(f"what was counted is not shown: {NO_TIME}")
     while not control.to_stop and not capture.ended:
         for _ in capture.poll(_POLL_S):
             pass

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from sslsniff.commands.file_limits import reading_within_limits
+from sslsniff.commands.functions.safe_places import without_unsafe
 from sslsniff.commands.options.trace_options import TraceOptions
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
@@ -57,7 +58,7 @@ def plan_trace(
             f"results and durations are read of {MOST_FUNCTIONS_WITH_RESULTS} functions at most:"
             " use --results to read all"
         )
-    return TracePlan(places, tuple(notes), functions)
+    return without_unsafe(TracePlan(places, tuple(notes), functions))
 
 
 def _plans(elf: Elf, options: TraceOptions, how: PlanOptions) -> Iterator[TracePlan]:

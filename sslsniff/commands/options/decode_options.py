@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sslsniff.commands.options import values
+from sslsniff.commands.options.end_option import add_end_within
 from sslsniff.commands.options.kafka_options import add_topic
 from sslsniff.commands.options.other_options import read_parser
 from sslsniff.commands.options.output_options import (
     OutputOptions,
     add_color,
-    add_end_within,
     add_filter,
     add_lines,
     add_otlp,

@@ -1,6 +1,8 @@
 """The manual page and the shells' completions, made from the parsers when sslsniff is built."""
 
 import argparse
+import re
+import textwrap
 
 from sslsniff import __version__
 from sslsniff.commands.options import (
@@ -30,6 +32,34 @@ _SHELLS = {
 }
 _USAGE = "sslsniff [FILTER] WHAT [OUTPUT] [-- COMMAND ...] | sslsniff SUBCOMMAND ..."
 _MANUAL = "share/man/man1/sslsniff.1"
+_SECTION = re.compile(r"^(?=\.SH\b)", re.MULTILINE)
+_COMMENTS = ".SH COMMENTS\n"
+_LAST_SECTIONS = r""".SH EXIT STATUS
+.TP
+0
+ended normally
+.TP
+1
+an error, which one line names with its remedy, or not all that was captured is shown
+.TP
+2
+wrong usage
+.PP
+With \fB\-\- COMMAND\fR it is the command's.
+.SH FILES
+.TP
+/var/cache/sslsniff
+what was found in programs and libraries, as root; else below $XDG_CACHE_HOME or ~/.cache
+.TP
+/etc/sslsniff/agent.toml
+the configuration of the agent, where its service is installed
+.SH SEE ALSO
+.BR tcpdump (8),
+.BR strace (1),
+.BR wireshark (1)
+.PP
+The files docs/*.md that are named here are in the source of sslsniff, not in its packages.
+"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,5 +100,19 @@ def files() -> dict[str, str]:
         "manual_title": "User Commands",
         "description": "live plaintext of TLS traffic",
     }
-    texts[_MANUAL] = str(Manpage(whole, format="pretty", _data=data))
+    texts[_MANUAL] = _ordered(str(Manpage(whole, format="pretty", _data=data)))
     return texts
+
+
+def _ordered(page: str) -> str:
+    """Return the page with the usual sections in the usual order (man-pages(7)).
+
+    The options of subcommands come after all others, and the lines of examples stay lines.
+    """
+    page, _, examples = page.partition(_COMMENTS)
+    sections = _SECTION.split(page)
+    of_subcommands = [each for each in sections if "'sslsniff " in each.partition("\n")[0]]
+    first = [each for each in sections if each not in of_subcommands]
+    lines = textwrap.dedent(examples.removeprefix("examples:")).strip("\n")
+    shown = f".SH EXAMPLES\n.nf\n{lines}\n.fi\n"
+    return "".join([*first, *of_subcommands, shown, _LAST_SECTIONS])

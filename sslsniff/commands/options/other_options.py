@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sslsniff.commands.options import values
+from sslsniff.commands.options.end_option import add_end_within
 from sslsniff.commands.options.kafka_options import check_kafka
+from sslsniff.commands.options.output_names import check_outputs
 from sslsniff.commands.options.output_options import (
     OutputOptions,
     add_color,
-    add_end_within,
     add_filter,
     add_grouping,
     add_lines,
@@ -73,6 +74,7 @@ def parse_read(arguments: Sequence[str]) -> ReadOptions:
     parser = read_parser()
     given = parser.parse(arguments)
     check_screen(parser, given)
+    check_outputs(parser, given)
     check_kafka(parser, given)
     settle_redaction(parser, given)
     options = options_of(ReadOptions, given)
@@ -180,12 +182,22 @@ def stats_parser() -> CommandParser:
     return parser
 
 
+_FILTERS = {
+    "--pid": "~pid NUMBER",
+    "-p": "~pid NUMBER",
+    "--comm": "~comm NAME",
+    "--container": "~container NAME",
+    "--unit": "~unit NAME",
+}
+
+
 def _add_capture(parser: CommandParser) -> None:
+    parser.filters = {**parser.filters, **_FILTERS}
     parser.add_argument(
         "file",
         type=values.name,
         metavar="FILE",
-        help="a pcap or pcapng file, gzip-compressed or not; - is standard input",
+        help="a pcap or pcapng file, also compressed with gzip or zstd; - is standard input",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sslsniff.commands.options import values
+from sslsniff.commands.options.end_option import add_end_within
 from sslsniff.commands.options.kafka_options import add_kafka
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser
 from sslsniff.sinks.output_files import STANDARD_OUTPUT
@@ -92,8 +93,17 @@ class OutputOptions:
         return parse(self.filter)
 
 
-def add_filter(parser: argparse.ArgumentParser) -> None:
+_FILTERS = {
+    "--host": "~d NAME",
+    "--port": "~dst :PORT",
+    "--method": "~m METHOD",
+    "--status": "~c CODE",
+}
+
+
+def add_filter(parser: CommandParser) -> None:
     """Add the filter expression, which may be at any place of the command line."""
+    parser.filters = {**parser.filters, **_FILTERS}
     parser.add_argument(
         "filter",
         nargs="?",
@@ -375,15 +385,4 @@ def add_color(output: "argparse._ArgumentGroup") -> None:
         default="auto",
         metavar="WHEN",
         help="auto (default: on a terminal), always or never",
-    )
-
-
-def add_end_within(output: "argparse._ArgumentGroup") -> None:
-    """Add the option of a command that Ctrl-C ends."""
-    output.add_argument(
-        "--end-within",
-        type=values.seconds,
-        default=2,
-        metavar="SECONDS",
-        help="how long an end by Ctrl-C may take; what still waits then is lost (default: 2)",
     )

@@ -4,8 +4,9 @@ import argparse
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 from sslsniff.escaping import escape
@@ -36,6 +37,9 @@ def _help_columns() -> int:
 class CommandParser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that escapes the user's words, and suggests what was meant."""
 
+    filters: Mapping[str, str] = MappingProxyType({})
+    """Options of other commands -> a filter that does the same here."""
+
     def __init__(
         self, prog: str, *, description: str, usage: str | None = None, epilog: str | None = None
     ) -> None:
@@ -45,10 +49,28 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Return the options in ``arguments``; exits with 2 if there is anything else."""
+        # First: what follows a mistyped option would be taken for a filter or a file.
+        for word in arguments:
+            if word == "--":
+                break
+            if self._is_unknown(word):
+                self._refuse(word)
         options, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
-            self.error(f"unknown argument {unknown[0]}: {self._advice(unknown[0])}")
+            self._refuse(unknown[0])
         return options
+
+    def _is_unknown(self, word: str) -> bool:
+        """Return whether ``word`` looks like an option, and is none."""
+        if not re.match(r"--?[A-Za-z]", word) or " " in word:
+            return False
+        known = self._option_string_actions
+        return word.partition("=")[0] not in known and (
+            word.startswith("--") or word[:2] not in known
+        )
+
+    def _refuse(self, word: str) -> NoReturn:
+        self.error(f"unknown argument {word}: {self._advice(word)}")
 
     def error(self, message: str) -> NoReturn:
         """See ``ArgumentParser``."""
@@ -57,6 +79,8 @@ class CommandParser(argparse.ArgumentParser):
     def _advice(self, word: str) -> str:
         from difflib import get_close_matches  # only after a typing error
 
+        if (name := word.partition("=")[0]) in self.filters:
+            return f"use a filter, '{self.filters[name]}'"
         known = re.findall(r"--[a-z-]+", self.format_help())
         near = get_close_matches(word.partition("=")[0], known, n=1)
         return f"did you mean {near[0]}?" if near else f"see {self.prog} --help"

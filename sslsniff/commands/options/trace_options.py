@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sslsniff.commands.options import values
-from sslsniff.commands.options.output_options import add_color, add_end_within
+from sslsniff.commands.options.end_option import add_end_within
+from sslsniff.commands.options.output_options import add_color
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser, options_of
 
 _USAGE = """\

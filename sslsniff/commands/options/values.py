@@ -6,6 +6,7 @@ They raise ``argparse.ArgumentTypeError``, which the parser reports with the opt
 import argparse
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def inherited_file(text: str) -> int:
     return fd
 
 
+_IPV6_URL = re.compile(r"https?://[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.%]*(/|$)")
+
+
 def http_url(text: str) -> str:
     """Return ``text``, an http or https URL with a host."""
     from urllib.parse import urlsplit  # costs 3 ms to import
@@ -92,6 +96,10 @@ def http_url(text: str) -> str:
     except ValueError:
         is_url = False
     if not is_url:
+        if _IPV6_URL.match(text):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} has an IPv6 address without brackets, as in http://[::1]:4317"
+            )
         raise argparse.ArgumentTypeError(f"{text!r} is not a URL such as http://127.0.0.1:4317")
     return text
 
@@ -211,6 +219,10 @@ def expression(text: str) -> str:
         return text
     if text in COMMANDS:
         raise argparse.ArgumentTypeError(f"the command {text} stands first")
+    if Path(text).is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a file: sslsniff read FILE reads one file at a time"
+        )
     raise argparse.ArgumentTypeError(
         f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
         f" '~u {text}'; a program to start comes after --"

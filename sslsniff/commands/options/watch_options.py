@@ -8,6 +8,7 @@ from sslsniff import __version__
 from sslsniff.commands.options import values
 from sslsniff.commands.options.engine_options import add_engine, check_preload, options_of_probes
 from sslsniff.commands.options.kafka_options import check_kafka
+from sslsniff.commands.options.output_names import check_outputs
 from sslsniff.commands.options.output_options import (
     OutputOptions,
     add_filter,
@@ -64,7 +65,8 @@ class WatchOptions(OutputOptions):
     """Which processes to watch, and how. Sizes are in bytes.
 
     ``sample`` is a share, 0 to 1; None: of more traffic than can be decoded, as much as can.
-    ``hold`` is None if the option was not given. ``command`` is empty if none is to be started.
+    ``hold`` is None if the option was not given. ``limits_end``: whether ``--end-within`` was.
+    ``command`` is empty if none is to be started.
     """
 
     command: tuple[str, ...]
@@ -89,6 +91,7 @@ class WatchOptions(OutputOptions):
     calls: list[str]
     keylog: str | None
     packets: str | None
+    limits_end: bool
 
     @property
     def needs_probes(self) -> list[str]:
@@ -284,6 +287,7 @@ def _require_what(parser: CommandParser, options: argparse.Namespace) -> None:
             parser.error("--most-cpu chooses how many connections are shown: leave out --sample")
         options.sample = None
     check_screen(parser, options)
+    check_outputs(parser, options)
     check_kafka(parser, options)
     settle_redaction(parser, options)
     if options.calls:

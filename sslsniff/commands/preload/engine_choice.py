@@ -1,7 +1,8 @@
 """Decides how a capture sees calls: by probes in the kernel, or by a preloaded library."""
 
 from sslsniff.commands.options.watch_options import WatchOptions
-from sslsniff.errors import PrivilegeError
+from sslsniff.commands.printing import note
+from sslsniff.errors import LoaderError, PrivilegeError
 from sslsniff.kernel import privileges
 
 
@@ -14,13 +15,25 @@ def preloads(options: WatchOptions) -> bool:
     if options.engine == "preload":
         return True
     can_preload = options.engine == "auto" and options.command and not options.needs_probes
-    if can_preload and privileges.missing():
+    if can_preload and (privileges.missing() or not _has_loader(options)):
         return True
     try:
         privileges.require()
     except PrivilegeError as error:
         raise PrivilegeError(error.fact, _remedy(options, error.remedy)) from None
     return False
+
+
+def _has_loader(options: WatchOptions) -> bool:
+    """Say whether a library is there that loads BPF programs; if not, note what is used instead."""
+    from sslsniff.kernel.loaders.loading import require_library
+
+    try:
+        require_library(options.loader)
+    except LoaderError as error:
+        note(f"{error}; until then a library is preloaded into the command (docs/preload.md)")
+        return False
+    return True
 
 
 def _remedy(options: WatchOptions, by_rights: str) -> str:

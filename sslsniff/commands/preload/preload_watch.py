@@ -7,13 +7,14 @@ from pathlib import Path
 
 from sslsniff.commands.chosen_sinks import check_outputs, open_sinks
 from sslsniff.commands.ending import CaptureControl
-from sslsniff.commands.held_command import HeldCommand
 from sslsniff.commands.options.watch_options import WatchOptions
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
+from sslsniff.commands.started.held_command import HeldCommand
 from sslsniff.errors import KernelError
 from sslsniff.kernel import privileges
-from sslsniff.kernel.memory.shared_ring import SharedRing
+from sslsniff.kernel.memory.ring_set import RingSet
+from sslsniff.live.preload.memory_limits import own_limit
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import preload_environment
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
@@ -25,33 +26,43 @@ def watch_preloaded(
 ) -> int:
     """Start the command and watch it; return its exit code. Raises ``SslsniffError``."""
     try:
-        ring = SharedRing(options.ring_size, options.max_call_bytes)
+        rings = RingSet(options.ring_size, options.max_call_bytes)
     except OSError as error:
         raise KernelError(
-            f"cannot make memory of {options.ring_size} bytes ({error.strerror})",
-            "try a smaller --ring-size",
+            f"cannot make memory to share with programs ({error.strerror})",
+            "check that /tmp can be written to, or set TMPDIR",
         ) from error
-    held = HeldCommand(options.command, preload_environment(ring.path))
+    limit = own_limit()
+    found = shutil.which(options.command[0])
+    program = None if found is None else str(Path(found).resolve())
+    environment = None if limit else preload_environment(rings.path, program)
+    held = HeldCommand(options.command, environment)
     check_outputs(options, sys.stderr)
     unseen = UnseenLibraries(note)
-    if (program := shutil.which(options.command[0])) is not None:
-        unseen.look_at_program(str(Path(program).resolve()))
+    if limit:
+        note(
+            f"{limit}, and the preloaded library would need some of it: the command runs unwatched;"
+            f" {unseen.remedy}"
+        )
+    if program is not None:
+        unseen.look_at_program(program)
     capture = PreloadCapture(
-        ring,
+        rings,
         held.pid,
-        ring_bytes=options.ring_size,
         note=note,
         unseen=unseen,
         sample=options.sample,
         most_cpu=options.most_cpu,
     )
     with contextlib.closing(capture), contextlib.ExitStack() as closing:
+        control.listen(has_command=True)
         held.release()
         # Only now: an earlier error must not leave or overwrite a file.
-        sinks = open_sinks(options, sys.stderr, closing, control.stop, expression, capture=capture)
+        sinks = open_sinks(
+            options, sys.stderr, closing, control.reader_gone, expression, capture=capture
+        )
         # It looks which programs run, root's too, and reads them.
         privileges.drop_all(but=("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"))
         pump(capture, sinks, options, control)
-    code = held.finish(control.is_drained)
     control.done()
-    return code
+    return held.finish(control)

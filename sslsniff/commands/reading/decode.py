@@ -50,11 +50,11 @@ def decode(arguments: Sequence[str]) -> int:
             from sslsniff.sinks.filtered import FilteredSink
 
             shown = [FilteredSink(expression, [results])]
-        pump(source, shown, options, control)
+        is_whole = pump(source, shown, options, control)
         if source.had_time:
             results.persist()
     control.done()
-    return 0
+    return int(not is_whole)
 
 
 def _stored_sinks(
@@ -63,7 +63,7 @@ def _stored_sinks(
     """Return the sinks that the command line asks for; what they do is stored by ``persist``."""
     sinks: list[Sink] = []
     if wants_text(options):
-        output = open_lines(options, sys.stdout, closing, control.stop)
+        output = open_lines(options, sys.stdout, closing, control.reader_gone)
         waiting = _WaitingLines(output)
         text = io.TextIOWrapper(
             waiting,  # type: ignore[type-var]

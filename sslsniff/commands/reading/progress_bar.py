@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.commands.options.other_options import ReadOptions
+from sslsniff.errors import grouped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -53,7 +54,7 @@ def _show(read_so_far: Callable[[], ReadSoFar | None], is_over: threading.Event)
         while not is_over.wait(_REDRAWN_AFTER_S):
             now = read_so_far()
             if now is not None:
-                what = f"{now.exchanges:,} exchanges"
+                what = grouped(now.exchanges, "exchange")
                 bar.update(task, completed=now.read_bytes, total=now.all_bytes, description=what)
 
 

@@ -57,18 +57,18 @@ def _decode(options: ReadOptions) -> int:
         source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
         control = CaptureControl(options.end_within)
         control.listen()
-        sinks = open_sinks(options, sys.stdout, closing, control.stop, expression)
+        sinks = open_sinks(options, sys.stdout, closing, control.reader_gone, expression)
         count = _ExchangeCount()
 
         def read_so_far() -> ReadSoFar | None:
             return source.progress and ReadSoFar(*source.progress, count.exchanges)
 
         with progress_bar(options, read_so_far):
-            pump(source, [*sinks, count], options, control)
+            is_whole = pump(source, [*sinks, count], options, control)
     control.done()
     for warning in source.warnings:
         note(warning)
-    return 0
+    return int(not is_whole)
 
 
 class _ExchangeCount(Sink):

@@ -11,8 +11,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import TextIO
 
+from sslsniff.capture_files.not_shown import NotShown
 from sslsniff.capture_files.packet_layers.shares import Share
-from sslsniff.capture_files.replay import NotShown, ReplaySource
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import check_outputs, text_sinks
 from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.other_options import ReadOptions
@@ -26,9 +27,10 @@ from sslsniff.commands.reading.share_decoder import (
     decode_share,
 )
 from sslsniff.commands.text_output import open_lines
-from sslsniff.errors import SslsniffError
+from sslsniff.errors import NO_READER, SslsniffError
 from sslsniff.model import Loss, LossCause
 from sslsniff.sinks.base import Summary
+from sslsniff.sinks.text.summary import summary_lines
 
 _PIPE_BYTES = 1 << 20
 """The most without rights (man 7 pipe)."""
@@ -49,7 +51,7 @@ def read_in_jobs(options: ReadOptions) -> int:
     ReplaySource(options.file).close()  # its error comes before an output is made
     control = CaptureControl(options.end_within)
     with contextlib.ExitStack() as closing:
-        output = open_lines(options, sys.stdout, closing, control.stop)
+        output = open_lines(options, sys.stdout, closing, control.reader_gone)
         shares: list[_SharePipe] = []
         for number in range(options.jobs):
             shares.append(_SharePipe(options, Share(number, options.jobs), output, shares))
@@ -62,6 +64,11 @@ def read_in_jobs(options: ReadOptions) -> int:
             sink.summary(summary)
             sink.flush()
     control.done()
+    if control.is_unread:
+        note(NO_READER)
+        for line in summary_lines(summary):
+            note(line)
+        return 1
     for sentence in not_shown.sentences(options.file):
         note(sentence)
     return 0

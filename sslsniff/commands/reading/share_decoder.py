@@ -5,8 +5,9 @@ import io
 from multiprocessing.connection import Connection as Pipe
 from typing import NamedTuple, TextIO
 
+from sslsniff.capture_files.not_shown import NotShown
 from sslsniff.capture_files.packet_layers.shares import Share
-from sslsniff.capture_files.replay import NotShown, ReplaySource
+from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.commands.chosen_sinks import text_sinks
 from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.other_options import ReadOptions

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from sslsniff.kernel.loaders.loader import Detach, Loader
+from sslsniff.kernel.probe_safety.place_check import UNSAFE_NOP, unsafe_offsets
 from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.functions.fetch_tables import FetchTables, Use, probed_place
 from sslsniff.live.functions.hit_records import parse_hit
@@ -43,6 +44,8 @@ class KeyLogProbes:
         Raises ``SslsniffError``.
         """
         places, missing = library.key_log or KeyLog(())
+        if unsafe_offsets(descriptor_path(file), [each.offset for each in places]):
+            places, missing = (), UNSAFE_NOP
         if self._next + len(places) > self._first + MOST_PLACES:
             places, missing = (), "too many files have some"
         if missing:

@@ -29,6 +29,8 @@ class Hold:
         self.identity = identity
         self.probed_paths: list[str] = []
         """The files that were probed while the thread waited."""
+        self.waiting_path: str | None = None
+        """A file that was still being analysed when the capture ended."""
         self.is_unhandled = False
         """The process ended before its files could be listed."""
         self.is_overdue = False
@@ -92,10 +94,19 @@ class Holds:
         hold.is_over = True
         self._report_overdue(hold)
 
-    def abandon(self, hold: Hold) -> None:
-        """End a hold whose files are not analysed, because the capture ends."""
+    def abandon(self, hold: Hold, waiting_path: str | None) -> None:
+        """End a hold whose files are not analysed, because the capture ends.
+
+        ``waiting_path``: one of these files, if it is known.
+        """
+        hold.waiting_path = waiting_path
         hold.is_over = hold.is_unhandled = True
         self._report_overdue(hold)
+
+    def unfinished(self) -> list[str]:
+        """Return the files whose analysis a thread waited for in vain, after ``close``."""
+        paths = (hold.waiting_path for hold in self._last_holds.values() if hold.is_overdue)
+        return [*dict.fromkeys(path for path in paths if path is not None)]
 
     def _end_overdue(self, tid: int) -> None:
         hold = self._last_holds.get(tid)
@@ -106,7 +117,7 @@ class Holds:
     def _report_overdue(self, hold: Hold) -> None:
         if not (hold.is_over and hold.is_overdue and (hold.probed_paths or hold.is_unhandled)):
             return
-        files = ", ".join(hold.probed_paths) or "a file that it mapped"
+        files = ", ".join(hold.probed_paths) or hold.waiting_path or "a file that it mapped"
         line = (
             f"process {hold.pid} went on after {LONGEST_HOLD_S:g} s, before {files} was probed:"
             " what it sent and received until then may be missing"

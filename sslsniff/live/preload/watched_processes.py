@@ -29,14 +29,16 @@ class WatchedProcesses:
         """The processes that have not ended."""
         return list(self._open.values())
 
-    def add(self, pid: int) -> None:
-        """Follow a process from now on; one that has ended is left out."""
+    def add(self, pid: int) -> bool:
+        """Follow a process from now on; return False for one that has ended, which is left out."""
         if pid in self._open.values():
-            return
+            return True
         with contextlib.suppress(OSError, OverflowError):
             descriptor = os.pidfd_open(pid)
             self._open[descriptor] = pid
             self._epoll.register(descriptor, select.EPOLLIN)
+            return True
+        return False
 
     def look_for_children(self) -> None:
         """Add the descendants."""

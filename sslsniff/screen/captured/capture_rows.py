@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from sslsniff.errors import counted
 from sslsniff.sinks import statements
 from sslsniff.sinks.queued.short_lines import ShortExchange
 from sslsniff.sinks.text import pieces
@@ -90,7 +91,7 @@ class ExchangeRow:
 
     def begin(self, shown: Object) -> None:
         """Set what the line of its first message says."""
-        self.time, self.protocol = shown["time"], shown["protocol"]
+        self.time, self.protocol = shown["time"] or "", shown["protocol"]
         self.stream = shown["stream"]
         self.url = shown.get("target") or "?"
 
@@ -98,7 +99,7 @@ class ExchangeRow:
         """Set what the short line of the exchange says."""
         request, response, started_ns = short.request, short.response, short.started_ns
         self.line = line
-        self.time = pieces.utc_time(started_ns)
+        self.time = pieces.utc_time(started_ns) if started_ns else ""
         self.stream, self.protocol = short.stream, short.protocol
         self.duration = _since(started_ns, short.ended_ns)
         self.first_byte = _since(started_ns, short.first_byte_ns)
@@ -118,7 +119,7 @@ class ExchangeRow:
         request, response = shown["request"], shown["response"]
         self.line = line
         self.stream = shown["stream"]
-        self.time = shown["time"]
+        self.time = shown["time"] or ""
         self.protocol = shown["protocol"]
         self.duration = _or_unknown(shown["duration_ms"])
         self.first_byte = _or_unknown(shown["first_byte_ms"])
@@ -146,7 +147,8 @@ def _or_unknown(number: Any) -> Any:
 
 
 def _since(start_ns: int, end_ns: int | None) -> float:
-    return UNKNOWN if end_ns is None else pieces.milliseconds(end_ns - start_ns)
+    span_ms = pieces.milliseconds_between(start_ns, end_ns)
+    return UNKNOWN if span_ms is None else span_ms
 
 
 def _address(shown: Object | None) -> str:
@@ -178,6 +180,6 @@ def _remark(shown: Object) -> str:
 
 def _faults(missing: int, error: str | None) -> Iterator[str]:
     if missing:
-        yield f"{pieces.counted(missing, 'byte')} missing"
+        yield f"{counted(missing, 'byte')} missing"
     if error:
         yield error

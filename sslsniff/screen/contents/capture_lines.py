@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from sslsniff.errors import grouped
 from sslsniff.escaping import escape
 from sslsniff.screen.captured.capture_process import PREFIX
 from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
@@ -49,14 +50,14 @@ def _state(store: Store, command: str, exit_code: int | None) -> Iterable[ShownL
     summary = store.summary
     if summary is not None:
         said = (
-            f"{pieces.counted(summary['exchanges'] or 0, 'exchange')},"
-            f" {pieces.counted(summary['connections'], 'connection')}"
+            f"{grouped(summary['exchanges'] or 0, 'exchange')},"
+            f" {grouped(summary['connections'], 'connection')}"
             f" ({summary['joined_connections']} joined in the middle),"
             f" {pieces.size(summary['bytes'])} of plaintext in {summary['duration_s']:.1f} s"
         )
         yield named_line("summary", said, "bold")
     else:
-        yield named_line("so far", f"{store.ended:,} exchanges", "bold")
+        yield named_line("so far", grouped(store.ended, "exchange"), "bold")
 
 
 def _losses(store: Store) -> Iterable[ShownLine]:
@@ -65,7 +66,7 @@ def _losses(store: Store) -> Iterable[ShownLine]:
         more = "" if store.summary is not None else " so far"
         yield ShownLine(f"nothing{more}: 0 bytes")
     for cause, (events, lost) in found.items():
-        said = f"{cause}: {pieces.counted(lost, 'byte')} in {pieces.counted(events, 'event')}"
+        said = f"{cause}: {grouped(lost, 'byte')} in {grouped(events, 'event')}"
         yield styled_line(escape(said), LOSS)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
+from sslsniff.errors import grouped
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body
 from sslsniff.screen.captured.capture_rows import ExchangeRow
@@ -21,6 +22,7 @@ from sslsniff.screen.widgets.shown_line import (
     title,
 )
 from sslsniff.sinks.model_calls import llm_object
+from sslsniff.sinks.statements import shown_parameter
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.bodies import body_lines, indent_json
 from sslsniff.sinks.text.hexdump import hexdump
@@ -69,7 +71,7 @@ def _statement(shown: Object, redacted: Callable[[str], str]) -> Iterator[ShownL
     if shown["parameters"]:
         yield from title("Parameters")
         for number, each in enumerate(shown["parameters"], 1):
-            yield named_line(f"${number}", escape(redacted("NULL" if each is None else str(each))))
+            yield named_line(f"${number}", escape(redacted(shown_parameter(each))))
 
 
 def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
@@ -92,7 +94,7 @@ def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
     if row.error:
         yield styled_line(escape(f"error: {row.error}"), FAULT)
     if row.missing:
-        yield styled_line(f"{row.missing:,} bytes were not captured", LOSS)
+        yield styled_line(f"{grouped(row.missing, 'byte was', 'bytes were')} not captured", LOSS)
     for warning in shown.get("warnings", ()):
         yield styled_line(escape(f"warning: {warning}"), FAULT)
     if shown.get("omitted"):
@@ -159,7 +161,7 @@ def message_lines(row: ExchangeRow, objects: list[Object]) -> Lines:
         lines.append(ShownLine(escape(head), ((0, 2, style), (2, len(head), DIM))))
         lines += _content(each)
         if each["missing_bytes"]:
-            lines.append(styled_line(f"{each['missing_bytes']:,} bytes missing", LOSS))
+            lines.append(styled_line(f"{grouped(each['missing_bytes'], 'byte')} missing", LOSS))
         if each["error"]:
             lines.append(styled_line(escape(f"error: {each['error']}"), FAULT))
     return lines
@@ -243,7 +245,7 @@ def hex_lines(shown: Object | None) -> Lines:
         if not body or not body["size"]:
             continue
         data = data_of(body)
-        lines += title(f"{name.capitalize()}: body as sent, {body['size']:,} bytes")
+        lines += title(f"{name.capitalize()}: body as sent, {grouped(body['size'], 'byte')}")
         lines += [ShownLine(line) for line in hexdump(data[:_MOST_DUMPED])]
         if len(data) < body["size"]:
             lines.append(styled_line(f"({body['size'] - len(data):,} more are not stored)", LOSS))

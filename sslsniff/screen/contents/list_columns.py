@@ -17,7 +17,7 @@ def exchange_columns(shown: Callable[[str], str]) -> list[Column]:
     """Return the columns of exchanges; ``shown`` returns a URL as it is to be seen: redacted."""
     by = attrgetter
     return [
-        Column("Time", 8, lambda row: local_time(row.time), by("time"), 4),
+        Column("Time", 8, lambda row: local_time(row.time), by("time"), 9),
         Column("Process", 12, _process, by("comm", "pid"), 5, style="cyan"),
         Column("Method", 6, _method, by("method"), 8, style="bold"),
         Column("St", 3, _status, by("status"), 8, style=_status_style),
@@ -35,7 +35,7 @@ def connection_columns() -> list[Column]:
     """Return the columns of connections."""
     by = attrgetter
     return [
-        Column("Opened", 8, lambda row: local_time(row.time), by("time"), 4),
+        Column("Opened", 8, lambda row: local_time(row.time), by("time"), 9),
         Column("Connection", 12, by("id"), by("id"), 7),
         Column("Process", 15, lambda row: row.comm, by("comm", "pid"), 8, style="cyan"),
         Column("State", 6, lambda row: "closed" if row.closed else "open", by("closed"), 5),

@@ -6,6 +6,7 @@ A window is what flow control lets its sender still send (RFC 9113 section 5.2).
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sslsniff.errors import grouped
 from sslsniff.escaping import escape
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import frame_objects, nanoseconds
@@ -41,13 +42,14 @@ def frame_lines(connection: ConnectionRow, lines: list[bytes], stream: int | Non
     result += [_frame(each, connection.role, began_ns, most) for each in shown]
     for each in connection.totals:
         window = each["connection_window"]
-        left = "not known" if window is None else f"{window:,} bytes"
+        left = "not known" if window is None else grouped(window, "byte")
         side = (
             "client"
             if (each["direction"] == "write") == (connection.role == "client")
             else ("server")
         )
-        said = f"{each['streams']} streams, {each['resets']} resets, window at the end {left}"
+        streams, resets = grouped(each["streams"], "stream"), grouped(each["resets"], "reset")
+        said = f"{streams}, {resets}, window at the end {left}"
         result.append(named_line(side, said))
     return result
 
@@ -102,13 +104,15 @@ def waterfall_lines(
     lines = [
         *list(title(escape(f"connection {connection.id}, {connection.comm}")))[1:],
         styled_line(
-            f"{'stream':>6}  {len(shown)} exchanges in {pieces.duration(round(whole * 1e6))};"
+            f"{'stream':>6}  {grouped(len(shown), 'exchange')} in"
+            f" {pieces.duration(round(whole * 1e6))};"
             " ░ until the first byte, █ until the last",
             DIM,
         ),
     ]
     for row, begin in sorted(zip(shown, begins, strict=True), key=lambda each: each[1]):
-        path = "/" + redacted(row.url).partition("://")[2].partition("/")[2]
+        url = redacted(row.url)
+        path = "/" + url.partition("://")[2].partition("/")[2] if "://" in url else url
         lines.append(_bar(row, path, begin - first, whole, room, is_current=row is current))
     return lines
 

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.sinks.calls.stack_text import stack_lines
@@ -201,7 +202,7 @@ def summary_line(summary: TraceSummary) -> str:
     """Return the figures of a trace in one line."""
     of = "" if summary.shown is None else f"{summary.shown} shown of "
     figures = [
-        f"{of}{pieces.counted(summary.calls, 'call')} in {pieces.duration(summary.duration_ns)}",
+        f"{of}{counted(summary.calls, 'call')} in {pieces.duration(summary.duration_ns)}",
         f"{summary.lost} lost",
     ]
     if summary.limited:

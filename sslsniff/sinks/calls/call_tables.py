@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.sinks.calls.call_lines import short_duration
 from sslsniff.sinks.encoded_json import encoded_json
-from sslsniff.sinks.text.pieces import counted
 
 _BAR_COLUMNS = 40
 _GAP = "  "

@@ -7,7 +7,6 @@ end of the archive by the entry and a new end. A ``FileGuard`` mends the file if
 
 import contextlib
 import fcntl
-import json
 import os
 import stat
 from importlib.metadata import version
@@ -18,10 +17,9 @@ from sslsniff.capture_files.mending import HAR_END, end_archive
 from sslsniff.errors import OutputError
 from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.base import Sink
+from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.har.entry import entry
 from sslsniff.sinks.har.socket_messages import SocketMessages
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class HarSink(Sink):
@@ -35,12 +33,10 @@ class HarSink(Sink):
 
     def __init__(self, file: BinaryIO) -> None:
         self._archive = _Archive(file)
-        creator = _encode({"name": "sslsniff", "version": version("sslsniff")})
-        self._archive.add(
-            f'{{"log":{{"version":"1.2","creator":{creator},"pages":[],"entries":['.encode()
-        )
+        creator = encoded_json({"name": "sslsniff", "version": version("sslsniff")})
+        self._archive.add(b'{"log":{"version":"1.2","creator":%b,"pages":[],"entries":[' % creator)
         self._archive.guard()
-        self._separator = "\n"
+        self._separator = b"\n"
         self._messages = SocketMessages()
         self._websockets: dict[str, Exchange] = {}
 
@@ -69,10 +65,9 @@ class HarSink(Sink):
             self._write(exchange)
 
     def _write(self, exchange: Exchange) -> None:
-        shown = self._separator + _encode(entry(exchange) | self._messages.pop(exchange))
-        # A lone surrogate, which UTF-8 cannot encode, is written as JSON's escape.
-        self._archive.add(shown.encode("utf-8", "backslashreplace"))
-        self._separator = ",\n"
+        shown = encoded_json(entry(exchange) | self._messages.pop(exchange))
+        self._archive.add(self._separator + shown)
+        self._separator = b",\n"
 
     def close(self) -> None:
         """See ``Sink``."""

@@ -30,7 +30,8 @@ class Delivery(Generic[Item]):
     """Sends items in batches, in their order, and counts those that were dropped.
 
     ``send`` sends one batch. It returns None, or why the batch was not taken, or raises: it is then
-    called again, with pauses, for ``give_up_s`` seconds; after that the batch is dropped. While
+    called again, with pauses, for ``give_up_s`` seconds; after that the batch is dropped. It calls
+    ``reject`` if the receiver took the batch but for some items: those are dropped. While
     ``most_waiting`` items wait, new ones are dropped or, if the source ``can_wait``, ``add`` waits.
     ``report`` gets a line when sending begins to fail, when it works again, and at the end;
     ``what`` names the items and the receiver in it.
@@ -51,6 +52,7 @@ class Delivery(Generic[Item]):
         self._added = 0
         self._given_up = 0
         self._not_taken = 0
+        self._rejected = 0
         self._what = what
         self._send = send
         self._report = report
@@ -86,6 +88,12 @@ class Delivery(Generic[Item]):
         self._waiting.append(item)
         if len(self._waiting) == self._most_at_once:
             self._wake.set()
+
+    def reject(self, count: int, reason: str) -> None:
+        """Note that the receiver rejected ``count`` items of the batch that is being sent."""
+        if count:
+            self._rejected += count
+            self._report(f"{self._what}: {count:,} rejected: {reason}")
 
     def deliver_all(self) -> None:
         """Wait until all items are delivered. Raises ``OutputError`` if one was dropped."""
@@ -129,7 +137,9 @@ class Delivery(Generic[Item]):
                 self._given_up += len(batch)
                 return
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-        self.delivered += len(batch)
+        rejected, self._rejected = min(self._rejected, len(batch)), 0
+        self._given_up += rejected
+        self.delivered += len(batch) - rejected
         if self._is_failing:
             self._is_failing = False
             self._report(f"{self._what}: delivered again; {self.dropped:,} dropped so far")

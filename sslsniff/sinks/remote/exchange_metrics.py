@@ -11,6 +11,7 @@ from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.model import Chunk, Exchange
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.remote.delivery import Delivery
+from sslsniff.sinks.text import pieces
 
 # What the conventions advise for durations in seconds, and for tokens.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -97,10 +98,10 @@ class ExchangeMetrics:
         """Add an exchange, whose span has the attributes ``of_span``."""
         self._exchanges.add(1)
         duration = _duration_of(exchange)
-        if exchange.ended_ns is not None and exchange.ended_ns >= exchange.started_ns:
+        lasted_ns = pieces.span_ns(exchange.started_ns, exchange.ended_ns)
+        if lasted_ns is not None:
             attributes = {name: of_span[name] for name in duration.attributes if name in of_span}
-            seconds = (exchange.ended_ns - exchange.started_ns) / 1e9
-            self._histograms[duration].record(seconds, attributes)
+            self._histograms[duration].record(lasted_ns / 1e9, attributes)
         kept = {name: of_span[name] for name in _OF_TOKENS if name in of_span}
         for kind in ("input", "output"):
             count = of_span.get(f"gen_ai.usage.{kind}_tokens")

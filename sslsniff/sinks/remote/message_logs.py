@@ -16,6 +16,7 @@ from sslsniff.decoders.messages import WebSocketMessage
 from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.remote.delivery import Delivery
 from sslsniff.sinks.remote.exchange_spans import message_attributes
+from sslsniff.sinks.remote.otlp_answers import Answers
 
 _MOST_WAITING = 100_000
 """Records of about 2 KB each."""
@@ -28,6 +29,7 @@ _GIVE_UP_S = 300
 class MessageLogs:
     """Sends the messages of WebSockets by ``exporter``; ``failure`` says why it failed.
 
+    ``rejected`` has what the receiver did not accept.
     ``receiver``, ``report``, ``can_wait``: see ``Delivery``.
     """
 
@@ -37,11 +39,13 @@ class MessageLogs:
         receiver: str,
         report: Callable[[str], None],
         failure: Callable[[], str],
+        rejected: Answers,
         *,
         can_wait: bool,
     ) -> None:
         self._exporter = exporter
         self._failure = failure
+        self._rejected = rejected
         self._spans: dict[str, dict[int | None, ReadableSpan]] = {}
         """Of exchanges that became WebSockets, by connection and stream."""
         self._has_any = False
@@ -91,5 +95,6 @@ class MessageLogs:
 
     def _send(self, records: list[ReadableLogRecord]) -> str | None:
         if self._exporter.export(records) is LogRecordExportResult.SUCCESS:
+            self.delivery.reject(*self._rejected.pop())
             return None
         return self._failure()

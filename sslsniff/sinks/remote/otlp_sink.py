@@ -47,7 +47,8 @@ class OtlpSink(Sink):
     ) -> None:
         self._end_within_s = end_within_s
         self._failures = FailureLog()
-        self._exporter, metric_exporter, log_exporter = exporters(url, protocol)
+        self._exporter, metric_exporter, log_exporter, *rejected = exporters(url, protocol)
+        self._rejected, rejected_logs = rejected
         receiver = without_user(url)
         self._delivery: Delivery[ReadableSpan] = Delivery(
             f"spans to {receiver}",
@@ -59,7 +60,12 @@ class OtlpSink(Sink):
             give_up_s=_GIVE_UP_S,
         )
         self._logs = MessageLogs(
-            log_exporter, receiver, report, lambda: self._failures.last, can_wait=not is_live
+            log_exporter,
+            receiver,
+            report,
+            lambda: self._failures.last,
+            rejected_logs,
+            can_wait=not is_live,
         )
         every_ms = None if _METRICS_INTERVAL in os.environ else _METRICS_EVERY_MS
         reader = PeriodicExportingMetricReader(metric_exporter, every_ms)
@@ -123,5 +129,6 @@ class OtlpSink(Sink):
 
     def _send(self, spans: list[ReadableSpan]) -> str | None:
         if self._exporter.export(spans) is SpanExportResult.SUCCESS:
+            self._delivery.reject(*self._rejected.pop())
             return None
         return self._failures.last

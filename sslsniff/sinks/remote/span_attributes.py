@@ -130,8 +130,11 @@ def _scheme(exchange: Exchange) -> str | None:
 
 
 def _full_url(exchange: Exchange) -> str | None:
-    is_client = exchange.connection.role is not Side.SERVER
-    return exchange.request.url if exchange.request is not None and is_client else None
+    """Return the URL; none of a request of a server as a whole, or of CONNECT: see its target."""
+    if exchange.request is None or exchange.connection.role is Side.SERVER:
+        return None
+    url = exchange.request.url
+    return url if "://" in url else None
 
 
 def _path(exchange: Exchange) -> str | None:

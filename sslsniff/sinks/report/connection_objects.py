@@ -39,7 +39,7 @@ def stall_object(connection: Connection, stall: FlowControlStall, time_ns: int) 
         "stream": stall.stream,
         "sends": stall.side.value,
         "since_ns": stall.since_ns,
-        "ms": pieces.milliseconds(time_ns - stall.since_ns),
+        "ms": pieces.milliseconds_between(stall.since_ns, time_ns),
         "over": stall.is_over,
     }
 

@@ -146,12 +146,12 @@ class ReportSink(Sink):
 def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
     """Return what the list shows of an exchange; ``page/data.js`` names the columns.
 
-    Times are microseconds.
+    Times are microseconds; null if they are not known.
     """
     call = exchange.model_call
     started_ns = exchange.started_ns
     return [
-        started_ns // 1000,
+        started_ns // 1000 or None,
         _span(started_ns, exchange.ended_ns),
         _span(started_ns, exchange.first_byte_ns),
         _span(started_ns, exchange.sent_ns),
@@ -189,8 +189,9 @@ def _target(exchange: Exchange) -> str | None:
 
 
 def _span(start_ns: int, end_ns: int | None) -> int | None:
-    """Return whole microseconds; None if it is not known, or negative."""
-    return None if end_ns is None or end_ns < start_ns else (end_ns - start_ns) // 1000
+    """Return ``span_ns`` in whole microseconds."""
+    span = pieces.span_ns(start_ns, end_ns)
+    return None if span is None else span // 1000
 
 
 def _inert(json: bytes) -> bytes:
@@ -247,6 +248,7 @@ def _not_probed(found: NotProbed) -> Object:
         "version": found.version,
         "file": found.file,
         "processes": found.processes,
+        "connections": found.connections,
         "first": found.first and str(found.first),
         "reason": found.reason,
         "remedy": found.remedy,

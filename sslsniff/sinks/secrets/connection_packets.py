@@ -10,11 +10,11 @@ import time
 from collections import deque
 
 from sslsniff.capture_files.pcapng import PcapngWriter
+from sslsniff.errors import counted
 from sslsniff.kernel.packets.packet_socket import PacketSocket, ReceivedPacket
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret
 from sslsniff.sinks.secrets.packet_flows import PacketFlows, WatchedFlow, flow_of
 from sslsniff.sinks.secrets.watched_ports import WatchedPorts
-from sslsniff.sinks.text.pieces import counted
 
 _KEPT_NS = 2_000_000_000
 """How long a packet is kept before it is written or forgotten: secrets come before it in the file,

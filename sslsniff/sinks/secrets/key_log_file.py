@@ -2,8 +2,8 @@
 
 from typing import BinaryIO
 
+from sslsniff.errors import counted
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret
-from sslsniff.sinks.text.pieces import counted
 
 _MOST_KNOWN = 1 << 16
 

@@ -149,7 +149,8 @@ class Groups:
         """Add an exchange."""
         start_ns = outcome.time_ns
         spans = (outcome.duration_ns or 0, outcome.first_byte_ns or 0)
-        self._widen(start_ns, start_ns + max(spans))
+        if start_ns:  # else it is not known
+            self._widen(start_ns, start_ns + max(spans))
         self._group(self._key_of(outcome)).add(outcome)
 
     def merge(self, other: "Groups") -> None:

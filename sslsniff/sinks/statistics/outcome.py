@@ -9,6 +9,7 @@ from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.statements import method_of, without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
+from sslsniff.sinks.text import pieces
 
 if TYPE_CHECKING:
     from sslsniff.sinks.queued.short_lines import ShortExchange
@@ -145,7 +146,7 @@ class Outcome(NamedTuple):
             spans = None, spans[1]
         usage = call["usage"] if call else {}
         return cls(
-            time_ns=(datetime.fromisoformat(line["time"]) - _EPOCH) // _MICROSECOND * 1000,
+            time_ns=_time_ns(line["time"]),
             duration_ns=_from_milliseconds(spans[0]),
             first_byte_ns=_from_milliseconds(spans[1]),
             host=_host(
@@ -192,10 +193,16 @@ def _error(error: str | None, grpc_status: str | None, of_model: str | None) -> 
 
 
 def _span(start_ns: int | None, end_ns: int | None) -> int | None:
-    """Return a span rounded to microseconds, as JSON lines have it; None if it is negative."""
-    if start_ns is None or end_ns is None or end_ns < start_ns:
-        return None
-    return (end_ns - start_ns + 500) // 1000 * 1000
+    """Return ``span_ns`` rounded to microseconds, as JSON lines have it."""
+    span = pieces.span_ns(start_ns, end_ns)
+    return None if span is None else (span + 500) // 1000 * 1000
+
+
+def _time_ns(shown: str | None) -> int:
+    """Return an RFC 3339 time in nanoseconds since the epoch; 0: it is not known."""
+    if shown is None:
+        return 0
+    return (datetime.fromisoformat(shown) - _EPOCH) // _MICROSECOND * 1000
 
 
 def _from_milliseconds(span_ms: float | None) -> int | None:

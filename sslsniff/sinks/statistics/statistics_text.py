@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
+from sslsniff.errors import counted
 from sslsniff.sinks.base import Summary
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.groups import Group, Groups
@@ -131,24 +132,25 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
     if hidden:
         count = sum(group.count for group in hidden)
         yield (
-            f"{pieces.counted(len(hidden), 'more group')} with {pieces.counted(count, 'exchange')}:"
+            f"{counted(len(hidden), 'more group')} with {counted(count, 'exchange')}:"
             " all are in a file, a pipe, and JSON"
         )
     if groups.rest is not None:
         yield (
             f"{_OTHERS}: the first {len(groups.rows()) - 1} groups have rows of their own; these"
-            f" {pieces.counted(groups.rest.count, 'exchange')} are in none of them"
+            f" {counted(groups.rest.count, 'exchange')} are in none of them"
         )
     statuses = sorted(total.statuses.items(), key=lambda each: each[0] or 0)
     yield "status: " + ", ".join(
         f"{count} {'none' if status is None else f'{status}xx'}" for status, count in statuses
     )
     if total.still_open:
-        yield f"{pieces.counted(total.still_open, 'exchange')} still open at the end"
+        yield f"{counted(total.still_open, 'exchange')} still open at the end"
     if total.total.count < total.count or total.first_byte.count < total.count:
         yield (
             f"times are known of {total.first_byte.count} first bytes and {total.total.count} ends:"
             " of others, the request, the response or the end was not seen"
         )
     if total.missing_bytes:
-        yield f"{total.missing_bytes} bytes of bodies are missing: see what was lost"
+        missing = counted(total.missing_bytes, "byte of bodies is", "bytes of bodies are")
+        yield f"{missing} missing: see what was lost"

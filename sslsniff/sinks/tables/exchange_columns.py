@@ -41,7 +41,7 @@ class TableColumn(NamedTuple):
 def exchange_columns(body_bytes: int) -> list[TableColumn]:
     """Return all columns, in order; of a body ``body_bytes`` are stored at most, 0: null."""
     return [
-        TableColumn("time", ColumnKind.TIME, lambda shown: shown.started_ns // 1000),
+        TableColumn("time", ColumnKind.TIME, lambda shown: shown.started_ns // 1000 or None),
         TableColumn("duration_ms", _NUMBER, lambda shown: _since_start(shown, shown.ended_ns)),
         TableColumn(
             "first_byte_ms", _NUMBER, lambda shown: _since_start(shown, shown.first_byte_ns)
@@ -125,7 +125,7 @@ def _integer(number: int | None) -> int | None:
 
 
 def _since_start(shown: Exchange, end_ns: int | None) -> float | None:
-    return None if end_ns is None else pieces.milliseconds(end_ns - shown.started_ns)
+    return pieces.milliseconds_between(shown.started_ns, end_ns)
 
 
 def _container(shown: Exchange) -> str | None:

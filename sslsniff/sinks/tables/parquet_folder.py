@@ -28,6 +28,7 @@ _TYPES = {
     ColumnKind.HEADERS: pa.map_(pa.string(), pa.list_(pa.string())),
     ColumnKind.BYTES: pa.binary(),
 }
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # read as null by DuckDB, Arrow and Spark
 _HOUR_NS = 3_600_000_000_000
 _GROUP_ROWS = 20_000
 _GROUP_BYTES = 32 << 20
@@ -104,16 +105,23 @@ class ParquetSink(Sink):
         self._is_broken = False
 
 
+def _partition(hour: int) -> str:
+    """Return the folder of an hour, counted from the epoch; 0: exchanges whose time is unknown."""
+    if not hour:
+        return f"date={_NULL_PARTITION}/hour={_NULL_PARTITION}"
+    day = datetime.fromtimestamp(hour * 3600, UTC)
+    return f"date={day:%Y-%m-%d}/hour={day:%H}"
+
+
 class _TableFile:
     """A file of the exchanges that began in ``hour``, counted from the epoch."""
 
     def __init__(
         self, folder: TableFolder, hour: int, columns: list[TableColumn], most_body_bytes: int
     ) -> None:
-        day = datetime.fromtimestamp(hour * 3600, UTC)
         name = f"{this_machine()}-{time.time_ns()}-{os.getpid()}.parquet"
         self._most_bytes = folder.file_bytes
-        self._file = folder.begin(f"date={day:%Y-%m-%d}/hour={day:%H}", name)
+        self._file = folder.begin(_partition(hour), name)
         self._columns = columns
         self._most_body_bytes = most_body_bytes
         self._schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])

@@ -3,6 +3,7 @@
 from typing import TextIO
 
 from sslsniff.decoders.messages import Frame, Http2Totals, Side
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.model import Connection, InnerMessage
 from sslsniff.sinks.base import FlowControlStall, Sink
@@ -42,8 +43,8 @@ class FrameLines(Sink):
         for side in Side:
             window = totals.window[side]
             shown = (
-                f"in all {pieces.counted(totals.streams[side], 'stream')}"
-                f", {pieces.counted(totals.resets[side], 'reset')}"
+                f"in all {counted(totals.streams[side], 'stream')}"
+                f", {counted(totals.resets[side], 'reset')}"
                 f", largest header table {totals.header_table[side]} B"
                 f", window left {'unknown' if window is None else f'{window} B'}"
             )

@@ -2,6 +2,7 @@
 
 from typing import TextIO
 
+from sslsniff.errors import counted
 from sslsniff.model import Chunk
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.text import pieces
@@ -22,7 +23,9 @@ class HexdumpSink(Sink):
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
         connection = chunk.connection
-        what = f"{chunk.missing} bytes lost before" if chunk.missing else f"{len(chunk.data)} bytes"
+        what = counted(chunk.missing or len(chunk.data), "byte") + " lost before" * bool(
+            chunk.missing
+        )
         self._stream.write(
             f"{pieces.local_time(chunk.time_ns)}  {pieces.near_end(connection)}"
             f"  {pieces.address(connection.remote)}  {connection.id}"

@@ -7,6 +7,7 @@ from typing import NamedTuple, TextIO
 
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.model import Connection, Exchange, Response
 from sslsniff.sinks import model_calls, statements
@@ -43,9 +44,9 @@ _WIDTHS = {
     "method": 7,
     "status": 3,
     "duration": 8,
-    "size": 8,
-    "process": 14,
     "time": 8,
+    "process": 14,
+    "size": 8,
     "protocol": 10,
     "peer": 15,
 }
@@ -135,8 +136,9 @@ class Lines:
         if "status" in names:
             fields.append(_outcome(exchange, statement) if statement else _status(response))
         if "duration" in names:
-            span_ns = (exchange.ended_ns or now_ns) - exchange.started_ns
-            fields.append((None, pieces.duration(max(0, span_ns)).rjust(_WIDTHS["duration"])))
+            lasted_ns = pieces.span_ns(exchange.started_ns, exchange.ended_ns or now_ns)
+            shown = "?" if lasted_ns is None else pieces.duration(lasted_ns)
+            fields.append((None, shown.rjust(_WIDTHS["duration"])))
         if "size" in names:
             fields.append((None, _size(exchange).rjust(_WIDTHS["size"])))
         rest = [*_remarks(exchange)]
@@ -251,7 +253,7 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if exchange.statement is not None:
         yield from (("failure", each) for each in statements.remarks(exchange.statement))
     if exchange.missing_bytes:
-        yield "loss", f"{exchange.missing_bytes} bytes missing"
+        yield "loss", f"{counted(exchange.missing_bytes, 'byte')} missing"
     for warning in exchange.warnings:
         yield "loss", f"warning: {warning}"
     if exchange.omitted is not None:
@@ -262,7 +264,7 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
 
 def _truncated(omitted: Omitted) -> str:
     """Return what of an exchange's heads is not shown."""
-    what = [f"{pieces.counted(omitted.fields, 'header field')} ({pieces.size(omitted.bytes)})"]
+    what = [f"{counted(omitted.fields, 'header field')} ({pieces.size(omitted.bytes)})"]
     if omitted.responses:
-        what.append(pieces.counted(omitted.responses, "informational response"))
+        what.append(counted(omitted.responses, "informational response"))
     return f"truncated: {', '.join(what)} not shown"

@@ -9,6 +9,7 @@ from sslsniff.decoders.messages import (
     StreamMessage,
     WebSocketMessage,
 )
+from sslsniff.errors import counted
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Body, Exchange, InnerMessage
 from sslsniff.sinks.proto_fields import Schema, fields_text, is_readable
@@ -42,7 +43,7 @@ def message_line(passed: InnerMessage, lines: Lines, schema: Schema) -> str:
     ]
     faults: list[Field] = []
     if message.missing:
-        faults.append(("loss", f"{message.missing} bytes missing"))
+        faults.append(("loss", f"{counted(message.missing, 'byte')} missing"))
     if message.error:
         faults.append(("failure", message.error))
     shown = _beginning(target, message, schema)

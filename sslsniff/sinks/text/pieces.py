@@ -8,12 +8,15 @@ from sslsniff.decoders.messages import Side
 from sslsniff.escaping import escape
 from sslsniff.model import Address, Connection, Exchange, Request
 
+_NO_TIME_OF_DAY = "--:--:--.---"
 _UNITS = ("kB", "MB", "GB", "TB")
 _ROLES: dict[Side | None, str | None] = {None: None, **{side: side.value for side in Side}}
 
 
 def local_time(time_ns: int) -> str:
-    """Return the local time of day with milliseconds."""
+    """Return the local time of day with milliseconds; dashes where it is not known."""
+    if not time_ns:
+        return _NO_TIME_OF_DAY
     seconds, rest = divmod(time_ns, 1_000_000_000)
     return f"{_local_second(seconds)}.{rest // 1_000_000:03d}"
 
@@ -29,14 +32,14 @@ def utc_time(time_ns: int) -> str:
     return f"{_utc_second(seconds)}.{str(rest // 1000).zfill(6)}Z"  # quicker than a format
 
 
+def json_time(time_ns: int) -> str:
+    """Return ``utc_time`` as JSON; null for 0, as packets without a time have it."""
+    return f'"{utc_time(time_ns)}"' if time_ns else "null"
+
+
 @functools.lru_cache(maxsize=16)
 def _utc_second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun, in the plural unless it is 1; that may be just an ``s``."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def size(count: int) -> str:
@@ -59,12 +62,22 @@ def milliseconds(span_ns: int) -> float:
     return (span_ns + 500) // 1000 / 1000
 
 
+def span_ns(start_ns: int | None, end_ns: int | None) -> int | None:
+    """Return a span of time; None if an end is unknown, or the clock stepped back inside it."""
+    if not start_ns or not end_ns or end_ns < start_ns:
+        return None
+    return end_ns - start_ns
+
+
+def milliseconds_between(start_ns: int | None, end_ns: int | None) -> float | None:
+    """Return ``span_ns`` in milliseconds, rounded to microseconds."""
+    span = span_ns(start_ns, end_ns)
+    return None if span is None else milliseconds(span)
+
+
 def address(value: Address | None) -> str:
     """Return ``ip:port``, with brackets around IPv6; ``?`` where it is not known."""
-    if value is None:
-        return "?"
-    ip = f"[{value.ip}]" if ":" in value.ip else value.ip
-    return f"{ip}:{value.port}"
+    return "?" if value is None else str(value)
 
 
 def near_end(connection: Connection) -> str:

@@ -2,6 +2,7 @@
 
 from typing import TextIO
 
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.text import pieces
@@ -30,23 +31,24 @@ def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
     figures = [
-        f"{pieces.counted(summary.connections, 'connection')}{joined}",
+        f"{counted(summary.connections, 'connection')}{joined}",
         f"{pieces.size(summary.bytes)} of plaintext in {pieces.duration(summary.duration_ns)}",
-        f"{sum(loss.bytes for loss in summary.losses)} bytes lost",
+        f"{counted(sum(loss.bytes for loss in summary.losses), 'byte')} lost",
     ]
     if summary.exchanges is not None:
         of = "" if summary.shown is None else f"{summary.shown} shown of "
-        figures.insert(0, f"{of}{pieces.counted(summary.exchanges, 'exchange')}")
+        figures.insert(0, f"{of}{counted(summary.exchanges, 'exchange')}")
     lines = [", ".join(figures)]
     if summary.left_out is not None:
-        lines.append(f"{pieces.counted(summary.left_out, 'connection')} left out by --sample")
+        lines.append(f"{counted(summary.left_out, 'connection')} left out by --sample")
     if summary.evictions:
         lines.append(
-            f"{pieces.counted(summary.evictions, 'connection')} evicted to free memory: what was"
+            f"{counted(summary.evictions, 'connection')} evicted to free memory: what was"
             " open on them is not whole, see docs/decoders.md"
         )
     lines += [
-        f"lost for {loss.cause.value}: {pieces.counted(loss.events, 'time')}, {loss.bytes} bytes"
+        f"lost for {loss.cause.value}: {counted(loss.events, 'time')},"
+        f" {counted(loss.bytes, 'byte')}"
         for loss in summary.losses
     ]
     for connection in summary.lossy_connections[:_LISTED_CONNECTIONS]:
@@ -61,6 +63,6 @@ def summary_lines(summary: Summary) -> list[str]:
         lines.append(f"  connections never seen  bytes lost: {summary.unplaced_bytes}")
     unlisted = len(summary.lossy_connections) - _LISTED_CONNECTIONS
     if unlisted > 0:
-        lines.append(f"  and {pieces.counted(unlisted, 'more connection')}")
+        lines.append(f"  and {counted(unlisted, 'more connection')}")
     lines += [escape(str(each)) for each in summary.not_probed or ()]
     return lines

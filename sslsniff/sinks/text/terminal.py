@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
+from sslsniff.errors import counted
 from sslsniff.escaping import escape
 from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.base import Sink
@@ -96,7 +97,8 @@ class TerminalSink(Sink):
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
         if chunk.missing and chunk.cause is not None:
-            lost = f"lost {chunk.missing} bytes ({chunk.direction.value}): {chunk.cause.value}"
+            size = counted(chunk.missing, "byte")
+            lost = f"lost {size} ({chunk.direction.value}): {chunk.cause.value}"
             start = self._lines.start(chunk.connection, chunk.time_ns)
             self._write(self._lines.fit(start, ("loss", lost)))
 

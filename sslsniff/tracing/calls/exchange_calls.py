@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from sslsniff.errors import counted
 from sslsniff.events import BytesPassed, Data
 from sslsniff.live.functions.hit_records import Hit
 from sslsniff.model import Connection, Exchange
 from sslsniff.probing.functions.trace_places import Place
 from sslsniff.sinks.calls.traced_call import CallSink, TracedCall
-from sslsniff.sinks.text import pieces
 from sslsniff.tracing.calls.call_builder import CallBuilder
 from sslsniff.tracing.calls.served_calls import ServedCalls
 
@@ -85,7 +85,7 @@ class ExchangeCalls(CallSink):
         """Return the figures in a line; ``lost``: hits for which the ring had no room."""
         entered, shown = self._served.entered, self._served.served
         parts = [
-            pieces.counted(entered, "call"),
+            counted(entered, "call"),
             f"{shown} shown under the exchange that they served",
         ]
         if entered > shown:

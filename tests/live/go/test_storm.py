@@ -68,6 +68,7 @@ def parse(line: str) -> tuple[tuple[int, int], tuple[int, str]]:
     return (int(sender), int(receiver)), (int(size), sha256)
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("processors", ["1", "2"])
 @pytest.mark.parametrize("fixture", fixtures("storm"), ids="-".join)
 @pytest.mark.reliability("load", "goroutines whose stacks move, 1,000 of them")
@@ -94,7 +95,10 @@ def test_stacks_that_move(fixture: Fixture, processors: str, tmp_path: Path) -> 
     _, summary = sniffer.communicate(timeout=2 * PATIENCE_S)
     assert (code, errors) == (0, "")
     assert sniffer.returncode == 0
-    assert re.fullmatch(rf"{2 * CONNECTIONS} connections, .*, 0 bytes lost\n", summary), summary
+    lines = (
+        rf"sslsniff: process {storm.pid} ended\n{2 * CONNECTIONS} connections, .*, 0 bytes lost\n"
+    )
+    assert re.fullmatch(lines, summary), summary
 
     source, sums = ReplaySource(capture), Sums()
     flows = Flows(source.libraries, sums)

@@ -44,7 +44,7 @@ def of_32_bits(path: Path) -> None:
 
 
 NO_SYMBOLS = "its ciphers have no symbols, and"
-BUILD = "build it with symbols, or install its debug file"
+BUILD = "build it with symbols, install its debug file, or watch the other end of its connections"
 CASES = [
     (without_rustls, "there is no TLS library in it that sslsniff knows", "name a TLS library .*"),
     (
@@ -106,7 +106,7 @@ def test_symbols(make: Callable[[Path], None], fact: str, remedy: str, tmp_path:
         assert (done.returncode, done.stderr) == (0, "")
         return
     [line] = done.stderr.splitlines()
-    no_symbols = f"program: it has no symbols: {BUILD}"
+    no_symbols = "program: it has no symbols: build it with symbols, or install its debug file"
     assert re.fullmatch(f"sslsniff: .*({no_symbols}|{fact}: {remedy})", line), line
     assert done.returncode == 1
 

@@ -35,6 +35,7 @@ def load(server: Server, certificate: Certificate) -> tuple[Counter[tuple[str, i
     return answers, bodies
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("fixture", SERVERS, ids="-".join)
 def test_load(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with built_server(fixture.path, certificate) as server:

@@ -24,7 +24,7 @@ from tests.workload.rust.fixtures import CACHE
 from tests.workload.servers import Certificate, Server
 
 PYTHON = CACHE.with_name("wheels") / "bin" / "python"  # the Makefile makes it
-UV = PYTHON.with_name("uv")
+UV, DENO = PYTHON.with_name("uv"), PYTHON.with_name("deno")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,7 +37,7 @@ def searched() -> None:
         for path in folder.glob(f"lib/*/site-packages/{name}/_{name}.*.so")
     ]
     assert len(modules) == 2
-    for path in (*modules, UV):
+    for path in (*modules, UV, DENO):
         subprocess.run([sniffer.SSLSNIFF, "--lib", path, "--", "true"], check=True)
 
 
@@ -96,6 +96,17 @@ def test_client(
         ran = run_under(tmp_path, *program, *options)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", "rustls", tls_version)
+
+
+def test_deno(certificate: Certificate, tmp_path: Path) -> None:
+    """It was built with frame pointers and without an unwind table."""
+    program = (DENO, "run", "--allow-net", "--allow-read", PROGRAMS / "deno/client.ts")
+    with granian(certificate) as (server, process):
+        serve(server, process)
+        options = (str(server.port), str(certificate.certificate), *ALL_AT_ONCE)
+        ran = run_under(tmp_path, *program, *options)
+    passed = told(ran.stdout.decode())
+    assert_captured(ran.captured, passed, "client", "rustls", "1.3")
 
 
 def index(folder: Path) -> Path:

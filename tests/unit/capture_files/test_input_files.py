@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from sslsniff.capture_files.input_files import open_input
 from sslsniff.capture_files.replay import ReplaySource
@@ -50,6 +51,39 @@ def test_compressed_is_read_alike(capture: Path, tmp_path: Path) -> None:
         assert plain.runs == seen.runs
 
 
+def test_zstd_is_read_alike(capture: Path, tmp_path: Path) -> None:
+    raw, pack = capture.read_bytes(), zstandard.compress
+    skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"  # RFC 8878 section 3.1.2
+    packed = tmp_path / "capture"
+    for written in (pack(raw), skipped + pack(raw[:5000]) + skipped + pack(raw[5000:])):
+        packed.write_bytes(written)
+        [plain], [seen] = replay(capture), replay(packed)
+        assert plain.runs == seen.runs
+
+
+def test_zstd_that_is_cut_off(tmp_path: Path) -> None:
+    raw = os.urandom(1 << 20)
+    path = tmp_path / "cut"
+    path.write_bytes(zstandard.compress(raw)[:-100])
+    file = open_input(str(path))
+    found = file.read(len(raw) + 1)
+    assert raw.startswith(found)
+    assert len(found) > len(raw) * 3 // 4
+    assert file.is_damaged
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [(b"\x04\x22\x4d\x18", "lz4"), (b"\xfd7zXZ\0", "xz"), (b"BZh9", "bzip2"), (b"PK\3\4", "zip")],
+)
+def test_other_compression_is_named(tmp_path: Path, start: bytes, name: str) -> None:
+    path = tmp_path / "packed"
+    path.write_bytes(start + bytes(100))
+    with pytest.raises(CaptureFileError, match=f"is compressed with {name}, which is not read"):
+        open_input(str(path))
+
+
 def test_every_byte_before_a_cut_is_given(capture: Path, tmp_path: Path) -> None:
     raw = capture.read_bytes()
     packed, path = gzip.compress(raw), tmp_path / "cut.gz"
@@ -77,12 +111,17 @@ def test_damage_is_told(capture: Path, tmp_path: Path) -> None:
     assert "cut off or damaged" in source.warnings[0]
 
 
-def test_bomb_takes_little_memory(tmp_path: Path) -> None:
-    path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(bytes(256 << 20), 1))
+@pytest.mark.parametrize(
+    ("pack", "most_kib"), [(gzip.compress, 40_000), (zstandard.compress, 72_000)]
+)
+def test_bomb_takes_little_memory(
+    tmp_path: Path, pack: Callable[[bytes, int], bytes], most_kib: int
+) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(bytes(256 << 20), 1))
     command = [sys.executable, "-c", BOMB, str(path)]
     peak_kib = int(subprocess.run(command, check=True, capture_output=True).stdout)
-    assert peak_kib < 40_000
+    assert peak_kib < most_kib
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.capture_files.reassembly import (
+from sslsniff.capture_files.tcp_connections.reassembly import (
     EARLY_BYTES,
     EARLY_BYTES_IN_ALL,
     EarlyBytes,

@@ -14,7 +14,7 @@ from scapy.packet import Raw
 from scapy.utils import wrpcap
 
 from sslsniff.capture_files import replay as replay_module
-from sslsniff.capture_files.pcapng import SECTION, PcapngReader
+from sslsniff.capture_files.pcapng import SECTION, PcapngReader, PcapngWriter
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.decoders.messages import Side
 from sslsniff.events import Addresses, Closed, Data, Event, Opened
@@ -187,6 +187,25 @@ def test_encrypted_connections_are_told(tmp_path: Path) -> None:
     assert len(of_connections(source)) == 3
     assert source.warnings == [
         "encrypted connections: 1; a network capture has no plaintext of them"
+    ]
+
+
+def test_keys_in_the_file_are_told(tmp_path: Path) -> None:
+    """As ``--packets`` writes them."""
+    tcp = Wire()
+    tcp.handshake()
+    tcp.send(NEAR, b"\x17\x03\x03\x00\x40" + bytes(range(0x40)))
+    tcp.write(tmp_path / "packets", "pcapng")
+    path = tmp_path / "file.pcapng"
+    with path.open("wb", buffering=0) as file:
+        writer = PcapngWriter(file, "sslsniff", "Linux", "")
+        writer.secrets(b"CLIENT_RANDOM 00 00\n")
+        writer.close()
+        file.write((tmp_path / "packets").read_bytes())
+    source = ReplaySource(path)
+    of_connections(source)
+    assert source.warnings == [
+        f"encrypted connections: 1; {path} has keys of them: Wireshark opens it decrypted"
     ]
 
 

@@ -37,6 +37,24 @@ def test_the_manual_is_one() -> None:
     assert done.stdout.startswith("SSLSNIFF(1)")
 
 
+def test_its_sections_are_in_the_usual_order() -> None:
+    """man-pages(7); the main options are before those of subcommands."""
+    shown = subprocess.run(
+        ["groff", "-man", "-Tascii", "-P-cbou"], input=MANUAL, capture_output=True, text=True
+    ).stdout
+    titles = [line for line in shown.splitlines() if line and not line[0].isspace()][1:-1]
+    last = ["EXAMPLES", "EXIT STATUS", "FILES", "SEE ALSO"]
+    assert titles[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"]
+    assert titles[-4:] == last
+    main = [title for title in titles if "sslsniff" not in title]
+    assert titles[: len(main) - 4] == main[:-4]
+    assert "ENGINE" in main
+    assert any(title.startswith("COMMAND") for title in titles)
+    [example] = [line for line in shown.splitlines() if "--container web" in line]
+    assert "also after a restart" in example
+    assert "--lib" not in example
+
+
 @pytest.mark.parametrize(
     ("shell", "shown"),
     [("bash", "--{}[^a-z-]"), ("zsh", "--{}[^a-z-]"), ("fish", "-l {}[^a-z-]")],

@@ -107,3 +107,32 @@ def test_the_name_of_a_report(arguments: list[str], page: str) -> None:
     assert (options.report, options.output) == (page, None)
     assert (options.report_bodies, options.report_size) == (1 << 10, 16 << 20)
     assert options.filter == ("~c 500" if "~c 500" in arguments else None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json", "--hexdump"), "--hexdump is text: leave out --json, or use --chunks"),
+        (("--chunks", "--hexdump"), "--hexdump is text: leave out --json, or use --chunks"),
+        (("--pcap", "x.har"), "--pcap x.har has the ending of another output: use --har x.har"),
+        (("--har", "x.pcapng"), "--har x.pcapng has the ending of another output: use --pcap x"),
+        (("--report", "x.pcap"), "--report x.pcap has the ending of another output: use --pcap x"),
+        (("-o", "x.html"), "-o x.html has the ending of another output: use --report x.html"),
+        (("--pcap", "x.pcap.gz"), "--pcap x.pcap.gz: no output is compressed: leave out that"),
+    ],
+)
+def test_outputs_that_contradict_themselves(
+    options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_watch(["--all", *options])
+    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parse_read(["file", *options])
+    assert message in capsys.readouterr().err
+
+
+def test_one_file_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_read([__file__, __file__])
+    assert "is a file: sslsniff read FILE reads one file at a time" in capsys.readouterr().err

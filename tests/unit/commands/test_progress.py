@@ -46,8 +46,8 @@ def test_a_long_file_has_a_bar(long: Path, tmp_path: Path) -> None:
         screen.until("B/s")
         shown = screen.text
         assert screen.ended() == 0
-    assert re.search(r"\d+% .* [kMG]B/s .*1 exchanges", shown), shown
-    assert "exchanges" not in screen.text
+    assert re.search(r"\d+% .* [kMG]B/s .*1 exchange", shown), shown
+    assert "1 exchange" not in screen.text
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

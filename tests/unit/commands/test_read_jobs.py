@@ -125,6 +125,7 @@ def mixed(path: Path, seed: int) -> Path:
     return path
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("seed", range(2))
 def test_many_connections(seed: int, tmp_path: Path) -> None:
     capture = mixed(tmp_path / "mixed.pcap", seed)

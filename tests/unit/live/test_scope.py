@@ -8,7 +8,7 @@ from sslsniff.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live.scope import Scope
 
-OWN = procfs.RunningProcess(70, "nginx: worker", 1000, "/usr/sbin/nginx", 1, False)
+OWN = procfs.RunningProcess(70, "nginx: worker", 1000, "/usr/sbin/nginx", 1, False, False)
 
 
 @pytest.mark.parametrize(

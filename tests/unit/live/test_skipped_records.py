@@ -1,9 +1,13 @@
 """What there is no time to decode is counted as lost, to the byte."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 import pytest
 
 from sslsniff import events
 from sslsniff.events import EventKind
+from sslsniff.kernel.memory.skipping import MOST_RUNS, plaintext_bytes
 from sslsniff.live import wire
 from sslsniff.live.functions import hit_records
 from sslsniff.live.skipped_records import skip_plaintext
@@ -73,7 +77,46 @@ def test_a_record_that_is_not_whole_ends_it_and_one_that_was_discarded_does_not(
     assert isinstance(run, events.Data)
     assert run.span == SIZE
     runs = list(skip_plaintext(laid_out(told, discarded=1), 0, lambda: False))
-    assert sum(each.span for each in runs if isinstance(each, events.Data)) == 3 * SIZE
+    assert spans(runs) == [(0, SIZE, LossCause.NO_TIME), (2 * SIZE, SIZE, LossCause.NO_TIME)]
+
+
+def test_what_was_lost_before_keeps_its_cause() -> None:
+    """A gap is left to the next stage, which counts it as lost; a cut record is two losses."""
+    cut = wire.DATA.pack(EventKind.DATA, 1, 1, 70, 5, 7, 3 * SIZE, SIZE, 4, 0) + bytes(4)
+    told = [data(7, 1, 0), data(7, 1, 2 * SIZE), cut, data(7, 1, 4 * SIZE)]
+    assert spans(skip_plaintext(laid_out(told), 0, lambda: False)) == [
+        (0, SIZE, LossCause.NO_TIME),
+        (2 * SIZE, SIZE, LossCause.NO_TIME),
+        (3 * SIZE, 4, LossCause.NO_TIME),
+        (3 * SIZE + 4, SIZE - 4, LossCause.CALL_LIMIT),
+        (4 * SIZE, SIZE, LossCause.NO_TIME),
+    ]
+
+
+@pytest.mark.parametrize("directions", [MOST_RUNS, 3 * MOST_RUNS])
+def test_more_directions_than_there_is_room_for(directions: int) -> None:
+    told = [data(each, 1, SIZE * lap) for lap in range(2) for each in range(1, directions + 1)]
+    runs = list(skip_plaintext(laid_out(told), 0, lambda: False))
+    bytes_of: Counter[int] = Counter()
+    for run in runs:
+        assert isinstance(run, events.Data)
+        assert run.position == bytes_of[run.connection]
+        bytes_of[run.connection] += run.span
+    assert set(bytes_of.values()) == {2 * SIZE}
+    assert len(bytes_of) == directions
+
+
+def test_plaintext_is_summed_up_to_a_record_that_is_not_whole() -> None:
+    told = [data(7, 1, 0), closed(7, 0, 0), data(8, 0, 0), data(7, 1, SIZE)]
+    assert plaintext_bytes(laid_out(told)) == 3 * SIZE
+    assert plaintext_bytes(laid_out(told, discarded=0)) == 2 * SIZE
+    assert plaintext_bytes(laid_out(told, busy=3)) == 2 * SIZE
+
+
+def spans(records: Iterable[events.Record]) -> list[tuple[int, int, LossCause | None]]:
+    return [
+        (each.position, each.span, each.cut) for each in records if isinstance(each, events.Data)
+    ]
 
 
 def test_hits_of_functions_are_left_out() -> None:

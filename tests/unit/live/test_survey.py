@@ -1,6 +1,7 @@
 """Which files are looked at, for real processes, libraries and commands."""
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -103,3 +104,14 @@ def test_a_command_is_looked_at_before_it_runs(tmp_path: Path) -> None:
         found = list(survey.candidate_files(Scope(programs=(program,))))
         assert found[0] == shell
         assert any("libssl.so" in each for each in found[1:])
+
+
+def test_a_file_that_cannot_be_opened_has_a_reason() -> None:
+    """The remedy is only for who lacks a right."""
+    [file, *_] = procfs.mapped_files(os.getpid())
+    moved = file._replace(path="/memfd:vmem (deleted)", inode=0, addresses="1000-2000")
+    found = survey.Unreachable.of(os.getpid(), moved)
+    fact = f"/memfd:vmem (deleted) of process {os.getpid()} cannot be opened"
+    assert str(found) == f"{fact} (No such file or directory): it is not watched"
+    assert str(found._replace(error=errno.EPERM)).startswith(f"{fact}: run sslsniff as root, or")
+    assert survey.Unreachable.of(os.getpid(), file).error in (0, errno.EPERM)

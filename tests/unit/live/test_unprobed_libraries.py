@@ -11,7 +11,7 @@ import pytest
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import identify
 from sslsniff.live.scope import Scope
-from sslsniff.live.unprobed_libraries import UnprobedLibraries
+from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.model import Process
 from sslsniff.probing.probe_set import Unprobed
 

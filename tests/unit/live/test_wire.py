@@ -35,7 +35,7 @@ def scalars(name: str, prefix: str = "") -> list[tuple[int, int]]:
 
 def fields(layout: struct.Struct) -> list[tuple[int, int]]:
     """Return (offset, size) of every value that a ``struct`` format unpacks."""
-    marked = bytes(range(1, 251)) * 5
+    marked = bytes(range(1, 251)) * 6
     found, at = [], 0
     pattern = layout.format.lstrip("<")
     number = ""
@@ -70,6 +70,8 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_paired", wire.PAIRED),
         ("event_socket_gone", wire.SOCKET_GONE),
         ("event_left_out", wire.LEFT_OUT),
+        ("noted_send", wire._NOTED_SEND),
+        ("tls_socket", wire.TLS_SOCKET),
         ("event_hit", hit_records.HIT),
         ("rate", fetch_tables._RATE),
         ("config", maps._CONFIG),
@@ -117,6 +119,7 @@ def test_enums_are_those_of_the_object() -> None:
     for kind, parser in wire._PARSERS.items():
         assert parser.__name__ == f"_parse_{EventKind(kind).name.lower()}"
     assert set(wire._PARSERS) == {*EventKind} - {EventKind.HIT}
+    assert found["tls_start"] == {f"TLS_{each.name}": each for each in events.TlsStart}
     assert found["action"] == {f"ACTION_{each.name}": each for each in fetch_tables._Action}
     assert found["step_kind"] == {f"STEP_{each.name}": each for each in StepKind}
 
@@ -126,10 +129,10 @@ def test_counters_are_those_of_the_object() -> None:
     for index, cause in enumerate(maps._COUNTED):
         assert counters.pop(f"COUNTER_{cause.name}_EVENTS") == 2 * index
         assert counters.pop(f"COUNTER_{cause.name}_BYTES") == 2 * index + 1
-    assert counters.pop("COUNTERS") == maps._LIMITED_HITS + 1
+    assert counters.pop("COUNTERS") == maps._UNCHECKED_SOCKETS + 1
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
     later = ("LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS", "LOST_HITS", "LIMITED_HITS")
-    for name in (*names, *later):
+    for name in (*names, *later, "TLS_SOCKETS", "UNCHECKED_SOCKETS"):
         assert counters.pop(f"COUNTER_{name}") == getattr(maps, f"_{name}")
     assert counters == {}
 

@@ -3,6 +3,7 @@
 AT = 0x1000
 ENDBR64 = b"\xf3\x0f\x1e\xfa"
 PUSH_RBP, PUSH_R12, NOP, RET = b"\x55", b"\x41\x54", b"\x90", b"\xc3"
+NOP5 = b"\x0f\x1f\x44\x00\x00"
 SUB_RSP, MOV_RBX_RDI, MOV_RDI_RAX = b"\x48\x83\xec\x18", b"\x48\x89\xfb", b"\x48\x89\xc7"
 XOR_EDX, XOR_CL = b"\x31\xd2", b"\x30\xc9"
 TEST_RDI, JE_RET, JMP_SELF = b"\x48\x85\xff", b"\x74\x00", b"\xeb\xfe"

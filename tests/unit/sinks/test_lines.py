@@ -97,8 +97,8 @@ def test_lines_without_a_terminal_show_all_in_columns() -> None:
     ("columns", "shown"),
     [
         (40, "GET      200    2.5 ms  https://lo…g/end"),
-        (60, "GET      200    2.5 ms    1.2 kB  https://localhost…long/end"),
-        (80, "python[22761]   GET      200    2.5 ms    1.2 kB  https://localhost:4…y/long/end"),
+        (60, "22:13:20.123  GET      200    2.5 ms  https://localh…ong/end"),
+        (80, "22:13:20  python[22761]   GET      200    2.5 ms  https://localhost:4…y/long/end"),
         (
             120,
             "22:13:20  python[22761]   http/2#3    GET      200    2.5 ms    1.2 kB"

@@ -72,11 +72,18 @@ def test_folders_devices_and_sockets_are_refused(tmp_path: Path, force: bool) ->
     with pytest.raises(OutputError, match="is a folder"):
         open_output(tmp_path, force=force)
     with pytest.raises(OutputError, match="not a regular file"):
-        open_output("/dev/null", force=force)
+        open_output("/dev/zero", force=force)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
         with pytest.raises(OutputError, match="not a regular file"):
             open_output(tmp_path / "socket", force=force)
+
+
+def test_the_null_device_is_written_to() -> None:
+    """As ``-o /dev/null`` of other tools: what is written is dropped."""
+    with open_output("/dev/null") as stream:
+        stream.write(b"dropped")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_missing_folder(tmp_path: Path) -> None:

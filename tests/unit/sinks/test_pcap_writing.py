@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff import decode
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import OutputError
 from sslsniff.model import Address, Loss, LossCause
@@ -58,6 +59,58 @@ def test_addresses_that_come_late_are_used_for_all_packets(tmp_path: Path) -> No
     rows = tshark_fields(path, "ip.src", only="tcp")
     assert {row[0] for row in rows} == {"10.1.2.3", "10.4.5.6"}
     assert tshark_values(path, "http.request.uri") == ["/early"]
+
+
+def hosts(path: Path) -> list[tuple[str, int, int]]:
+    """Return of each exchange in a file: its target, and the ports of client and server."""
+    shown = []
+    for exchange in decode(path):
+        assert exchange.request is not None
+        ends = exchange.connection.client, exchange.connection.server
+        client, server = (end.port if end is not None else 0 for end in ends)
+        shown.append((str(exchange.request.target), client, server))
+    return shown
+
+
+@pytest.mark.parametrize("role", [Side.CLIENT, Side.SERVER])
+def test_addresses_are_corrected(tmp_path: Path, role: Side) -> None:
+    """The first ones were those of another connection of the program, which comes later."""
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    sends, receives = (WRITE, READ) if role is Side.CLIENT else (READ, WRITE)
+    front = taker.open(role=role, from_start=False)
+    wrong = front.local, front.remote
+    taker.pass_steps(front, [(sends, get("/1")), (receives, answer(b"ok")), (sends, get("/2"))])
+    ends = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
+    front.local, front.remote = ends if role is Side.CLIENT else ends[::-1]
+    taker.pass_steps(front, [(receives, answer(b"ok")), (sends, get("/3"))])
+    other = taker.open(role=role)
+    other.local, other.remote = wrong
+    taker.pass_steps(other, [(sends, get("/other")), (receives, answer(b"ok"))])
+    taker.pass_steps(front, [(receives, answer(b"ok"))])
+    taker.end(front)
+    taker.end(other)
+    taker.close()
+    first = (40001, 8443)
+    assert hosts(path) == [
+        ("/1", *first),
+        ("/2", 5555, 443),
+        ("/other", *first),
+        ("/3", 5555, 443),
+    ]
+
+
+def test_addresses_become_known_after_all_of_a_long_upload(tmp_path: Path) -> None:
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    connection = taker.open(addressed=False)
+    upload = b"POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % (HELD_BYTES * 2)
+    taker.pass_steps(connection, [(WRITE, upload), (WRITE, bytes(HELD_BYTES * 2))])
+    connection.local, connection.remote = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
+    taker.pass_steps(connection, [(READ, answer(b"ok"))])
+    taker.end(connection)
+    taker.close()
+    assert hosts(path) == [("/up", 5555, 443)]
 
 
 def test_what_waits_for_addresses_is_bounded(tmp_path: Path) -> None:

@@ -312,6 +312,16 @@ GNUTLS = NotProbed(
             " (/lib/\\x1b[2J.so): no probes",
         ),
         (
+            GNUTLS._replace(files=1, processes=1, connections=1, peer="to a.test at 1.2.3.4:443"),
+            "not probed: GnuTLS 3.7.9 in demo\\x1b[31m[7] (/lib/\\x1b[2J.so): no probes"
+            " (1 TLS connection without plaintext, first to a.test at 1.2.3.4:443); log keys",
+        ),
+        (
+            GNUTLS._replace(files=1, processes=1, connections=3, peer="to 1.2.3.4:443"),
+            "not probed: GnuTLS 3.7.9 in demo\\x1b[31m[7] (/lib/\\x1b[2J.so): no probes"
+            " (3 TLS connections without plaintext, first to 1.2.3.4:443); log keys",
+        ),
+        (
             GNUTLS._replace(files=1, processes=0, first=None),
             "not probed: GnuTLS 3.7.9 (/lib/\\x1b[2J.so): no probes; log keys",
         ),
@@ -334,6 +344,8 @@ def test_json_summary_has_what_was_not_seen() -> None:
             "pid": 7,
             "comm": "demo\x1b[31m",
             "processes": 3,
+            "connections": 0,
+            "peer": None,
             "reason": "no probes",
             "remedy": "log keys",
         },

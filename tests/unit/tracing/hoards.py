@@ -32,6 +32,7 @@ class Hoard(NamedTuple):
     chunks: list[tuple[Direction, bytes]]
     role: Side | None = Side.CLIENT
     frames: bool = False
+    from_start: bool = True
 
 
 def _pieces(direction: Direction, data: bytes) -> list[tuple[Direction, bytes]]:
@@ -72,7 +73,9 @@ HOARDS: dict[str, Callable[[], Hoard]] = {
     "heads before the role is known": lambda: Hoard(
         None, 4800, _pieces(WRITE, HEAD[20:]), role=None
     ),
-    "an unknown protocol": lambda: Hoard(None, 3500, _pieces(WRITE, b"\x99z" * 30_000)),
+    "an unknown protocol": lambda: Hoard(
+        None, 3500, _pieces(WRITE, b"\x99z" * 30_000), from_start=False
+    ),
     "unfinished trailers": lambda: Hoard(
         "http/1.1",
         800,
@@ -129,7 +132,13 @@ def _run(hoard: Hoard) -> tuple[int, int]:
     before = _memory_bytes("VmRSS")
     for number in range(hoard.times):
         one = Connection(
-            f"7-{number}", Process(7, "demo"), "openssl", hoard.role, True, 0, alpn=hoard.alpn
+            f"7-{number}",
+            Process(7, "demo"),
+            "openssl",
+            hoard.role,
+            hoard.from_start,
+            0,
+            alpn=hoard.alpn,
         )
         tracer.opened(one, number)
         for direction, data in hoard.chunks:

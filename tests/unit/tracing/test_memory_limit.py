@@ -23,6 +23,8 @@ from tests.unit.exchanges import connection
 from tests.unit.tracing.hoards import HOARDS
 from tests.unit.tracing.wire import READ, REQUEST, RESPONSE, WRITE
 
+pytestmark = pytest.mark.measured
+
 IDLE_BYTES = 10_000
 """What a connection takes that holds nothing."""
 MORE_BYTES = 64 << 20

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.workload.ports import free_port, wait_until_open
+from tests.workload.ports import free_port, listening
 
 _LIBRARIES = Path(__file__).resolve().parents[3] / ".cache" / "kafka"
 _SETTINGS = """
@@ -51,6 +52,19 @@ class Broker(NamedTuple):
         while name not in admin.list_topics(timeout=30).topics:
             time.sleep(0.05)
 
+    def wait_for_group(self, name: str, topic: str) -> None:
+        """Wait until the broker coordinates a group: one that has just begun does not yet."""
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": name})
+        try:
+            for _ in range(300):
+                with contextlib.suppress(KafkaException):
+                    consumer.committed([TopicPartition(topic, 0)], timeout=1)
+                    return
+                time.sleep(0.1)
+            raise TimeoutError(f"the broker does not coordinate the group {name}")
+        finally:
+            consumer.close()
+
     def topic_bytes(self, name: str) -> int:
         """Return how large the messages of a topic are, with what the broker adds."""
         return sum(log.stat().st_size for log in self.data.glob(f"{name}-*/*.log"))
@@ -68,17 +82,8 @@ def running_broker() -> Iterator[Broker]:
         identity = subprocess.check_output([*java, "kafka.tools.StorageTool", "random-uuid"])
         storage = ["kafka.tools.StorageTool", "format", "-t", identity.decode().split()[-1]]
         subprocess.run([*java, *storage, "-c", settings], check=True, stdout=subprocess.DEVNULL)
-        log = closing.enter_context((folder / "log").open("wb"))
         options = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC"]
-        process = subprocess.Popen(
-            [java[0], *options, *java[1:], "kafka.Kafka", settings],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "LOG_DIR": str(folder)},
-        )
-        try:
-            wait_until_open(port)
-            yield Broker(process, f"127.0.0.1:{port}", folder / "data")
-        finally:
-            process.terminate()
-            process.wait(30)
+        command: list[str | Path] = [java[0], *options, *java[1:], "kafka.Kafka", settings]
+        environment = {**os.environ, "LOG_DIR": str(folder)}
+        process = closing.enter_context(listening(command, port, environment))
+        yield Broker(process, f"127.0.0.1:{port}", folder / "data")

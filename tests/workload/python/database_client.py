@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ssl
 import sys
+from typing import Any
 
 
 def tls() -> ssl.SSLContext:
@@ -53,10 +54,10 @@ def asyncpg(port: int, password: str) -> None:
     asyncio.run(talk())
 
 
-def pymysql(port: int, password: str) -> None:
+def _connect_to_mysql(port: int, password: str) -> Any:
     import pymysql
 
-    database = pymysql.connect(
+    return pymysql.connect(
         host="127.0.0.1",
         port=port,
         user="app",
@@ -65,6 +66,12 @@ def pymysql(port: int, password: str) -> None:
         ssl=tls(),
         autocommit=True,
     )
+
+
+def pymysql(port: int, password: str) -> None:
+    import pymysql
+
+    database = _connect_to_mysql(port, password)
     with database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE users (id int, name varchar(100))")
         cursor.execute("INSERT INTO users VALUES (1, 'Ada'), (2, 'Grace')")
@@ -109,7 +116,94 @@ def redis(port: int, password: str) -> None:
         database.close()
 
 
+def pipelined_psycopg(port: int, password: str) -> None:
+    """Ask by libpq for what fails, while more that depends on it was sent already."""
+    import psycopg
+
+    where = f"host=127.0.0.1 port={port} user=app dbname=postgres sslmode=require"
+    link = psycopg.pq.PGconn.connect(f"{where} password={password}".encode())
+    link.enter_pipeline_mode()
+    batches: list[list[str | tuple[str, bytes]]] = [
+        [("one", b"select 'one'"), ("old", b"select 'old'")],
+        [("one", b"select 'dup'")],
+        [("bad", b"bad"), ("old", b"select 'never'")],
+        ["one", "old", "bad"],
+    ]
+    for batch in batches:
+        for each in batch:
+            if isinstance(each, str):
+                link.send_query_prepared(each.encode(), None)
+            else:
+                link.send_prepare(each[0].encode(), each[1])
+        link.pipeline_sync()
+    left = len(batches)
+    while left:
+        result = link.get_result()
+        left -= result is not None and result.status == psycopg.pq.ExecStatus.PIPELINE_SYNC
+    link.finish()
+
+
+def bulk_pymysql(port: int, password: str) -> None:
+    """Execute what was prepared last, and many rows at once, as the clients of MariaDB do."""
+    import struct
+
+    database = _connect_to_mysql(port, password)
+
+    def ask(command: int, data: bytes) -> None:
+        database._execute_command(command, data)
+
+    def answer(packets: int) -> None:
+        for _ in range(packets):
+            header = database._read_bytes(4)
+            database._read_bytes(int.from_bytes(header[:3], "little"))
+
+    last = struct.pack("<I", 0xFFFFFFFF)
+    bound = last + b"\0\1\0\0\0\0\1\xfd\0\3bob"
+    with database:
+        database.query("CREATE OR REPLACE TABLE bulk (i int, s varchar(50) DEFAULT 'none')")
+        ask(0x16, b"INSERT INTO bulk VALUES (?, ?)")
+        answer(4)  # with two definitions, and their end
+        rows = b"\0\1\0\0\0\0\3one\1\0\3two\0\3\0\0\0\2"
+        ask(0xFA, last + b"\x80\0\3\0\xfd\0" + rows)
+        answer(1)
+        for text, packets in ((b"SELECT ? FROM none", 2), (b"INSERT INTO bulk (s) VALUES (?)", 4)):
+            ask(0x16, text)
+            ask(0x17, bound)
+            answer(packets)
+
+
+def silent_redis(port: int, password: str) -> None:
+    """Ask Redis for no replies, some of which it refuses."""
+    import socket
+
+    def talk(lines: str, end: bytes) -> None:
+        for words in map(str.split, lines.split(";")):
+            sent = [f"*{len(words)}", *(part for word in words for part in (f"${len(word)}", word))]
+            link.sendall("".join(f"{part}\r\n" for part in sent).encode())
+        received = b""
+        while not received.endswith(end):
+            received += link.recv(4096)
+
+    with (
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        tls().wrap_socket(plain) as link,
+    ):
+        talk("CLIENT REPLY SKIP;SET k 1", b"required.\r\n")
+        talk(f"CLIENT REPLY OFF;AUTH {password}", b"+OK\r\n")
+        talk("CLIENT REPLY SKIP;SET k 1;INCR n;LPUSH k x;GET k", b"$1\r\n1\r\n")
+        talk("CLIENT REPLY OFF;SET k 2;CLIENT REPLY ON;GET k", b"$1\r\n2\r\n")
+        talk("SUBSCRIBE a b;UNSUBSCRIBE;GET k", b"$1\r\n2\r\n")
+
+
+DRIVERS = {
+    "psycopg": psycopg,
+    "asyncpg": asyncpg,
+    "pymysql": pymysql,
+    "redis": redis,
+    "pipelined_psycopg": pipelined_psycopg,
+    "bulk_pymysql": bulk_pymysql,
+    "silent_redis": silent_redis,
+}
+
 if __name__ == "__main__":
-    {"psycopg": psycopg, "asyncpg": asyncpg, "pymysql": pymysql, "redis": redis}[sys.argv[1]](
-        int(sys.argv[2]), sys.argv[3]
-    )
+    DRIVERS[sys.argv[1]](int(sys.argv[2]), sys.argv[3])

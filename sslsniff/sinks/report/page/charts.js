@@ -35,7 +35,8 @@ function kindsIn(rows) {
 
 // How many exchanges began when, by status.
 function activityChart() {
-  const [first, last] = d3.extent(exchanges, (row) => row.startUs);
+  const dated = exchanges.filter((row) => row.startUs !== null);
+  const [first, last] = d3.extent(dated, (row) => row.startUs);
   const isShort = last - first < 10e6;
   const stacked = Plot.binX({ y: "count" }, { x: (row) => new Date(row.startUs / 1000), fill: kindOf, thresholds: 60, order: KINDS });
   return chart("Exchanges over time, by status", kindsIn(exchanges), {
@@ -44,7 +45,7 @@ function activityChart() {
     x: { type: "time", label: null, ticks: 8, tickFormat: d3.timeFormat(isShort ? "%H:%M:%S.%L" : "%H:%M:%S") },
     y: counts,
     color: KIND_COLOURS,
-    marks: [Plot.rectY(exchanges, { ...stacked, tip: true }), Plot.ruleY([0])],
+    marks: [Plot.rectY(dated, { ...stacked, tip: true }), Plot.ruleY([0])],
   });
 }
 

@@ -40,7 +40,7 @@ function exchangeFacts(exchange, head) {
   const grpc = head?.grpc;
   return [
     ["Status", [exchange.status ?? "none", head?.response?.reason].filter(Boolean).join(" ")],
-    ["Began", `${new Date(exchange.startUs / 1000).toISOString()}`],
+    ["Began", exchange.startUs === null ? "unknown" : new Date(exchange.startUs / 1000).toISOString()],
     ["Took", times.filter(Boolean).join(", ")],
     ["Error", exchange.error ?? head?.error],
     ["Missing", exchange.missingBytes ? `${size(exchange.missingBytes)} of the bodies were not captured` : null],

@@ -61,6 +61,7 @@ function duration(ms) {
 }
 
 function timeOfDay(us) {
+  if (us == null) return "unknown"; // none of several is undefined
   const date = new Date(us / 1000);
   const two = (number) => String(number).padStart(2, "0");
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;

@@ -249,7 +249,8 @@ function openLinked() {
 
 function start() {
   const about = [capture.source, capture.filter && `filter ${capture.filter}`];
-  if (exchanges.length) about.push(new Date(d3.min(exchanges, (row) => row.startUs) / 1000).toLocaleString("en-GB", { timeZoneName: "short" }));
+  const began = d3.min(exchanges, (row) => row.startUs);
+  if (began) about.push(new Date(began / 1000).toLocaleString("en-GB", { timeZoneName: "short" }));
   document.getElementById("source").append(shown(about.filter(Boolean).join(" · ")));
   document.getElementById("made-by").append(`Made by sslsniff ${shown(capture.version)}. This page loads nothing and sends nothing. Times are local.`);
   document.title = `sslsniff report: ${shown(capture.source)}`;

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from sslsniff.capture_files.kafka import schema
+from sslsniff.sinks.missing_packages import how_to_install
 from tests.workload.kafka.broker import Broker, running_broker
 from tests.workload.kafka.consumers import consumers, exchanges_in
 from tests.workload.otlp_agent import running_agent
@@ -290,7 +291,7 @@ def test_without_a_package(package: str, what: str, arguments: tuple[str, ...]) 
     )
     assert done.returncode == 1
     assert done.stderr == (
-        f"sslsniff: {what} needs the package confluent-kafka: pip install 'sslsniff[kafka]'\n"
+        f"sslsniff: {what} needs the package confluent-kafka: {how_to_install('kafka')}\n"
     )
 
 
@@ -332,6 +333,7 @@ def test_tables_are_in_few_files(broker: Broker, topic: str, tmp_path: Path) -> 
     write(broker, topic, PCAPS[0], "--raw")
     where = ("--kafka", broker.address, "--topic", topic, "--group", "all")
     command = [*SSLSNIFF, "decode", *where, "--parquet", str(tmp_path / "tables")]
+    command += ["--end-within", str(PATIENCE_S)]  # on a busy machine, closing a file takes longer
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         time.sleep(6)
         assert not [*(tmp_path / "tables").glob("*/*/*.parquet")]

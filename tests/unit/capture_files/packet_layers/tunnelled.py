@@ -68,6 +68,21 @@ LINKED: dict[str, tuple[int, Packet | bytes]] = {
     "PPPoE": (1, ETHER / PPPoE(sessionid=1) / PPP(proto=0x21) / V4),
     "MPLS": (1, ETHER / MPLS(label=5, s=0) / MPLS(label=6, s=1) / V4),
     "Ethernet in MPLS": (1, ETHER / MPLS(label=5, s=1) / (bytes(4) + bytes(ETHER / V4))),
+    "HSR": (
+        1,
+        Ether(src=ETHER.src, dst=ETHER.dst, type=0x892F)
+        / (bytes.fromhex("00390001 0800") + bytes(V4)),
+    ),
+    "VN-Tag": (
+        1,
+        Ether(src=ETHER.src, dst=ETHER.dst, type=0x8926)
+        / (bytes.fromhex("00010002 0800") + bytes(V4)),
+    ),
+    "E-Tag": (
+        1,
+        Ether(src=ETHER.src, dst=ETHER.dst, type=0x893F)
+        / (bytes.fromhex("000000010000 0800") + bytes(V4)),
+    ),
     "NSH": (1, Ether(src=ETHER.src, dst=ETHER.dst, type=0x894F) / NSH(nextproto=3) / ETHER / V4),
     "provider backbone": (
         1,

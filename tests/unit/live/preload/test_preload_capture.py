@@ -8,18 +8,18 @@ from collections.abc import Iterator
 import pytest
 
 from sslsniff.events import Closed, Data, EventKind
-from sslsniff.kernel.memory.shared_ring import SharedRing
-from sslsniff.kernel.ring_records import DISCARDED
+from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.live import wire
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 from sslsniff.model import LossCause
-from tests.unit.kernel.memory.ring_writer import PAGE, SIZE, Writer
+from tests.unit.kernel.memory.ring_writer import PAGE, Writer
 
 CONNECTION = 1
 HELLO = wire.DATA.pack(EventKind.DATA, 1, 0, 70, 1, CONNECTION, 0, 5, 5, 0) + b"hello"
 CLOSED = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, CONNECTION, 5, 0)
-OVERWRITTEN = "a program overwrote the memory that it shares with sslsniff"
+NOT_DECODED = [(LossCause.NO_TIME, 5)]
+OVERWRITTEN = "overwrote the memory that it shares with sslsniff"
 
 
 @pytest.fixture
@@ -28,22 +28,21 @@ def notes() -> list[str]:
 
 
 @pytest.fixture
-def ring() -> SharedRing:
-    return SharedRing(SIZE, 1 << 20)
+def rings() -> RingSet:
+    return RingSet(1 << 22, 1 << 20)
 
 
 @pytest.fixture
-def writer(ring: SharedRing) -> Writer:
-    return Writer(ring.path)
+def writer(rings: RingSet) -> Writer:
+    return Writer(rings)
 
 
 @pytest.fixture
-def capture(ring: SharedRing, notes: list[str]) -> Iterator[PreloadCapture]:
+def capture(rings: RingSet, notes: list[str]) -> Iterator[PreloadCapture]:
     command = subprocess.Popen(["sleep", "60"])
     made = PreloadCapture(
-        ring,
+        rings,
         command.pid,
-        ring_bytes=SIZE,
         note=notes.append,
         unseen=UnseenLibraries(notes.append),
     )
@@ -63,26 +62,28 @@ def test_thread_that_is_stopped_until_the_end(
     [event] = capture.finish()
     assert isinstance(event, Closed)
     assert notes == [
-        "1 records were not finished: their threads were killed, or stopped until the end"
+        "1 record was not finished: their threads were killed, or stopped until the end"
     ]
 
 
 def test_no_time_to_read(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
-    """What is not decoded is counted; what was not even counted is said, too."""
+    """What is not decoded is counted as lost."""
     writer.put(HELLO)
     writer.put(CLOSED)
     lost, closed = capture.finish(lambda: True)
     assert isinstance(lost, Data)
     assert (lost.data, lost.span, lost.cut) == (b"", 5, LossCause.NO_TIME)
     assert isinstance(closed, Closed)
-    assert [note.partition(":")[0] for note in notes] == ["5 bytes of plaintext are not decoded"]
+    assert [(loss.cause, loss.bytes) for loss in capture.counted_losses()] == NOT_DECODED
+    assert notes == []
 
 
 def test_no_time_even_to_count(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
+    """Its plaintext is summed up where it lies."""
     writer.put(HELLO)
     assert list(capture.finish(lambda: True, lambda: True)) == []
-    told = "bytes in the ring buffer were not even counted"
-    assert [note.partition(":")[0] for note in notes] == [f"{len(HELLO) + 8 + 3} {told}"]
+    assert [(loss.cause, loss.bytes) for loss in capture.counted_losses()] == NOT_DECODED
+    assert notes == []
 
 
 @pytest.mark.parametrize(
@@ -103,16 +104,19 @@ def test_overwritten(
     struct.pack_into("<Q", writer.pages, at, word)
     assert list(capture.poll(0)) == []
     assert list(capture.finish()) == []
-    assert [note.partition(":")[0] for note in notes] == [OVERWRITTEN]
+    [note] = notes
+    assert OVERWRITTEN in note
 
 
 def test_overwritten_length(capture: PreloadCapture, writer: Writer, notes: list[str]) -> None:
-    """Its bytes are where they should be; where the next record begins is not known."""
+    """What is before it is shown; where the next record begins is not known."""
     writer.put(HELLO)
-    writer.put(CLOSED)
-    struct.pack_into("<Q", writer.pages, 2 * PAGE, DISCARDED - 1)
+    at = writer.put(CLOSED)
+    struct.pack_into("<I", writer.pages, 2 * PAGE + at, 1 << 20)
     [event] = capture.poll(0)
     assert isinstance(event, Data)
     assert event.data == b"hello"
     assert list(capture.finish()) == []
-    assert [note.partition(":")[0] for note in notes] == [OVERWRITTEN]
+    [note] = notes
+    assert OVERWRITTEN in note
+    assert f"[{os.getpid()}]" in note

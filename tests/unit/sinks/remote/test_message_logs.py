@@ -8,12 +8,14 @@ from sslsniff.decoders.messages import Side, WebSocketMessage
 from sslsniff.model import InnerMessage
 from sslsniff.sinks.remote import message_logs
 from sslsniff.sinks.remote.exchange_spans import span_of
+from sslsniff.sinks.remote.otlp_answers import Answers
 from tests.unit.exchanges import exchange, request, response
 
 
 def test_spans_of_one_connection_are_bounded() -> None:
     exporter: Any = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
-    logs = message_logs.MessageLogs(exporter, "here", print, lambda: "", can_wait=True)
+    none = Answers(object, "")
+    logs = message_logs.MessageLogs(exporter, "here", print, lambda: "", none, can_wait=True)
     shown = [exchange(request("CONNECT"), response(), protocol="http/2") for _ in range(1002)]
     for number, each in enumerate(shown):
         each.stream = 2 * number + 1

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sslsniff.sinks.missing_packages import how_to_install
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
 from tests.workload.otlp_agent import Agent, running_agent, values_of
@@ -250,7 +251,7 @@ def test_without_the_package() -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "sslsniff: --otlp needs the package opentelemetry-exporter-otlp:"
-        " pip install 'sslsniff[otlp]'\n"
+        f" {how_to_install('otlp')}\n"
     )
 
 

@@ -18,15 +18,17 @@ from pyarrow.dataset import dataset
 
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.sinks.missing_packages import how_to_install
 from sslsniff.sinks.tables.exchange_columns import exchange_columns
 from sslsniff.sinks.tables.folders import LocalFolder
 from sslsniff.sinks.tables.parquet_folder import ParquetSink
-from tests.corpus.test_pcaps import CAPTURES
+from tests.corpus.test_pcaps import CAPTURES, PCAPS
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
 from tests.unit.exchanges import START_NS, exchange, request, response
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
+CAPTURE = PCAPS / "http1-keep-alive.pcapng"
 DOCS = Path(__file__).parents[4] / "docs/parquet.md"
 HOUR_NS = 3_600_000_000_000
 PATIENCE_S = 10
@@ -69,8 +71,8 @@ def test_as_json(capture: Path, tmp_path: Path) -> None:
     done = read(capture, "--parquet", tables, "--json", "-o", lines, "--parquet-bodies", "1M")
     assert done.returncode == 0, done.stderr
     wanted = json_rows(lines)
-    assert wanted
-    found = rows(tables)
+    found = rows(tables) if wanted else []
+    assert wanted or not [*tables.glob("**/*.parquet")]
     assert len(found) == len(wanted)
     for row, line in zip(found, wanted, strict=True):
         asked, answered = line["request"] or {}, line["response"] or {}
@@ -218,7 +220,7 @@ def test_killed(tmp_path: Path) -> None:
 
 def test_no_room(tmp_path: Path) -> None:
     done = subprocess.run(
-        [SSLSNIFF, "read", CAPTURES[0], "--parquet", tmp_path / "tables"],
+        [SSLSNIFF, "read", CAPTURE, "--parquet", tmp_path / "tables"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -250,7 +252,7 @@ def bad(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 def test_bad_folders(tmp_path: Path) -> None:
     for folder, line in bad(tmp_path):
-        done = read(CAPTURES[0], "--parquet", folder)
+        done = read(CAPTURE, "--parquet", folder)
         assert (done.returncode, done.stderr) == (1, f"sslsniff: {line}\n")
 
 
@@ -263,13 +265,14 @@ def test_without_pyarrow(tmp_path: Path) -> None:
         "-c",
         code,
         "read",
-        CAPTURES[0],
+        CAPTURE,
         "--parquet",
         tmp_path / "tables",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    wanted = "sslsniff: --parquet needs the package pyarrow: pip install 'sslsniff[parquet]'\n"
+    remedy = how_to_install("parquet")
+    wanted = f"sslsniff: --parquet needs the package pyarrow: {remedy}\n"
     assert done.stderr == wanted
     assert not (tmp_path / "tables").exists()
 

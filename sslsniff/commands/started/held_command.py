@@ -7,10 +7,12 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.printing import note
+from sslsniff.commands.started.inherited_signals import IGNORED_BY_PYTHON, ignored_before
 from sslsniff.errors import TargetError
 
-_WAIT_MS = 100
+_WAIT_MS = 50
 _REMEDIES = {
     errno.EACCES: "check who may execute it",
     errno.ENOEXEC: "name its interpreter in its first line, such as #!/bin/sh",
@@ -21,7 +23,8 @@ class HeldCommand:
     """A child process that waits for ``release`` before it executes ``arguments``.
 
     It ends if this process ends before that. It has sslsniff's own standard input, output and
-    error, and stays in its process group: Ctrl-C reaches it as if it had been started alone.
+    error, and stays in its process group: Ctrl-C reaches it as if it had been started alone. So
+    does what sslsniff's caller ignores, as nohup does: make it before signals are handled.
     ``environment``: its variables; by default this process's.
     """
 
@@ -31,11 +34,12 @@ class HeldCommand:
         self._name = arguments[0]
         self._go_reader, self._go = os.pipe()
         self._failure, failure_writer = os.pipe()  # both are closed by a successful exec
+        ignored = ignored_before()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._go)
             _execute_when_released(
-                arguments, environment or os.environ, self._go_reader, failure_writer
+                arguments, environment or os.environ, ignored, self._go_reader, failure_writer
             )
         os.close(self._go_reader)
         os.close(failure_writer)
@@ -68,20 +72,31 @@ class HeldCommand:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return code if code >= 0 else 128 - code
 
-    def finish(self, is_over: Callable[[], bool]) -> int:
-        """Wait as ``wait`` does; return the exit code, or 0 and say that the command continues."""
-        code = self.wait(is_over)
-        if code is None:
-            note(f"process {self.pid} continues, and is not watched any more")
-        return code or 0
+    def finish(self, control: CaptureControl) -> int:
+        """Wait for the command's end; return its exit code as a shell shows it.
+
+        If a signal asked for the end and the command does not end in time, say that it continues.
+        Then the code is that of a program that Ctrl-C ended, or 0 after another signal.
+        """
+        code = self.wait(control.is_left)
+        if code is not None:
+            return code
+        note(f"process {self.pid} continues, and is not watched any more")
+        return 128 + signal.SIGINT if control.signal == signal.SIGINT else 0
 
 
 def _execute_when_released(
-    arguments: tuple[str, ...], environment: Mapping[str, str], go: int, failure: int
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    ignored: set[signal.Signals],
+    go: int,
+    failure: int,
 ) -> NoReturn:
-    """Execute a command after a byte comes from the pipe ``go``; write an errno to ``failure``."""
-    # As a shell would start it: Python ignores two signals, sslsniff itself one more.
-    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+    """Execute a command after a byte comes from the pipe ``go``; write an errno to ``failure``.
+
+    ``ignored``: those of the signals that Python ignores that the command is to ignore.
+    """
+    for number in {*IGNORED_BY_PYTHON} - ignored:
         signal.signal(number, signal.SIG_DFL)
     if os.read(go, 1):
         try:

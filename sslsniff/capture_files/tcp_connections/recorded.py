@@ -7,15 +7,20 @@ from sslsniff.capture_files import null_tls
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, Note
 from sslsniff.capture_files.packet_layers.segments import advance
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
-from sslsniff.capture_files.packets import ACK, FIN, RST, SYN
-from sslsniff.capture_files.reassembly import EarlyBytes, Ordering, Piece, Reassembler
+from sslsniff.capture_files.packets import ACK, FIN, RST, SYN, WORD
+from sslsniff.capture_files.tcp_connections.reassembly import (
+    EarlyBytes,
+    Ordering,
+    Piece,
+    Reassembler,
+)
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import begins_with_tls
 from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.model import Address, Direction, LossCause
 
-_MOST_AHEAD = 1 << 20
-"""How far from the next byte the number of a RST may be: a usual window."""
+USUAL_WINDOW_BYTES = 1 << 20
+"""How far from the next byte the numbers of a connection usually are."""
 
 
 class Tag(NamedTuple):
@@ -41,6 +46,7 @@ class RecordedConnection:
         self._opened_ns = opened_ns
         self._is_open = False
         self._positions = {Direction.READ: 0, Direction.WRITE: 0}
+        self._addresses: tuple[Address, Address] | None = None
 
     def open(
         self,
@@ -74,6 +80,12 @@ class RecordedConnection:
             container=described.container if described else None,
             container_pid=described.container_pid if described else None,
         )
+
+    def addresses(self, known: tuple[Address, Address] | None, time_ns: int) -> Iterator[Event]:
+        """Yield the addresses of a part of it, unless they are those of the part before."""
+        if known is not None and known != self._addresses:
+            self._addresses = known
+            yield Addresses(time_ns, self.number, *known)
 
     def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
         """Return the event of bytes."""
@@ -188,6 +200,7 @@ class TcpConnection:
         self._fins: set[AddressPort] = set()
         self._joined = not segment.flags & SYN
         self._initial = segment.sequence
+        self._first_sender = segment.source
         answers = segment.flags & ACK and not self._joined
         client = segment.destination if answers else segment.source
         server = segment.source if answers else segment.destination
@@ -220,6 +233,12 @@ class TcpConnection:
         """Whether both sides sent a FIN, or one a RST; bytes before it may be missing still."""
         return len(self._fins) == 2 or self._may_be_reset
 
+    @property
+    def first_number(self) -> tuple[AddressPort, int]:
+        """Who sent the first segment, and the sequence number before its first byte."""
+        number = self._initial - 1 & WORD if self._joined else self._initial
+        return self._first_sender, number
+
     def ends(self) -> dict[AddressPort, int]:
         """Return the number of the byte that each side would send next, as far as it is known."""
         ends = {end: each.reassembler.next_sequence for end, each in self._directions.items()}
@@ -238,6 +257,7 @@ class TcpConnection:
             return
         if self.recorded.is_open:
             out += self.recorded.resume(described, tag)
+            out += self.recorded.addresses(self._addresses, tag.time_ns)
         else:
             self._open(tag.time_ns, out)
 
@@ -283,7 +303,7 @@ class TcpConnection:
         """
         if ahead is None or 0 <= ahead <= 1:
             self.ended_ns = time_ns
-        elif abs(ahead) <= _MOST_AHEAD:
+        elif abs(ahead) <= USUAL_WINDOW_BYTES:
             self._may_be_reset = True
 
     def _end(self, time_ns: int, out: list[Event]) -> None:
@@ -323,8 +343,7 @@ class TcpConnection:
         joined = self._joined or not all(each.from_start for each in hellos)
         tls = any(direction.is_tls for direction in self._directions.values())
         out += self.recorded.open(self.described, self._role, hello, joined=joined, tls=tls)
-        if self._addresses is not None:
-            out.append(Addresses(time_ns, self.recorded.number, *self._addresses))
+        out += self.recorded.addresses(self._addresses, time_ns)
 
     def _piece(self, direction: _RecordedDirection, piece: Piece[Tag], out: list[Event]) -> None:
         tag = piece.tag

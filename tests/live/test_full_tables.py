@@ -1,0 +1,111 @@
+"""The kernel's table of connections is full: it gives an entry to another one at any moment."""
+
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from tests.live import kernel_objects
+from tests.live.checks import Sniff
+from tests.live.sniffer import Captured
+from tests.workload.processes import PROGRAMS, next_line, run, say, started
+from tests.workload.servers import Certificate
+
+KEY_BYTES = 16  # struct connection_key; each entry begins with it
+WRITER = """
+import ssl, sys
+near, far = ssl.MemoryBIO(), ssl.MemoryBIO()
+client = ssl._create_unverified_context().wrap_bio(near, far)
+accepting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+accepting.load_cert_chain(sys.argv[1], sys.argv[2])
+server = accepting.wrap_bio(far, near, server_side=True)
+for each in (client, server) * 2:
+    try:
+        each.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+print(flush=True)
+for line in sys.stdin:
+    client.write(line.strip().encode())
+    print(flush=True)
+"""
+SMALL = """
+import sys
+from sslsniff.kernel.loaders.loading import Loading
+few = {"connections": int(sys.argv.pop(1))}
+load = Loading.__init__
+def load_small(self, *arguments, entries, **options):
+    load(self, *arguments, entries={**entries, **few}, **options)
+Loading.__init__ = load_small
+from sslsniff.cli import main
+sys.exit(main())
+"""
+THREADS = 4
+PAIRS = 8
+MESSAGES = 80
+MESSAGE_BYTES = 60
+NAMED = re.compile(r"\b([tT])(\d+) [nN](\d+) ")
+
+
+def test_an_entry_that_another_connection_has(
+    certificate: Certificate, sniff: Sniff, loader: str
+) -> None:
+    """What the kernel does during a call is done here between two: the entry gets another key.
+
+    Nothing is written to it, and the bytes of the call count as lost.
+    """
+    program = (sys.executable, "-c", WRITER, certificate.certificate, certificate.key)
+    with started(*program) as process:
+        next_line(process)
+        with sniff("--chunks", "--loader", loader, "--pid", str(process.pid)) as sniffer:
+
+            def write(text: str) -> None:
+                say(process, text)
+                next_line(process)
+
+            write("seen")
+            [(key, value)] = kernel_objects.contents(sniffer.process.pid, "connections").items()
+            other = bytes(KEY_BYTES) + value[KEY_BYTES:]
+            kernel_objects.overwrite(sniffer.process.pid, "connections", key, other)
+            write("not seen")
+            now = kernel_objects.contents(sniffer.process.pid, "connections")
+            assert value[:KEY_BYTES] == key
+            assert now == {key: other}
+            kernel_objects.overwrite(sniffer.process.pid, "connections", key, value)
+            write("again")
+            captured = sniffer.stop()
+    assert [each["data"]["text"] for each in captured.of("chunk")] == ["seen", "again"]
+    [loss] = captured.of("loss")
+    assert (loss["cause"], loss["bytes"]) == ("connection table full", len("not seen"))
+    assert captured.summary["lost_bytes"] == len("not seen")
+    assert captured.code == 0
+
+
+def test_four_threads_and_few_entries(
+    certificate: Certificate, tmp_path: Path, loader: str
+) -> None:
+    """64 connections take turns in 16 entries. No chunk is of another one, no byte is missing."""
+    program = tmp_path / "many_threads"
+    source = PROGRAMS / "c/many_threads.c"
+    run("gcc", "-O2", "-pthread", "-o", program, source, "-lssl", "-lcrypto")
+    counts = map(str, (THREADS, MESSAGES, MESSAGE_BYTES))
+    files = (certificate.certificate, certificate.key)
+    command: list[str | Path] = [program, "memory", *counts, *files, str(PAIRS)]
+    output = tmp_path / "captured.jsonl"
+    how = ("--json", "--chunks", "--force", "--loader", loader, "-o", str(output))
+    run(sys.executable, "-c", SMALL, "16", *how, "--", *command)
+    objects = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    captured = Captured(objects, "", 0)
+    ends = defaultdict(set)
+    for each in captured.of("chunk"):
+        [(word, thread, number)] = set(NAMED.findall(each["data"]["text"]))
+        is_client = (word == "t") == (each["direction"] == "write")
+        ends[each["connection"]].add((is_client, thread, int(number) % PAIRS))
+    assert {len(each) for each in ends.values()} == {1}
+    assert len(set().union(*ends.values())) == 2 * THREADS * PAIRS
+    assert len(ends) > 2 * THREADS * PAIRS, "none was evicted"
+    summary = captured.summary
+    passed = 2 * 2 * THREADS * MESSAGES * MESSAGE_BYTES
+    assert summary["bytes"] + summary["lost_bytes"] == passed
+    assert {each["cause"] for each in captured.of("loss")} <= {"connection table full"}

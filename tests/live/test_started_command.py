@@ -1,0 +1,231 @@
+"""A started command is as its shell started it, and gets signals as from its terminal."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sslsniff.kernel import procfs
+from tests.live.refusals import sniff, without_library
+from tests.live.sniffer import LOADER, READY, SSLSNIFF
+from tests.workload.processes import PATIENCE_S, next_line, started
+
+ENGINES = pytest.mark.parametrize("engine", ["probes", "preload"])
+MOST_S = 2.5  # the command is waited for up to 1.8 s, and a poll
+STATE = """
+import os, resource, signal, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+names = ("SigBlk", "SigIgn", "Umask", "NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff")
+print(*(status[name].strip() for name in (*names, "CapBnd", "CapAmb", "Groups", "Uid", "Gid")))
+print(open("/proc/self/limits").read())
+print(open("/proc/self/cgroup").read(), open("/proc/self/oom_score_adj").read())
+for each in sorted(os.listdir("/proc/self/fd"), key=int):
+    try:
+        print(each, os.readlink(f"/proc/self/fd/{each}"))
+    except OSError:  # of this listing
+        pass
+fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+print("session", fields[3] == os.environ["SESSION"], "terminal", fields[4], "nice", fields[16])
+print(os.getcwd(), sorted(set(os.environ) - {"LD_PRELOAD", "SSLSNIFF_RING", "_", "SHLVL"}))
+"""
+SETTINGS = (
+    "ulimit -n 512; ulimit -c 0; umask 027; cd /;"
+    " exec 7</dev/null 8>/dev/null; SESSION=$(ps -o sid= -p $$ | tr -d ' '); export SESSION;"
+    ' nice -n 3 "$@"; exit $?'
+)
+
+
+def sniffed(engine: str, *command: str | Path) -> list[str | Path]:
+    loader = ("--loader", LOADER) if engine == "probes" else ()
+    output = ("--json", "-o", "/dev/null")
+    return [SSLSNIFF, "--engine", engine, *loader, *output, "--", *command]
+
+
+@ENGINES
+@pytest.mark.parametrize("ignored", ["HUP INT QUIT TERM USR2", "PIPE XFSZ", "PIPE"])
+def test_its_state_is_that_without_sslsniff(engine: str, ignored: str, tmp_path: Path) -> None:
+    """Signals, masks, limits, rights, descriptors, umask, nice, cgroup, session, environment."""
+    script = tmp_path / "state.py"
+    script.write_text(STATE)
+    ignored_now = "grep SigIgn /proc/self/status"  # before Python ignores more
+    run = f'{ignored_now}; exec /usr/bin/python3 -I "$1"'
+    command: list[str | Path] = ["sh", "-c", run, "sh", script]
+
+    def state(*arguments: str | Path) -> str:
+        done = subprocess.run(
+            ["sh", "-c", f"trap '' {ignored}; {SETTINGS}", "sh", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+        )
+        return re.sub(r"pipe:\[\d+\]", "pipe", done.stdout)
+
+    assert state(*sniffed(engine, *command)) == state(*command)
+
+
+def test_a_unit_of_systemd_ignores_broken_pipes() -> None:
+    """As its manual says (systemd.exec(5), IgnoreSIGPIPE); it names the process that it started."""
+    asked = ("sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh")
+    command = sniffed("preload", "grep", "SigIgn", "/proc/self/status")
+    done = subprocess.run([*asked, *command], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert int(done.stdout.split()[1], 16) >> (signal.SIGPIPE - 1) & 1
+
+
+@ENGINES
+def test_a_hang_up_that_is_ignored_ends_neither(engine: str) -> None:
+    """As after nohup: the command lives, and sslsniff goes on watching it."""
+    script = 'trap "" HUP; exec "$@"'
+    command = sniffed(engine, "sh", "-c", "echo $$; read line; echo $line")
+    with started("sh", "-c", script, "sh", *command) as process:
+        pid = int(next_line(process))
+        for each in (pid, process.pid):
+            os.kill(each, signal.SIGHUP)
+        assert process.stdin is not None
+        process.stdin.write("still here\n")
+        process.stdin.flush()
+        assert next_line(process) == "still here"
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_capture_after_nohup_goes_on(tmp_path: Path) -> None:
+    script = 'trap "" HUP; exec "$@"'
+    with started("sleep", "1000") as target:
+        output = tmp_path / "out.pcapng"
+        command: list[str | Path] = [SSLSNIFF, "--pid", str(target.pid), "--pcap", output]
+        with started("sh", "-c", script, "sh", *command, stderr=subprocess.PIPE) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith(READY)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGHUP)
+            target.kill()
+            said = process.stderr.read()
+            assert process.wait(PATIENCE_S) == 0
+    assert f"sslsniff: process {target.pid} ended\n" in said
+    assert "0 connections" in said
+
+
+def interrupted(engine: str, script: str) -> tuple[int, str, float]:
+    """Run a script under sslsniff, press Ctrl-C when it is ready; return code, words, seconds."""
+    process = subprocess.Popen(
+        sniffed(engine, sys.executable, "-c", script),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    os.killpg(process.pid, signal.SIGINT)
+    began_s = time.monotonic()
+    code = process.wait(PATIENCE_S)
+    took_s = time.monotonic() - began_s
+    with_pid = process.stderr.read(1 << 16) if code != 130 and process.stderr else ""
+    if code == 130 and process.stderr is not None:
+        with_pid = process.stderr.readline()
+    os.killpg(process.pid, signal.SIGKILL) if code == 130 else None
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
+    return code, with_pid.replace(str(pid), "PID"), took_s
+
+
+@ENGINES
+def test_ctrl_c_ends_what_the_command_does_not_end_for(engine: str) -> None:
+    script = (
+        "import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "print(os.getpid(), flush=True); time.sleep(1000)"
+    )
+    code, said, took_s = interrupted(engine, script)
+    assert (code, said) == (130, "sslsniff: process PID continues, and is not watched any more\n")
+    assert took_s < MOST_S
+
+
+@ENGINES
+def test_ctrl_c_waits_for_a_command_that_ends(engine: str) -> None:
+    script = (
+        "import os, signal, sys, time;"
+        "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), os._exit(9)));"
+        "print(os.getpid(), flush=True); time.sleep(1000)"
+    )
+    code, said, _ = interrupted(engine, script)
+    assert (code, said) == (9, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_command_runs(number: signal.Signals, tmp_path: Path) -> None:
+    """Neither the command nor a word; the exit code is that of a program that ends by it."""
+    ran = tmp_path / "ran"
+    process = subprocess.Popen(
+        sniffed("probes", "touch", ran),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while len(children.read_text().split()) < 2:  # what holds it, and the command
+        assert process.poll() is None
+    os.killpg(process.pid, number)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (-number, "")
+    assert not ran.exists()
+
+
+def test_ctrl_c_ends_a_process_watched_beside_a_command() -> None:
+    with started("sleep", "1000") as target:
+        command = sniffed("probes", "echo", "over")
+        command[1:1] = ["--pid", str(target.pid)]
+        with started(*command) as process:
+            assert next_line(process) == "over"
+            time.sleep(0.3)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
+
+
+def test_root_without_rights_gets_a_remedy_that_it_can_follow() -> None:
+    """As in a container."""
+    without = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    done = subprocess.run(
+        [*without, SSLSNIFF, "--pid", "1"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == 1
+    assert "run it as root" not in done.stderr
+    assert "docker run --cap-add BPF --cap-add PERFMON" in done.stderr
+
+
+def test_a_command_is_watched_without_libbpf() -> None:
+    """By the preloaded library, and a line says so."""
+    library = dict(procfs.libraries())["libbpf.so.1"]
+    done = sniff("--", "echo", "ran", before=without_library(library))
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "libbpf.so.1 is not installed" in done.stderr
+    assert "a library is preloaded into the command" in done.stderr
+
+
+TRACED = """#!/usr/bin/python3 -I
+import ctypes
+print("traced" if ctypes.CDLL(None).ptrace(0, 0, 0, 0) else "free")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "state"),
+    [("other", [], "traced"), ("other", ["--no-hold"], "free"), ("strace", [], "free")],
+)
+def test_a_tracer_is_not_held(name: str, options: list[str], state: str, tmp_path: Path) -> None:
+    """A process has one tracer: strace could not trace what it starts (PTRACE_TRACEME)."""
+    program = tmp_path / name
+    program.write_text(TRACED)
+    program.chmod(0o755)
+    sniffer, *command = sniffed("probes", program)
+    done = subprocess.run([sniffer, *options, *command], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{state}\n"
+    assert ("strace traces what it starts" in done.stderr) == (name == "strace")
