@@ -4,16 +4,16 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 # What bpf/build.py compiles, and from what.
-COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/elf/dwarf/libscanner.so \
+COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/elf/dwarf/libscanner.so \
 	sslsniff/machine_code/stripped/libdistances.so sslsniff/live/preload/libpreload.so \
-	sslsniff/live/preload/libnothing.so
-C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dwarf/*.[ch] sslsniff/machine_code/stripped/*.c)
+	sslsniff/live/preload/libnothing.so sslsniff/kernel/memory/librings.so
+C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
 
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
 DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
-	libgnutls28-dev libnss3-dev libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core maven nginx-light \
+TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz erlang-ssl firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
+	libgnutls28-dev libnss3-dev libpython3.11 libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core maven nginx-light nodejs \
 	openjdk-17-jre-headless postgresql procps prometheus \
 	python3-pycurl redis-tools sudo systemd systemtap-sdt-dev tshark wget
 BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
@@ -51,7 +51,11 @@ endef
 # -I: Python then ignores PYTHON... variables and the user's own packages; root runs this.
 define DEB_LAUNCHER
 #!/usr/bin/python3 -I
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 sys.path.insert(0, "/usr/lib/sslsniff")
 
@@ -61,20 +65,22 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: build/wheel help demo deb test test-kernels test-rust rust test-go go test-libraries test-boringssl s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
+.PHONY: build/wheel help demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng and demo.html"
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make build/wheel  build a Python wheel, in that folder"
-	@echo "make test    lint, type-check, and run every test, live ones included"
+	@echo "make test    lint, type-check, and run the tests, live ones included"
+	@echo "make test-all  the same, then tests that need the machine for themselves, and Linux 5.10"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make test-go       run live tests on Go programs of all releases, write their table (an hour)"
 	@echo "make test-libraries  run live tests on all releases of other TLS libraries, write their table (15 minutes)"
 	@echo "make test-boringssl  find functions in stripped BoringSSL, built in 748 ways, write their table (half an hour)"
+	@echo "make test-preload  run 10,000 random programs under the preloaded library, write their table (an hour)"
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make soak-agent  an agent for half an hour"
@@ -108,7 +114,9 @@ build/wheel: .cache/build-tools
 	rm -rf $@
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir $@ .
 
-test: lint unit fuzz live oldest-kernel
+test: lint unit fuzz live
+
+test-all: test measured oldest-kernel
 
 lint: .cache/developer
 	$(BIN)/ruff format --check .
@@ -118,13 +126,16 @@ lint: .cache/developer
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
 unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka .cache/s3proxy go
-	$(BIN)/pytest -n 2 --dist loadfile tests/unit tests/corpus tests/property
+	$(BIN)/pytest -n 2 --dist loadfile -m "not measured" tests/unit tests/corpus tests/property
+
+measured: .cache/test-packages .cache/developer .cache/wheels go rust
+	$(SUDO) $(BIN)/pytest -m measured tests/unit tests/live
 
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
 live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/model-sdks .cache/kafka go rust s2n
-	$(SUDO) $(BIN)/pytest tests/live
+	$(SUDO) $(BIN)/pytest -m "not measured" tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
 	$(BIN)/python -m tests.kernels
@@ -163,6 +174,9 @@ test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels .cache/
 	$(PYTHON) -m tests.workload.rust.fixtures boringssl
 	$(SUDO) $(BIN)/pytest tests/boringssl
 	nice $(BIN)/python -m tests.boringssl
+
+test-preload: .cache/test-packages .cache/developer
+	$(BIN)/python -m tests.stress
 
 bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler .cache/kafka rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
@@ -204,7 +218,7 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 .cache/wheels: Makefile | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
-	h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1 python-mbedtls==2.10.1 aioquic==1.7.2
+	deno==2.9.8 h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1 python-mbedtls==2.10.1 aioquic==1.7.2
 	$@/bin/pip download -q --disable-pip-version-check --no-deps --only-binary :all: --dest $@/musl \
 	--platform musllinux_1_2_x86_64 --python-version 3.11 psycopg-binary==3.3.9
 	@touch $@

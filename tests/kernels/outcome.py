@@ -11,7 +11,6 @@ from tests.kernels.matrix import Case
 from tests.live.functions.tracing import build, build_name
 from tests.workload import debian
 
-_GUEST_S = 1800
 _COMPILED = debian.CACHE / "kernels/compiled"
 _COMMAND = """
 .venv/bin/sslsniff doctor > /mnt/doctor
@@ -70,7 +69,8 @@ def outcome(case: Case) -> Outcome:
         compiled=_COMPILED,
         tests=" ".join(case.tests),
     )
-    ran = guest.run(kernel, command, results, _GUEST_S)
+    threads = case.emulator_threads
+    ran = guest.run(kernel, command, results, case.guest_s, threads=threads)
     report = results / "junit.xml"
     cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
     failed = [each for each in cases if any(child.tag != "properties" for child in each)]
@@ -114,7 +114,7 @@ def _complaints(
     for each in failed:
         yield f"failed: {each.get('classname')}::{each.get('name')}"
     if ran.code is None:
-        yield f"the guest did not come to an end within {_GUEST_S} s"
+        yield f"the guest did not come to an end within {case.guest_s} s"
     elif ran.code and not failed:
         yield f"pytest ended with {ran.code}"
     for line in _ALARM.findall(ran.dmesg):
