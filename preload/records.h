@@ -46,7 +46,7 @@ static void fill_opened(struct event_opened *event, const struct connection *con
 	event->role = connection->role;
 }
 
-/* Announce a connection. Returns whether there was room. The library is asked before the record begins: the
+/* Announce a connection. Returns whether there was room. Its library is looked up before the record begins: the
  * reader waits for a record that has begun. What process it is, the reader knows from the ring. */
 static __attribute__((noinline)) int announce_opened(struct connection *connection, u32 tid)
 {

@@ -17,7 +17,7 @@ from sslsniff.decoders.http1.head import text_of
 from sslsniff.decoders.http1.start_lines import REQUEST_LINE_BYTES, begins_request
 
 MOST_HELD_BYTES = 16 * 1024
-"""Bytes that look like a request are one if a body could only be told from them with more."""
+"""Bytes that look like a request are one if only more bytes than these could prove them a body."""
 
 _HOST = re.compile(rb"\n(?i:host):[ \t]*([^\r\n]*?)[ \t]*\r?\n")
 _HEAD_END = re.compile(rb"\n\r?\n")

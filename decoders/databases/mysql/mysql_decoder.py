@@ -303,7 +303,7 @@ class MysqlDecoder(DatabaseDecoder):
             self._ask(Answer(statement), on_success)
 
     def _ignore(self, unit: Unit) -> None:
-        """Do nothing: the server closes the connection, or was told what a replica received."""
+        """Do nothing: the server closes the connection, or learns what a replica received."""
 
     # What the server sends.
 

@@ -173,7 +173,7 @@ def test_no_ring(size: int, seals: int, rings: RingSet) -> None:
 
 
 def test_who_may_send(rings: RingSet) -> None:
-    """Only who can read the control page; what is no ring leaves no descriptor behind."""
+    """Only who can read the control page; what is no ring leaves no descriptor open."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     fd = make_memory()
     send(rings, fd, token=bytes(16))
