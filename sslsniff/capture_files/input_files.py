@@ -2,14 +2,19 @@
 
 import io
 import os
+import select
 import stat
 import zlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import zstandard
 
 from sslsniff.errors import CaptureFileError
+from sslsniff.events import IsOver, never
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 STANDARD_INPUT = "-"
 
@@ -32,6 +37,29 @@ _ZSTD_PIECE_BYTES = 256
 """Every four bytes may expand to 128 KiB (RFC 8878 section 3.1.1.2.3): this gives 8 MiB at most."""
 _ZSTD_WINDOW_BYTES = 128 << 20
 """The largest window that the program zstd accepts unless asked for a larger one."""
+_LOOK_MS = 100
+"""How often it looks whether to wait any longer for what comes through a pipe."""
+
+
+class _RawInput(io.FileIO):
+    """A file or a pipe, which ends early once ``is_over`` and nothing is there to be read."""
+
+    is_left = False
+    """Whether it ended early."""
+
+    def __init__(self, source: int | str, is_over: IsOver, *, closefd: bool) -> None:
+        super().__init__(source, closefd=closefd)
+        self._is_over = is_over
+        self._waiting = select.poll()
+        self._waiting.register(self.fileno(), select.POLLIN)
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
+        """See ``io.RawIOBase``: waits until bytes are there, the end is, or ``is_over``."""
+        while not self._waiting.poll(_LOOK_MS):
+            if self._is_over():
+                self.is_left = True
+                return 0
+        return super().readinto(buffer)
 
 
 class Input:
@@ -40,13 +68,18 @@ class Input:
     is_damaged = False
     """Whether the compressed data ended too early, or was invalid."""
 
-    def __init__(self, file: "io.BufferedReader[io.FileIO]", name: str) -> None:
+    def __init__(self, file: "io.BufferedReader[_RawInput]", name: str) -> None:
         self.name = name
         self._file = file
         self.read: Callable[[int], bytes] = file.read
         """Returns the next bytes, so many, or fewer at the end. Raises ``OSError``."""
         self.is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         """Whether it is a regular file; a pipe may be as slow as the traffic that is captured."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it was not read to its end, as nobody waits for the rest any longer."""
+        return self._file.raw.is_left
 
     @property
     def progress(self) -> tuple[int, int] | None:
@@ -121,7 +154,7 @@ class _Compressed(Input):
     """
 
     def __init__(
-        self, file: "io.BufferedReader[io.FileIO]", name: str, new_stream: Callable[[], _Stream]
+        self, file: "io.BufferedReader[_RawInput]", name: str, new_stream: Callable[[], _Stream]
     ) -> None:
         super().__init__(file, name)
         self.read = self._read
@@ -139,7 +172,7 @@ class _Compressed(Input):
 
     def _next_piece(self) -> bool:
         """Read compressed bytes if none are left; return whether there are any."""
-        self._compressed = self._compressed or self._file.read(_PIECE_BYTES)
+        self._compressed = self._compressed or self._file.read1(_PIECE_BYTES)
         if not self._compressed:
             self.is_damaged = not self._stream.eof
         elif self._stream.eof:
@@ -154,13 +187,17 @@ class _Compressed(Input):
             self.is_damaged = True
 
 
-def open_input(name: str) -> Input:
-    """Open the capture file ``name``; ``-`` is standard input. Raises ``CaptureFileError``."""
+def open_input(name: str, is_over: IsOver = never) -> Input:
+    """Open the capture file ``name``; ``-`` is standard input. Raises ``CaptureFileError``.
+
+    ``is_over``: says whether to wait no longer for what comes through a pipe.
+    """
     source: int | str = name
     if name == STANDARD_INPUT:
         source, name = _STANDARD_INPUT_FD, "standard input"
     try:
-        file = io.BufferedReader(io.FileIO(source, closefd=source is name), _BUFFER_BYTES)
+        raw = _RawInput(source, is_over, closefd=source is name)
+        file = io.BufferedReader(raw, _BUFFER_BYTES)
         if file.isatty():
             raise CaptureFileError("standard input is a terminal", "name a file, or pipe one in")
         start = file.peek(_MOST_MAGIC_BYTES)

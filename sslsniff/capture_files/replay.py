@@ -61,6 +61,8 @@ class ReplaySource:
     ``share``: the connections that it reads; None: all. As time passes alike for all shares, their
     events together, in the order of ``place``, are those of one source.
 
+    ``is_over``: says whether to wait no longer for what comes through a pipe.
+
     ``path`` may be ``-``, standard input. A file compressed with gzip or zstd is decompressed.
     Raises ``CaptureFileError`` if ``path`` is not a capture file.
 
@@ -71,13 +73,18 @@ class ReplaySource:
 
     fast_path: FastPath | None = None
 
-    def __init__(self, path: str | os.PathLike[str], share: Share | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        share: Share | None = None,
+        is_over: IsOver = never,
+    ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.not_shown = NotShown()
         self.place: tuple[int, ...] = (0, Phase.PACKET)
         """Where in the file the last event belongs to: packets up to there, phase, and which."""
         self._share = share
-        self._file = open_input(os.fspath(path))
+        self._file = open_input(os.fspath(path), is_over)
         self._name = self._file.name
         self._reader = _reader(self._file, self._name)
         self._ended = False
@@ -117,7 +124,7 @@ class ReplaySource:
     @property
     def truncated(self) -> bool:
         """Whether the file was found to be cut off or damaged so far."""
-        return self._reader.truncated or self._file.is_damaged
+        return not self._file.is_left and (self._reader.truncated or self._file.is_damaged)
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the remaining events."""

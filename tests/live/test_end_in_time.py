@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM end sslsniff within two seconds, whatever it is doing."""
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from tests.workload.processes import (
 from tests.workload.servers import Certificate, Server
 
 MOST_S = 2.0
+CAPTURE = Path(__file__).parent.parent.parent / "pcaps/h1-expect-417.pcap"
 IN_TIME = ("--end-within", "2")  # as without it, where nothing else is said
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 LONG_CALL_BYTES = 16 << 20
@@ -247,21 +249,22 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_while_it_waits_for_a_capture(number: signal.Signals, tmp_path: Path) -> None:
-    """From a pipe in which nothing comes, after a beginning that can be read."""
-    header = b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(8) + b"\xff\xff\0\0\x65\0\0\0"
-    command = [str(SSLSNIFF), "read", "-", "--json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_while_it_waits_for_a_capture(
+    pack: Callable[[bytes], bytes], number: signal.Signals
+) -> None:
+    """From a pipe in which nothing more comes: what came is shown, and nothing is amiss."""
+    record_head = bytes(8)  # half of one
+    piped = pack(CAPTURE.read_bytes() + record_head)[:-4]
+    with started(SSLSNIFF, "read", "-", "--json", stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
-        process.stdin.write(header)
-        process.stdin.flush()
-        until_listening(process.pid)
-        time.sleep(0.2)
-        began_s = time.monotonic()
-        process.send_signal(number)
-        process.wait(PATIENCE_S)
-        assert time.monotonic() - began_s < MOST_S
-        assert process.returncode == 0
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.write(process.stdin.fileno(), piped)
+        assert any('"closed"' in line for line in process.stdout)
+        assert end(process, number) < MOST_S
+        assert (process.returncode, process.stderr.read()) == (0, "")
+        assert json.loads(next_line(process))["exchanges"] == 2
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -54,8 +54,9 @@ def _decode(options: ReadOptions) -> int:
     expression = options.parse_filter()
     check_outputs(options, sys.stdout)
     with contextlib.ExitStack() as closing:
-        source = closing.enter_context(contextlib.closing(ReplaySource(options.file)))
         control = CaptureControl(options.end_within)
+        source = ReplaySource(options.file, is_over=lambda: control.to_stop)
+        closing.enter_context(contextlib.closing(source))
         control.listen()
         sinks = open_sinks(options, sys.stdout, closing, control.reader_gone, expression)
         count = _ExchangeCount()
