@@ -1,11 +1,13 @@
 """Probes are where the plan says and go away, however the kernel attaches them."""
 
 import collections
+import contextlib
 import itertools
 import os
 import re
 import resource
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +110,26 @@ def _few_files() -> Iterator[None]:
 def test_many_files_need_no_ulimit(libraries: list[Path], pid: int) -> None:
     with capturing(libraries):
         assert all(breakpoints(pid, library) for library in libraries)
+
+
+@contextlib.contextmanager
+def ticking() -> Iterator[list[int]]:
+    """Yield the signals of a timer that come meanwhile: one each millisecond."""
+    ticks: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: ticks.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        yield ticks
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_programs_are_loaded_while_signals_come() -> None:
+    """As at the end of a capture; the verifier takes longer than from one to the next."""
+    with ticking() as ticks:
+        LibbpfLoader(RING_BYTES, loads_all=True).close()
+    assert ticks
 
 
 @pytest.mark.parametrize("by_multi_links", [True, False])

@@ -15,7 +15,13 @@ from typing import IO, Any
 from sslsniff.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import procfs, release
 from sslsniff.kernel.loaders.library_errors import library_error
-from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+from sslsniff.kernel.loaders.loader import (
+    Detach,
+    refused_entry,
+    refused_place,
+    refused_probe,
+    signals_blocked,
+)
 from sslsniff.kernel.probe_safety.place_check import check_places
 
 SOURCES = Path(__file__).parents[2] / "bpf"
@@ -147,7 +153,8 @@ class BccLoader:
             self._bpf = self._bcc.BPF(text=source_text(entries).encode(), cflags=flags)
 
     def _function(self, program: str, kind: int) -> Any:
-        with _bcc_errors(KernelError, f"the kernel did not load {program}", "run sslsniff doctor"):
+        what = f"the kernel did not load {program}"
+        with _bcc_errors(KernelError, what, "run sslsniff doctor"), signals_blocked():
             return self._bpf.load_func(program.encode(), kind)
 
     def map_fd(self, name: str) -> int:

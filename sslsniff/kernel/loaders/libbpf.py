@@ -15,7 +15,13 @@ from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffEr
 from sslsniff.kernel import privileges, procfs, release
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.library_errors import library_error
-from sslsniff.kernel.loaders.loader import Detach, refused_entry, refused_place, refused_probe
+from sslsniff.kernel.loaders.loader import (
+    Detach,
+    refused_entry,
+    refused_place,
+    refused_probe,
+    signals_blocked,
+)
 from sslsniff.kernel.probe_safety.place_check import check_places
 
 OBJECT = Path(__file__).parents[2] / "bpf" / "sslsniff.bpf.o"
@@ -142,8 +148,10 @@ class _Object:
                 and self._lib.bpf_program__section_name(program) in _UPROBE_SECTIONS
             ):
                 self._lib.bpf_program__set_expected_attach_type(program, attach_type)
-        if self._lib.bpf_object__load(self._handle) != 0:
-            raise _load_error(ctypes.get_errno())
+        with signals_blocked():
+            failed, number = self._lib.bpf_object__load(self._handle), ctypes.get_errno()
+        if failed:
+            raise _load_error(number)
 
     def close(self) -> None:
         """Give everything back to the kernel that nothing else uses."""

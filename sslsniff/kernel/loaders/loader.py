@@ -1,9 +1,11 @@
 """The interface of all BPF loaders, and their errors."""
 
+import contextlib
 import errno
 import os
+import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from sslsniff.errors import KernelError
@@ -19,6 +21,20 @@ def detach_all(detaches: Iterable[Detach]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Let the signals of this thread wait while a program is loaded.
+
+    The verifier gives up where one is pending (EAGAIN), and libbpf after five attempts: at the end
+    of a capture a timer ticks.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def refused_entry(name: str, number: int) -> KernelError:
