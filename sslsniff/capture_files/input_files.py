@@ -44,7 +44,7 @@ _LOOK_MS = 100
 class _RawInput(io.FileIO):
     """A file or a pipe, which ends early once ``is_over`` and nothing is there to be read."""
 
-    is_left = False
+    is_abandoned = False
     """Whether it ended early."""
 
     def __init__(self, source: int | str, is_over: IsOver, *, closefd: bool) -> None:
@@ -57,7 +57,7 @@ class _RawInput(io.FileIO):
         """See ``io.RawIOBase``: waits until bytes are there, the end is, or ``is_over``."""
         while not self._waiting.poll(_LOOK_MS):
             if self._is_over():
-                self.is_left = True
+                self.is_abandoned = True
                 return 0
         return super().readinto(buffer)
 
@@ -77,9 +77,9 @@ class Input:
         """Whether it is a regular file; a pipe may be as slow as the traffic that is captured."""
 
     @property
-    def is_left(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether it was not read to its end, as nobody waits for the rest any longer."""
-        return self._file.raw.is_left
+        return self._file.raw.is_abandoned
 
     @property
     def progress(self) -> tuple[int, int] | None:

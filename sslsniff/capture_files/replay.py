@@ -124,7 +124,7 @@ class ReplaySource:
     @property
     def truncated(self) -> bool:
         """Whether the file was found to be cut off or damaged so far."""
-        return not self._file.is_left and (self._reader.truncated or self._file.is_damaged)
+        return not self._file.is_abandoned and (self._reader.truncated or self._file.is_damaged)
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the remaining events."""
