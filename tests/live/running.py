@@ -62,10 +62,14 @@ def ask(
 def assert_captured(
     captured: Captured, passed: list[Passed], role: str, library: str, tls_version: str
 ) -> None:
-    """The 50 requests over 5 connections are what was captured, and nothing else is."""
+    """The 50 requests over 5 connections are what was captured, and nothing else is.
+
+    A client of Go's opens one more if a request is not written 50 ms after its response came.
+    """
     assert len(passed) == 50
     assert_passed(captured, passed, role=role, library=library)
     assert_whole(captured)
-    assert len({(each.client, each.server) for each in passed}) == 5
-    assert connections(captured, tls_version=f"TLS {tls_version}") == 5
-    assert connections(captured, "closed") == 5
+    made = len({(each.client, each.server) for each in passed})
+    assert made >= 5
+    assert connections(captured, tls_version=f"TLS {tls_version}") == made
+    assert connections(captured, "closed") == made

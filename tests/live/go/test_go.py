@@ -52,7 +52,7 @@ def test_client(
     ran = run_under(tmp_path, fixture.path, str(server.port), trusted, *ALL_AT_ONCE)
     passed = told(ran.stdout.decode())
     assert_captured(ran.captured, passed, "client", "go", tls_version)
-    assert connections(ran.captured, sni="localhost", joined=False) == 5
+    assert connections(ran.captured, sni="localhost", joined=False) >= 5
 
 
 @each("server")

@@ -50,7 +50,10 @@ def test_a_named_result_counts_once(tmp_path: Path, release: str, options: tuple
         plan = plan_functions(elf, [NAMED], PlanOptions(results=True), debug)
         signatures = {each.name: each.signature for each in debug.signatures(is_two_or_three)}
     run = ProbedRun([program], plan.places)
-    assert traced_lines(run.hits) == run.output.splitlines()
+    expected = run.output.splitlines()
+    if release == OLDEST:  # whose debug info does not say where results are
+        expected = [each.partition(" = ")[0] for each in expected]
+    assert traced_lines(run.hits) == expected
     assert signatures == {
         "main.two": "(i: int) -> (n: int, err: error)",
         "main.three": "(i: int) -> (a: int, s: string, err: error)",
