@@ -66,7 +66,7 @@ static __always_inline struct connection *go_connection(struct pt_regs *ctx, con
 	if (!connection || !layout || connection->socket)
 		return connection;
 	u64 socket = go_socket(layout, key->object);
-	if (socket && has_addresses((const struct sock *)socket)) {
+	if (socket && has_addresses(socket)) {
 		bind(thread, key, connection, socket, EVIDENCE_DIRECT);
 		if (is_entry_of(connection, key))
 			connection->is_fixed = 1;

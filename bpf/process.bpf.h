@@ -111,15 +111,10 @@ static __always_inline void get_program_name(struct comm *name)
 /* Whether the process's own name or its program's is in `comms`. */
 static __always_inline int has_name(void)
 {
-	struct comm name = {};
-	get_process_comm(&name);
-	/* After its end, a name has bytes of earlier names. */
-	int ended = 0;
-	for (int i = 0; i < COMM_BYTES; i++) {
-		ended |= !name.name[i];
-		if (ended)
-			name.name[i] = 0;
-	}
+	struct comm found = {};
+	get_process_comm(&found);
+	struct comm name = {}; /* without the bytes of earlier names, which may be after the end of this one */
+	bpf_probe_read_kernel_str(name.name, sizeof(name.name), found.name);
 	if (map_lookup(comms, &name))
 		return 1;
 	struct comm program = {};

@@ -29,9 +29,11 @@ enum evidence {
 
 #define STREAM_SOCKET 1 /* SOCK_STREAM, which is no macro in the kernel */
 
-/* Whether a socket has both addresses: after a connection broke, it has no local port. */
-static __always_inline int has_addresses(const struct sock *sock)
+/* Whether a socket has both addresses: after a connection broke, it has no local port. A subprogram: the verifier need not
+ * follow each way through it to the end of its caller. */
+SUBPROGRAM int has_addresses(u64 socket)
 {
+	const struct sock *sock = (const struct sock *)socket;
 	u16 family = socket_family(sock);
 	u16 port = 0;
 	bpf_probe_read_kernel(&port, sizeof(port), &sock->__sk_common.skc_num);
@@ -183,7 +185,7 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
 {
 	struct connection *connection = map_lookup(connections, key);
 	if (!connection || connection->socket != socket) {
-		if (!has_addresses((const struct sock *)socket))
+		if (!has_addresses(socket))
 			return connection;
 		if (!connection)
 			connection = make_connection(key, 0, HALF_NONE);
@@ -198,12 +200,12 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
 static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock)
 {
 	u64 stack = call->stack;
-	int is_new = !call->socket || (call->socket != (u64)sock && has_addresses(sock));
+	int is_new = !call->socket || (call->socket != (u64)sock && has_addresses((u64)sock));
 	if (!is_call_at(call, stack))
 		return;
 	if (is_new)
 		call->socket = (u64)sock;
-	if (calls > 1 && has_addresses(sock))
+	if (calls > 1 && has_addresses((u64)sock))
 		bind_outer(call, (u64)sock);
 }
 
@@ -217,11 +219,10 @@ static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sen
 		bind(thread, &key, connection, socket, send_evidence(thread, connection, sent));
 }
 
-/* Handle a socket call. `sent`: the bytes that were sent; 0: bytes were received. */
-static __always_inline int socket_call(const struct sock *sock, u64 sent)
+/* Find whose connection a socket call is. `sent`: the bytes that were sent; 0: bytes were received. */
+SUBPROGRAM int bind_socket(u64 socket, u64 sent)
 {
-	if (sent)
-		check_send((u64)sock, sent);
+	const struct sock *sock = (const struct sock *)socket;
 	struct thread *thread = socket_thread();
 	if (!thread)
 		return 0;
@@ -229,7 +230,7 @@ static __always_inline int socket_call(const struct sock *sock, u64 sent)
 	int calls = enclosing_calls(thread, user_stack(), &call);
 	if (calls)
 		note_socket(call, calls, sock);
-	if ((calls && !thread->shut) || !has_addresses(sock) || !is_stream(sock))
+	if ((calls && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {
 		check_ends(thread, thread->shut);
@@ -238,10 +239,17 @@ static __always_inline int socket_call(const struct sock *sock, u64 sent)
 	if (calls)
 		return 0;
 	if (sent)
-		bind_sent(thread, (u64)sock, sent);
+		bind_sent(thread, socket, sent);
 	else
-		thread->received = keeps_order(thread) ? (u64)sock : 0;
+		thread->received = keeps_order(thread) ? socket : 0;
 	return 0;
+}
+
+static __always_inline int socket_call(const struct sock *sock, u64 sent)
+{
+	if (sent)
+		check_send((u64)sock, sent);
+	return bind_socket((u64)sock, sent);
 }
 
 /* Kernels since 6.3 (include/trace/events/sock.h): (sock, result, flags), after the call. */

@@ -72,6 +72,13 @@ static __always_inline int find_outgoing(struct outgoing *outgoing, u64 sent)
 	       !bpf_probe_read_user(outgoing->buffers, sizeof(struct slice), (const void *)list);
 }
 
+/* Return the value itself. The verifier knows nothing of it then: so it finds that ways through a loop are alike. */
+SUBPROGRAM u64 unknown(u64 value)
+{
+	asm volatile("" : "+r"(value)); /* else the compiler knows it */
+	return value;
+}
+
 /* Copy the first bytes of `outgoing`: `most` at most, to `to`, which has room for twice as many; a power of two. Returns
  * how many. */
 static __always_inline u32 copy_outgoing(u8 *to, u64 most, const struct outgoing *outgoing)
@@ -80,7 +87,9 @@ static __always_inline u32 copy_outgoing(u8 *to, u64 most, const struct outgoing
 	u64 at = 0;
 	for (int i = 0; i < MOST_BUFFERS; i++) {
 		u64 size = outgoing->buffers[i].size < left ? outgoing->buffers[i].size : left;
-		left -= size;
+		size = unknown(size);
+		left = unknown(left - size);
+		at = unknown(at);
 		if (size > most)
 			size = most;
 		/* Keep it unsigned in a register, so that the verifier uses this comparison. */
@@ -114,6 +123,16 @@ static __always_inline u8 tls_start(const u8 *head)
 	return head[5] == MESSAGE_SERVER_HELLO ? TLS_SERVER_HELLO : 0;
 }
 
+/* Return how TLS begins with what the caller sends: `tls_start`. */
+SUBPROGRAM int sent_start(u64 sent)
+{
+	struct outgoing outgoing = {};
+	u8 head[2 * HEAD_BYTES] = {};
+	if (!find_outgoing(&outgoing, sent) || copy_outgoing(head, HEAD_BYTES, &outgoing) < NEEDED_BYTES)
+		return 0;
+	return tls_start(head);
+}
+
 static __always_inline u64 received_bytes(u64 socket)
 {
 	u64 received = 0;
@@ -136,8 +155,16 @@ static __always_inline void report_tls_socket(u64 socket, const struct tls_socke
 }
 
 /* Add one of a TLS socket's first sends; report the socket after the last of them, unless a probed library uses it. */
-static __always_inline void note_send(u64 socket, struct tls_socket *tls, u32 *looks, const u8 *head, u64 sent)
+SUBPROGRAM int note_send(u64 socket, u64 sent)
 {
+	u32 *looks = map_lookup(sending_sockets, &socket);
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	if (!looks || !tls)
+		return 0;
+	struct outgoing outgoing = {};
+	u8 head[2 * HEAD_BYTES] = {};
+	if (find_outgoing(&outgoing, sent))
+		copy_outgoing(head, HEAD_BYTES, &outgoing);
 	u32 index = tls->sends;
 	if (index < NOTED_SENDS) {
 		struct noted_send *noted = &tls->noted[index];
@@ -147,14 +174,15 @@ static __always_inline void note_send(u64 socket, struct tls_socket *tls, u32 *l
 		tls->sends = index + 1;
 	}
 	if (tls->sends < NOTED_SENDS)
-		return;
+		return 0;
 	*looks = IS_SETTLED;
 	if (!tls->is_probed)
 		report_tls_socket(socket, tls);
+	return 0;
 }
 
-/* Add a socket on which TLS begins. */
-static __always_inline struct tls_socket *add_tls_socket(u64 socket, u32 pid, u8 start, const struct outgoing *outgoing)
+/* Add a socket on which TLS begins with this send. Returns whether there was room. */
+SUBPROGRAM int add_tls_socket(u64 socket, u64 pid, u64 start, u64 sent)
 {
 	u32 zero = 0;
 	const struct sock *sock = (const struct sock *)socket;
@@ -176,10 +204,11 @@ static __always_inline struct tls_socket *add_tls_socket(u64 socket, u32 pid, u8
 	__builtin_memcpy(tls->comm, name.name, COMM_BYTES);
 	get_program_name(&name);
 	__builtin_memcpy(tls->program, name.name, COMM_BYTES);
-	if (start == TLS_CLIENT_HELLO)
-		tls->hello_bytes = copy_outgoing(tls->hello, HELLO_BYTES / 2, outgoing);
+	struct outgoing outgoing = {};
+	if (start == TLS_CLIENT_HELLO && find_outgoing(&outgoing, sent))
+		tls->hello_bytes = copy_outgoing(tls->hello, HELLO_BYTES / 2, &outgoing);
 	count(COUNTER_TLS_SOCKETS, 1);
-	return tls;
+	return 1;
 }
 
 /* The caller's process, if it is watched; 0: it is not. */
@@ -193,12 +222,14 @@ static __always_inline u32 watched_caller(const struct config *config)
 	return is_watched(pid) ? pid : 0;
 }
 
-/* Look at a send, one of the first of its socket. `known`: how many were looked at before; 0: none. A subprogram: the
- * verifier checks it once. */
-SUBPROGRAM int look_at_send(u64 socket, u64 sent)
+/* Look at a send, if it is one of the first of a TCP socket. This and what it calls are subprograms: the verifier checks
+ * each once, and not for every way to it. So each finds the bytes anew. */
+SUBPROGRAM int check_send(u64 socket, u64 sent)
 {
-	const struct config *config = get_config();
 	u32 *known = map_lookup(sending_sockets, &socket);
+	if (known && *known == IS_SETTLED)
+		return 0;
+	const struct config *config = get_config();
 	if (!config || config->stopped || !config->checks_sockets)
 		return 0;
 	u32 looks = known ? *known : 0;
@@ -223,31 +254,17 @@ SUBPROGRAM int look_at_send(u64 socket, u64 sent)
 	}
 	if (!pid || !known || !sent)
 		return 0;
-	struct outgoing outgoing = {};
-	u8 head[2 * HEAD_BYTES] = {};
-	int is_known = find_outgoing(&outgoing, sent) && copy_outgoing(head, HEAD_BYTES, &outgoing) >= NEEDED_BYTES;
-	struct tls_socket *tls = 0;
-	if (looks == IS_TLS) {
-		tls = map_lookup(tls_sockets, &socket);
-	} else {
-		u8 start = is_known ? tls_start(head) : 0;
-		tls = start ? add_tls_socket(socket, pid, start, &outgoing) : 0;
-		if (start && !tls)
+	if (looks != IS_TLS) {
+		u8 start = sent_start(sent);
+		int is_added = start && add_tls_socket(socket, pid, start, sent);
+		if (start && !is_added)
 			count(COUNTER_UNCHECKED_SOCKETS, 1);
 		looks++;
-		*known = tls ? IS_TLS : looks < MOST_LOOKS && !start ? looks : IS_SETTLED;
+		*known = is_added ? IS_TLS : looks < MOST_LOOKS && !start ? looks : IS_SETTLED;
+		if (!is_added)
+			return 0;
 	}
-	if (tls)
-		note_send(socket, tls, known, head, sent);
-	return 0;
-}
-
-/* Handle a send: nothing but a look into a table, but for the first sends of a TCP socket. */
-static __always_inline void check_send(u64 socket, u64 sent)
-{
-	const u32 *looks = map_lookup(sending_sockets, &socket);
-	if (!looks || *looks != IS_SETTLED)
-		look_at_send(socket, sent);
+	return note_send(socket, sent);
 }
 
 /* Note that a connection of a probed library uses a socket. */
