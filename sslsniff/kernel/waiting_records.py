@@ -1,7 +1,9 @@
 """Opens the ring buffer of loaded programs for reading, perhaps with more room in a file."""
 
 import contextlib
+import os
 import select
+import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.kernel.loaders.loader import Loader
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WaitingRecords(NamedTuple):
-    """The records to read; ``epoll`` is ready when there are some."""
+    """The records to read; ``epoll`` is ready when there are some, and once after each signal."""
 
     records: "Ring | Spill"
     epoll: select.epoll
@@ -31,7 +33,21 @@ def open_records(
     records = _with_file(ring, spill_bytes, closing) if spill_bytes else ring
     epoll = closing.enter_context(select.epoll())
     epoll.register(records.fd, select.EPOLLIN)
+    _register_signals(epoll, closing)
     return WaitingRecords(records, epoll)
+
+
+def _register_signals(epoll: select.epoll, closing: contextlib.ExitStack) -> None:
+    """Make ``epoll`` ready once after each signal that is handled.
+
+    Python goes on waiting where a signal interrupted it (PEP 475): so Ctrl-C would wait, too.
+    """
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    closing.callback(os.close, reader)
+    closing.callback(os.close, writer)
+    epoll.register(reader, select.EPOLLIN | select.EPOLLET)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    closing.callback(signal.set_wakeup_fd, before)
 
 
 def _with_file(ring: Ring, size_bytes: int, closing: contextlib.ExitStack) -> "Spill":
