@@ -70,6 +70,6 @@ def assert_captured(
     assert_passed(captured, passed, role=role, library=library)
     assert_whole(captured)
     made = len({(each.client, each.server) for each in passed})
-    assert made >= 5
+    assert made == 5 or (library == "go" and made > 5)
     assert connections(captured, tls_version=f"TLS {tls_version}") == made
     assert connections(captured, "closed") == made
