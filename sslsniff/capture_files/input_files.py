@@ -190,7 +190,7 @@ class _Compressed(Input):
 def open_input(name: str, is_over: IsOver = never) -> Input:
     """Open the capture file ``name``; ``-`` is standard input. Raises ``CaptureFileError``.
 
-    ``is_over``: says whether to wait no longer for what comes through a pipe.
+    ``is_over``: returns whether to stop waiting for what comes through a pipe.
     """
     source: int | str = name
     if name == STANDARD_INPUT:

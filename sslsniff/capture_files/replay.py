@@ -61,7 +61,7 @@ class ReplaySource:
     ``share``: the connections that it reads; None: all. As time passes alike for all shares, their
     events together, in the order of ``place``, are those of one source.
 
-    ``is_over``: says whether to wait no longer for what comes through a pipe.
+    ``is_over``: returns whether to stop waiting for what comes through a pipe.
 
     ``path`` may be ``-``, standard input. A file compressed with gzip or zstd is decompressed.
     Raises ``CaptureFileError`` if ``path`` is not a capture file.
