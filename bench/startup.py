@@ -115,6 +115,7 @@ def _by_pid(pid: int) -> Iterator[Row]:
         sniffer = Running("--pid", str(pid))
         watching = sniffer.watching
         ready.append(sniffer.ready_ms)
+        sniffer.cpu_s()  # until it has imported all
         idle.append(sniffer.memory_mb("VmRSS"))
         gone.append(sniffer.stop()[0])
     note = f"median of {TIMES}, {min(ready):.0f} to {max(ready):.0f}; {watching}"

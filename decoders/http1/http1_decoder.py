@@ -95,11 +95,12 @@ class Http1Decoder:
         out: list[Message] = []
         if self.switch is not None:
             return [Undecoded(side, data, len(data), "after a switch of protocols")]
-        reader, other = self._requests, self._responses
-        if side is not _CLIENT:
-            reader, other = other, reader
-        other.in_chunks = False
-        reader.feed(data, out)
+        if side is _CLIENT:
+            self._responses.in_chunks = False
+            self._requests.feed(data, out)
+        else:
+            self._requests.in_chunks = False
+            self._responses.feed(data, out)
         if self._next is not None:
             self._hand_over(self._next, out)
         return out

@@ -237,10 +237,9 @@ class JsonSink(JsonSummary):
             process, rest = _origin(connection, names_machine=self._names_machine)
             self._origins[connection.id] = known, process, rest
         named = f'"{kind}"' if event is None else f'"{kind}","event":"{event}"'
-        start = (
-            f'{{"type":{named},"time":{pieces.json_time(time_ns)},{process}'
-            f'"tid":{tid or "null"},{rest},'
-        )
+        # Packets without a time have 0.
+        time = f'"{pieces.utc_time(time_ns)}"' if time_ns else "null"
+        start = f'{{"type":{named},"time":{time},{process}"tid":{tid or "null"},{rest},'
         self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
 
 

@@ -250,8 +250,16 @@ class Conversation:
         opened = self._open.get(stream)
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
-        sent = message.method, message.target, message.scheme, message.authority, headers
-        opened.exchange.request = Request(*sent, NO_BODY, [], self._scheme)
+        opened.exchange.request = Request(
+            message.method,
+            message.target,
+            message.scheme,
+            message.authority,
+            headers,
+            NO_BODY,
+            [],
+            self._scheme,
+        )
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:

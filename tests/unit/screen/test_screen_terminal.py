@@ -145,6 +145,7 @@ def test_a_capture_that_dies_is_told(tmp_path: Path) -> None:
         assert restored(screen) == 0
 
 
+@pytest.mark.measured
 def test_keys_are_answered_quickly_beside_a_busy_capture(tmp_path: Path) -> None:
     """20,000 exchanges in the list, 1,000 new ones a second: CPU, as other processes run beside."""
     times = tmp_path / "times"
