@@ -10,7 +10,7 @@ from tests.live.checks import Sniff, assert_passed, connections
 from tests.live.node_peers import PROGRAM, assert_known, assert_protocols, watch_peers
 from tests.workload.node import NODE
 from tests.workload.passed import told
-from tests.workload.processes import PATIENCE_S, started
+from tests.workload.processes import PATIENCE_S, run, started
 from tests.workload.servers import Certificate
 
 NODES = {"wheel": NODE, "system": Path("/usr/bin/node")}
@@ -61,3 +61,32 @@ def test_little_memory_for_a_program_not_seen_before(tmp_path: Path, sniff: Snif
         sniffer.stop()
     [most_kib] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     assert int(most_kib) * 1024 / 1e6 < MOST_MB
+
+
+LATE_END = """
+const [certificate, key] = process.argv.slice(1).map((name) => require('fs').readFileSync(name));
+const server = require('http2').createSecureServer({ cert: certificate, key });
+server.on('stream', (stream) => {
+  stream.on('error', () => {});
+  stream.respond({ ':status': 200, 'content-length': 20000 });
+  stream.write(Buffer.alloc(20000));
+  setImmediate(() => stream.end());
+});
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+"""
+
+
+def test_a_client_resets_what_is_over(certificate: Certificate, sniff: Sniff) -> None:
+    """curl 7.88 has all bytes that were announced, and resets before the frame that ends them."""
+    with (
+        started(NODES["wheel"], "-e", LATE_END, certificate.certificate, certificate.key) as server,
+        sniff("--pid", str(server.pid), "--frames") as sniffer,
+    ):
+        assert server.stdout is not None
+        url = f"https://127.0.0.1:{server.stdout.readline().strip()}/?[1-20]"
+        run("curl", "-sk", "--http2", "-o", "/dev/null", "--no-progress-meter", url)
+        sniffer.until(20)
+        captured = sniffer.stop()
+    assert [each["error"] for each in captured.exchanges] == [None] * 20
+    resets = [each for each in captured.of("frame") if each["frame"] == "RST_STREAM"]
+    assert {each["error_code"] for each in resets} == {"STREAM_CLOSED"}
