@@ -250,15 +250,9 @@ class Conversation:
         opened = self._open.get(stream)
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
+        method, scheme, authority = message.method, message.scheme, message.authority
         opened.exchange.request = Request(
-            message.method,
-            message.target,
-            message.scheme,
-            message.authority,
-            headers,
-            NO_BODY,
-            [],
-            self._scheme,
+            method, message.target, scheme, authority, headers, NO_BODY, [], self._scheme
         )
         if message.warnings:
             opened.add_warnings(message.warnings)
