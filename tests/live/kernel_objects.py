@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +26,6 @@ def objects(pid: int) -> Objects:
 def alive(held: Objects) -> Objects:
     """Return those that the kernel has still."""
     return {each for each in held if _show(*each) is not None}
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait until ``condition`` is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def entries(pid: int, *names: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.live.sniffer import READY, SSLSNIFF, Captured, Sniffer
 from tests.live.watching import Watch
 from tests.workload.load import EndOfLoad, Load, Receiver, parse_end
 from tests.workload.passed import sha256
-from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, run, say
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, next_line, run, say, wait_until
 from tests.workload.servers import Certificate, Server
 
 MIB = 1 << 20
@@ -235,6 +236,9 @@ def test_stopped_reader(
             return send(quick.port, next(seeds), (30, 700))
 
         send_little()  # now sslsniff has begun
+        # A process has no whole ring of the preloaded library while another one has a ring.
+        maps = Path(f"/proc/{sniffer.process.pid}/maps")
+        wait_until(lambda: "/memfd:sslsniff " not in maps.read_text())
         sniffer.process.send_signal(signal.SIGSTOP)
         # One that has its connection all the time, others that come and go meanwhile.
         burst = ((900, 4_000), (STOPPED_MS // 10, 0))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Record, Sniff, assert_passed, assert_whole, connections, read
-from tests.live.kernel_objects import alive, entries, objects, wait_until
+from tests.live.kernel_objects import alive, entries, objects
 from tests.live.memory import breakpoints, wait_probed
 from tests.live.sniffer import Captured, sniffing
 from tests.live.test_openssl_cli import s_server
@@ -21,7 +21,7 @@ from tests.live.test_terminal import ping, s_client, showing, wait_for
 from tests.live.watching import Watch
 from tests.workload.clients import ask, late_python_client, load_library, python_client
 from tests.workload.load import Load
-from tests.workload.processes import PATIENCE_S, PROGRAMS, held, loading, run, say
+from tests.workload.processes import PATIENCE_S, PROGRAMS, held, loading, run, say, wait_until
 from tests.workload.servers import Certificate, Server
 
 LIVES = ("threads", "watched", "connections", "call_blocks")

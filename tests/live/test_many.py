@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.checks import Record, assert_whole, connections, content
-from tests.live.kernel_objects import entries, wait_until
+from tests.live.kernel_objects import entries
 from tests.live.sniffer import Sniffer
 from tests.live.watching import Watch
 from tests.workload.load import Load, parse_end
@@ -18,6 +18,7 @@ from tests.workload.processes import (
     next_line,
     run,
     say,
+    wait_until,
 )
 from tests.workload.servers import Certificate
 

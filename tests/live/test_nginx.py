@@ -22,9 +22,9 @@ from tests.live.checks import (
 )
 from tests.live.sniffer import Captured
 from tests.workload.curl import Request, curl, results
-from tests.workload.nginx import PROTOCOLS, Nginx, running_nginx, wait_until
+from tests.workload.nginx import PROTOCOLS, Nginx, running_nginx
 from tests.workload.passed import Passed
-from tests.workload.processes import run
+from tests.workload.processes import run, wait_until
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate
 

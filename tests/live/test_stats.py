@@ -52,7 +52,9 @@ def test_json(version: str, server: Server, certificate: Certificate, tmp_path: 
     assert (spans["count"], microseconds(spans["max"])) == (len(asked), durations[-1])
     for name, rank in (("p50", 28), ("p90", 51), ("p99", 56)):  # of 56, counted from 1
         found = microseconds(spans[name])
-        assert found == pytest.approx(durations[rank - 1], rel=0.011, abs=1)
+        exact = durations[rank - 1]
+        # Both are rounded to microseconds beside the 1 % of a sketch.
+        assert found == pytest.approx(exact, abs=1 + exact / 100)
 
 
 def test_the_table_alone(server: Server, certificate: Certificate, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 import contextlib
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.workload.ports import free_port
-from tests.workload.processes import PATIENCE_S
+from tests.workload.processes import PATIENCE_S, wait_until
 from tests.workload.servers import Certificate, Server
 
 PROTOCOLS = {"HTTP/1.1": "http/1.1", "HTTP/2.0": "http/2"}
@@ -89,11 +88,3 @@ def running_nginx(certificate: Certificate, folder: Path) -> Iterator[Nginx]:
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait until ``condition`` is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def say(process: Process, line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{line}\n")
     process.stdin.flush()
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait until ``condition`` is true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def next_line(process: Process) -> str:

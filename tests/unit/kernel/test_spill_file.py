@@ -6,7 +6,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES
 from sslsniff.kernel.ring_records import HEADER_BYTES
 from sslsniff.kernel.spill_file import Spill
 from tests.unit.kernel.kernel_ring import RING_BYTES, KernelRing
+from tests.workload.processes import wait_until
 
 ALL = 1 << 40
 ROOM_BYTES = 1 << 20
@@ -63,13 +64,6 @@ def read_all(spill: Spill) -> list[int]:
     while more := read(spill):
         found += more
     return found
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def has_moved(kernel: KernelRing) -> bool:

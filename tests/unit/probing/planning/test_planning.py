@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from sslsniff.probing.planning.queue import Job
 from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
 from tests import hostile_files, libraries
 from tests.unit.probing.planning.waiting import PATIENCE_S, finish, finish_one
+from tests.workload.processes import wait_until
 
 REMEDY = "if it is a TLS library, report that"
 NOBODY = "65534"
@@ -42,13 +43,6 @@ def planning(
     monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
     with Planning(process=process) as planning:
         yield planning
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def workers(process: PlanningProcess) -> list[int]:

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tests.corpus.test_pcaps import CAPTURES, PCAPS
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
 from tests.unit.exchanges import START_NS, exchange, request, response
+from tests.workload.processes import wait_until
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURE = PCAPS / "http1-keep-alive.pcapng"
@@ -177,13 +178,6 @@ def test_numbers_that_are_too_large(tmp_path: Path) -> None:
     assert (row["llm_input_tokens"], row["llm_output_tokens"]) == (None, 5)
 
 
-def until(is_there: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_there():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_killed(tmp_path: Path) -> None:
     """What is whole stays readable, and what is not is left out."""
     wire, tables, sent = Wire(), tmp_path / "tables", 0
@@ -206,11 +200,11 @@ def test_killed(tmp_path: Path) -> None:
             sent = len(capture)
 
         pass_on("/first")
-        until(lambda: [*tables.glob("*/*/.*.unfinished")])
+        wait_until(lambda: [*tables.glob("*/*/.*.unfinished")])
         time.sleep(1.2)  # a file of 1 s ends when the next packet comes
         pass_on("/second")
-        until(lambda: [*tables.glob("*/*/*.parquet")])
-        until(lambda: [*tables.glob("*/*/.*.unfinished")])
+        wait_until(lambda: [*tables.glob("*/*/*.parquet")])
+        wait_until(lambda: [*tables.glob("*/*/.*.unfinished")])
         process.kill()
     assert len([*tables.glob("*/*/.*.unfinished")]) == 1
     found = [row["path"] for row in rows(tables, "time, connection, stream, path")]
