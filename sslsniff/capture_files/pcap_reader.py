@@ -53,8 +53,8 @@ class PcapReader:
             if size > LARGEST_PACKET_BYTES or len(data := read(size)) < size:
                 break
             time_ns = seconds * 1_000_000_000 + rest * unit_ns
-            interface = int.from_bytes(more[:4], order) if more else 0
-            yield Packet(time_ns, link_type, data, (), None, interface)
+            packet = Packet(time_ns, link_type, data)
+            yield packet._replace(interface=int.from_bytes(more[:4], order)) if more else packet
         else:
             return
         self.truncated = True

@@ -239,7 +239,7 @@ class ReplaySource:
             return
         tag = Tag(packet.time_ns, packet.process[1] if packet.process else 0, note)
         path = packet.interface, segment.path
-        if self._paths.is_watching or path != self._paths.only:
+        if path != self._paths.unwatched:
             self._segment_on_path(ends, path, segment, tag, out)
             return
         connection = self._connections.get(ends)

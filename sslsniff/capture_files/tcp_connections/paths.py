@@ -212,14 +212,14 @@ class Belonging(NamedTuple):
 class Paths:
     """The connections of a capture by their paths.
 
-    ``is_watching``: whether each segment must be given to ``find``. If not, only those must whose
-    path is not ``only``, that of all segments so far.
+    ``unwatched``: the path of all segments so far, once segments on it need not be given to
+    ``find``; None: each segment must be.
     """
 
     def __init__(self) -> None:
-        self.is_watching = True
+        self.unwatched: FullPath | None = None
         self.are_several = False
-        self.only: FullPath | None = None
+        self._only: FullPath | None = None
         self._known: dict[Ends, list[Known]] = {}
         self._bytes = 0
         self._segments = 0
@@ -235,17 +235,18 @@ class Paths:
     ) -> Belonging:
         """Return to which connection the next segment of the capture belongs.
 
-        ``connection`` is the one that was open between ``ends`` when this was not watching, if any.
+        ``connection`` is the one that was open between ``ends`` on the unwatched path, if any.
         """
-        if self.only is None:
-            self.only = path
-        elif path != self.only:
-            self.are_several = self.is_watching = True
+        if self._only is None:
+            self._only = path
+        elif path != self._only:
+            self.are_several = True
+            self.unwatched = None
         known = self._known.get(ends)
         if not known:
             if connection is None:
                 return Belonging(None)
-            known = [self._adopt(ends, connection, self.only)]
+            known = [self._adopt(ends, connection, self._only)]
         if segment.flags & (SYN | ACK | RST) == SYN:
             return self._find_opened(known, path, segment, tag)
         found = _bound(known, path, segment.source) or self._find_unbound(known, path, segment)
@@ -351,7 +352,7 @@ class Paths:
         return Belonging(self._find_unbound(others, path, segment), before=before)
 
     def _adopt(self, ends: Ends, connection: TcpConnection, path: FullPath) -> Known:
-        """Add a connection that began while this was not watching."""
+        """Add a connection that began while its path was unwatched."""
         known = self.add(ends, ends, connection)
         known.bound = {(path, end) for end in ends}
         known.initial = dict([connection.first_number])
@@ -360,7 +361,7 @@ class Paths:
 
     def _bound_memory(self) -> None:
         if not self.are_several and self._segments > _FIRST_SEGMENTS:
-            self.is_watching = False
+            self.unwatched = self._only
             self._known.clear()
             self._oldest.clear()
             self._bytes = 0
