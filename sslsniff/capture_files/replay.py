@@ -19,6 +19,7 @@ from sslsniff.capture_files.not_shown import NotShown
 from sslsniff.capture_files.packet_layers.segments import SegmentReader, nearest_position
 from sslsniff.capture_files.packet_layers.shares import Share
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
+from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
 from sslsniff.capture_files.packets import RST, SYN
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.capture_files.tcp_connections.paths import Ends, FullPath, Kept, Key, Paths
@@ -227,11 +228,13 @@ class ReplaySource:
         is_own = True if share is None else share.has_packet(packet)
         if is_own is False:
             return
-        segment = self._segments.read(
-            packet.link_type, packet.data, packet.time_ns, packet.interface
-        )
+        segment = usual_segment(packet.link_type, packet.data)
         if segment is None:
-            return
+            segment = self._segments.read(
+                packet.link_type, packet.data, packet.time_ns, packet.interface
+            )
+            if segment is None:
+                return
         source, destination = segment.source, segment.destination
         ends = (source, destination) if source < destination else (destination, source)
         note = parse(packet.comments) if packet.comments else None

@@ -9,7 +9,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from sslsniff.capture_files.packet_layers.segments import distance, is_before, nearest_position
+from sslsniff.capture_files.packet_layers.segments import is_before, nearest_position
 from sslsniff.capture_files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.capture_files.packets import WORD
 
@@ -70,7 +70,8 @@ class Reassembler(Generic[Tag]):
         pieces: list[Piece[Tag]] = []
         if at <= self._next:
             self._append_new(at, data, size, tag, pieces)
-            self._drain(pieces)
+            if self._waiting:
+                self._drain(pieces)
             return pieces
         self._add_waiting(at, data, size, tag)
         while self._waiting and self._is_full():
@@ -105,7 +106,7 @@ class Reassembler(Generic[Tag]):
         """
         if self._next is None:
             return 0
-        missing = distance(self._next, acknowledged)
+        missing = (acknowledged - self._next) & WORD
         if not 0 < missing <= _BELIEVED_BYTES:
             return 0
         if self._end is not None:

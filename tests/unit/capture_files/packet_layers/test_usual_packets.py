@@ -1,7 +1,5 @@
 """What is parsed without dpkt, compared with what dpkt makes of the same packets."""
 
-from unittest import mock
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +7,6 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import CookedLinux, Dot1Q
 
-from sslsniff.capture_files.packet_layers import segments
 from sslsniff.capture_files.packet_layers.segments import SegmentReader
 from sslsniff.capture_files.packet_layers.tcp_segment import Segment
 from sslsniff.capture_files.packet_layers.usual_packets import usual_segment
@@ -30,8 +27,7 @@ _USUAL = [
 
 
 def by_dpkt(link_type: int, packet: bytes) -> Segment | None:
-    with mock.patch.object(segments, "usual_segment", return_value=None):
-        return SegmentReader().read(link_type, packet, 0)
+    return SegmentReader().read(link_type, packet, 0)
 
 
 @pytest.mark.parametrize(("link_type", "packet"), _USUAL)
