@@ -235,14 +235,14 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 	u32 looks = known ? *known : 0;
 	u32 pid = watched_caller(config);
 	if (!known) {
+		/* With --pid one look into the table of processes says that a process is not watched. */
+		if (!pid && config->by_pid)
+			return 0;
 		u16 protocol = 0;
 		const struct sock *sock = (const struct sock *)socket;
 		bpf_probe_read_kernel(&protocol, sizeof(protocol), &sock->sk_protocol);
 		u16 family = socket_family(sock);
 		if (protocol != TCP_PROTOCOL || (family != AF_INET && family != AF_INET6))
-			return 0;
-		/* With --pid one look into the table of processes says that a process is not watched. */
-		if (!pid && config->by_pid)
 			return 0;
 		if (!pid)
 			looks = IS_SETTLED;
