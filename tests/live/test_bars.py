@@ -235,10 +235,12 @@ def test_stopped_reader(
         def send_little() -> EndOfLoad:
             return send(quick.port, next(seeds), (30, 700))
 
-        send_little()  # now sslsniff has begun
-        # A process has no whole ring of the preloaded library while another one has a ring.
+        first = send_little()
+        wait_until(lambda: f'"pid":{first.pid},' in sniffer.output.read_text("utf-8"))
+        # Each process that has loaded the library has a part of the room: now the shell is alone.
         maps = Path(f"/proc/{sniffer.process.pid}/maps")
-        wait_until(lambda: "/memfd:sslsniff " not in maps.read_text())
+        shells = 0 if watch.has_probes else 1
+        wait_until(lambda: maps.read_text().count("/memfd:sslsniff ") == shells)
         sniffer.process.send_signal(signal.SIGSTOP)
         # One that has its connection all the time, others that come and go meanwhile.
         burst = ((900, 4_000), (STOPPED_MS // 10, 0))
@@ -270,7 +272,7 @@ def test_stopped_reader(
     assert summary["lost_bytes"] > 30_000_000
     kept, lost = assert_accounted(captured, sent[0])
     assert set(lost) == {"ring full"}
-    assert kept > 3 * MIB
+    assert kept > 3 * MIB / (shells + 1)
     assert assert_accounted(captured, sent[-1]) == (21_000, {})
     record_property("lost_bytes", captured.summary["lost_bytes"])
 
