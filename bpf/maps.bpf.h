@@ -193,6 +193,8 @@ struct thread {
 	u64 written_bytes;	   /* plaintext bytes in the records of half `written` since then */
 	u64 written_first;	   /* plaintext bytes in the first of these records */
 	u64 written_records;	   /* the number of these records */
+	u64 settled;		   /* the socket of the last send that check_send need not look at */
+	u64 settled_ends;	   /* `socket_ends` then: the address may be another socket's since */
 	u32 pid;
 	u32 tid;
 	u32 next_block; /* of `blocks`, counts up */
@@ -267,6 +269,7 @@ MAP_LRU_HASH(carriers, u64, struct carrier, MOST_CONNECTIONS);
 /* TCP sockets on which something was sent -> how many sends were looked at; see tls_sockets.bpf.h. */
 MAP_HASH(sending_sockets, u64, u32, 65536);
 MAP_ARRAY(blank_tls_sockets, struct tls_socket, 1);
+MAP_ARRAY(socket_ends, u64, 1); /* how many of `sending_sockets` were destroyed */
 /* Fewer: kernels that allocate all entries at once need 11 MB for these. */
 MAP_HASH(tls_sockets, u64, struct tls_socket, 8192);
 MAP_RING(events, RING_BYTES);

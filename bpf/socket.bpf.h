@@ -219,13 +219,24 @@ static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sen
 		bind(thread, &key, connection, socket, send_evidence(thread, connection, sent));
 }
 
+/* Look at a send whose caller has no state. With --pid it is not watched. */
+static __always_inline int check_other_send(u64 socket, u64 sent)
+{
+	const struct config *config = get_config();
+	if (sent && config && !config->by_pid)
+		check_send(socket, sent);
+	return 0;
+}
+
 /* Find whose connection a socket call is. `sent`: the bytes that were sent; 0: bytes were received. */
 SUBPROGRAM int bind_socket(u64 socket, u64 sent)
 {
 	const struct sock *sock = (const struct sock *)socket;
 	struct thread *thread = socket_thread();
 	if (!thread)
-		return 0;
+		return check_other_send(socket, sent);
+	if (unknown(sent)) /* the verifier would follow sends and receives apart to the end */
+		check_thread_send(thread, socket, sent);
 	struct call *call = 0;
 	int calls = enclosing_calls(thread, user_stack(), &call);
 	if (calls)
@@ -245,25 +256,18 @@ SUBPROGRAM int bind_socket(u64 socket, u64 sent)
 	return 0;
 }
 
-static __always_inline int socket_call(const struct sock *sock, u64 sent)
-{
-	if (sent)
-		check_send((u64)sock, sent);
-	return bind_socket((u64)sock, sent);
-}
-
 /* Kernels since 6.3 (include/trace/events/sock.h): (sock, result, flags), after the call. */
 SEC("raw_tp/sock_send_length")
 int socket_sent(struct bpf_raw_tracepoint_args *ctx)
 {
 	s32 result = ctx->args[1];
-	return result > 0 ? socket_call((const struct sock *)ctx->args[0], result) : 0;
+	return result > 0 ? bind_socket(ctx->args[0], result) : 0;
 }
 
 SEC("raw_tp/sock_recv_length")
 int socket_received(struct bpf_raw_tracepoint_args *ctx)
 {
-	return (s32)ctx->args[1] > 0 ? socket_call((const struct sock *)ctx->args[0], 0) : 0;
+	return (s32)ctx->args[1] > 0 ? bind_socket(ctx->args[0], 0) : 0;
 }
 
 /* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock, the third a length. */
@@ -271,13 +275,13 @@ SEC("kprobe/tcp_sendmsg")
 int tcp_sent(struct pt_regs *ctx)
 {
 	u64 size = PT_REGS_PARM3(ctx);
-	return size ? socket_call((const struct sock *)PT_REGS_PARM1(ctx), size) : 0;
+	return size ? bind_socket(PT_REGS_PARM1(ctx), size) : 0;
 }
 
 SEC("kprobe/tcp_recvmsg")
 int tcp_received(struct pt_regs *ctx)
 {
-	return socket_call((const struct sock *)PT_REGS_PARM1(ctx), 0);
+	return bind_socket(PT_REGS_PARM1(ctx), 0);
 }
 
 /* Close a half. Returns whether it was announced. */

@@ -222,13 +222,13 @@ static __always_inline u32 watched_caller(const struct config *config)
 	return is_watched(pid) ? pid : 0;
 }
 
-/* Look at a send, if it is one of the first of a TCP socket. This and what it calls are subprograms: the verifier checks
- * each once, and not for every way to it. So each finds the bytes anew. */
+/* Look at a send, if it is one of the first of a TCP socket. Returns whether later ones need no look. This and what it
+ * calls are subprograms: the verifier checks each once, and not for every way to it. So each finds the bytes anew. */
 SUBPROGRAM int check_send(u64 socket, u64 sent)
 {
 	u32 *known = map_lookup(sending_sockets, &socket);
 	if (known && *known == IS_SETTLED)
-		return 0;
+		return 1;
 	const struct config *config = get_config();
 	if (!config || config->stopped || !config->checks_sockets)
 		return 0;
@@ -264,7 +264,22 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 		if (!is_added)
 			return 0;
 	}
-	return note_send(socket, sent);
+	note_send(socket, sent);
+	return 0;
+}
+
+/* Look at a send of a thread, unless its last send was on this socket and needed no look. */
+static __always_inline void check_thread_send(struct thread *thread, u64 socket, u64 sent)
+{
+	u32 zero = 0;
+	const u64 *counted = map_lookup(socket_ends, &zero);
+	u64 ends = counted ? *counted : 0;
+	if (thread->settled == socket && thread->settled_ends == ends)
+		return;
+	if (check_send(socket, sent)) {
+		thread->settled = socket;
+		thread->settled_ends = ends;
+	}
 }
 
 /* Note that a connection of a probed library uses a socket. */
@@ -282,6 +297,10 @@ static __always_inline void forget_socket(u64 socket)
 	if (!map_lookup(sending_sockets, &socket) || !config || config->stopped)
 		return; /* user space reads what is left when the capture is over */
 	map_delete(sending_sockets, &socket);
+	u32 zero = 0;
+	u64 *ends = map_lookup(socket_ends, &zero);
+	if (ends)
+		__atomic_fetch_add(ends, 1, __ATOMIC_RELAXED);
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
 	if (!tls)
 		return;

@@ -43,6 +43,31 @@ with socket.create_server(("127.0.0.1", 0)) as server:
         far.close()
 """
 
+# In one thread: each connection to the server comes after others in plaintext, and a new socket
+# gets the address of one that was closed.
+REUSING = """
+import select, socket, sys
+
+with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("", 0)) as sink:
+    print(server.getsockname()[1], flush=True)
+    while True:
+        near, _ = server.accept()
+        for _ in range(20):
+            with socket.create_connection(sink.getsockname()) as plain, sink.accept()[0]:
+                for _ in range(20):
+                    plain.sendall(b"plain")
+        far = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+        others = {near: far, far: near}
+        while others:
+            for source in select.select([*others], [], [])[0]:
+                if data := source.recv(65536):
+                    others[source].sendall(data)
+                else:
+                    others.pop(source).shutdown(socket.SHUT_WR)
+        near.close()
+        far.close()
+"""
+
 
 @contextlib.contextmanager
 def listening(*command: str | Path) -> Iterator[tuple[int, int]]:
@@ -137,6 +162,19 @@ def test_a_process_that_forwards_tls(certificate: Certificate, sniff: Sniff) -> 
     assert found["remedy"].startswith("if it only forwards TLS, watch the programs at both ends")
     peers = {f"to unseen.test at 127.0.0.1:{server_port}"}
     assert found["peer"] in peers or found["peer"].endswith(f" to 127.0.0.1:{port}")
+
+
+def test_an_address_that_another_socket_had(certificate: Certificate, sniff: Sniff) -> None:
+    """That sends of the one before needed no look says nothing of it."""
+    with (
+        erlang(certificate) as (_, server_port),
+        listening(sys.executable, "-c", REUSING, str(server_port)) as (pid, port),
+        sniff("--pid", str(pid)) as sniffer,
+    ):
+        for _ in range(5):
+            assert ask(port).endswith(b"hi")
+        captured = sniffer.stop()
+    assert only(captured)["connections"] == 2 * 5
 
 
 def test_a_program_that_has_ended_is_named_by_its_path(
