@@ -82,7 +82,6 @@ def assert_told(captured: Captured, nginx: Nginx, passed: list[Passed]) -> None:
     }
     shown = set()
     for exchange in captured.exchanges:
-        # curl 7.88 resets a stream that is over, now and then.
         assert exchange["error"] is None
         one = seen(exchange)
         ends = (one.client, one.server, exchange["pid"])

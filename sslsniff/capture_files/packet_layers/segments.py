@@ -41,7 +41,7 @@ def nearest_position(sequence: int, near: int) -> int:
 
 
 class SegmentReader:
-    """Finds the TCP segments in packets, one after another; ``usual_segment`` is sooner for most.
+    """Finds the TCP segments in packets; ``usual_segment`` parses most of these in less time.
 
     ``unread`` counts the packets that may have TCP or HTTP inside, by the name of what was not
     read. Memory: that of ``Fragments``.
