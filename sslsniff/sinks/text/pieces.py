@@ -65,13 +65,9 @@ def span_ns(start_ns: int | None, end_ns: int | None) -> int | None:
 
 
 def milliseconds_between(start_ns: int | None, end_ns: int | None) -> float | None:
-    """Return ``span_ns`` in milliseconds, rounded to microseconds.
-
-    Each line of JSON has some: it makes no calls.
-    """
-    if not start_ns or not end_ns or end_ns < start_ns:
-        return None
-    return (end_ns - start_ns + 500) // 1000 / 1000
+    """Return ``span_ns`` in milliseconds, rounded to microseconds."""
+    span = span_ns(start_ns, end_ns)
+    return None if span is None else milliseconds(span)
 
 
 def address(value: Address | None) -> str:
