@@ -72,7 +72,8 @@ static __always_inline int find_outgoing(struct outgoing *outgoing, u64 sent)
 	       !bpf_probe_read_user(outgoing->buffers, sizeof(struct slice), (const void *)list);
 }
 
-/* Return the value itself. The verifier knows nothing of it then: so it finds that ways through a loop are alike. */
+/* Return the value itself. The verifier knows nothing of it then: so it finds that ways through a loop, or past a branch, are
+ * alike. */
 SUBPROGRAM u64 unknown(u64 value)
 {
 	asm volatile("" : "+r"(value)); /* else the compiler knows it */

@@ -48,7 +48,8 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 REUSING = """
 import select, socket, sys
 
-with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as sink:
+loopback = ("127.0.0.1", 0)
+with socket.create_server(loopback) as server, socket.create_server(loopback) as sink:
     print(server.getsockname()[1], flush=True)
     while True:
         near, _ = server.accept()
