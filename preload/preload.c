@@ -17,6 +17,8 @@
 
 #include "shared.h"
 
+#include "bytes.h"
+
 #include "system_calls.h"
 
 #include "ring.h"

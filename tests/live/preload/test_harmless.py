@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from sslsniff.kernel import procfs
+from sslsniff.live.preload.preload_environment import LIBRARY
 from tests.live.checks import run_under
 from tests.live.preload.test_threads import passed
 from tests.live.refusals import sniff
@@ -35,10 +38,10 @@ def build_with_plugin(folder: Path, name: str, *options: str) -> Path:
     return build(folder, name, "-Wl,-z,now", f"-Wl,-rpath,{folder}", str(plugin), *options)
 
 
-def assert_same(folder: Path, *command: str | Path) -> Captured:
+def assert_same(folder: Path, *command: str | Path, options: Iterable[str] = ()) -> Captured:
     """A program prints the same and ends alike, alone and under the library."""
     alone = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
-    ran = run_under(folder, *map(str, command), engine="preload", options=["--chunks"])
+    ran = run_under(folder, *map(str, command), engine="preload", options=["--chunks", *options])
     assert (ran.captured.code, ran.stdout) == (alone.returncode, alone.stdout)
     return ran.captured
 
@@ -102,13 +105,42 @@ def test_stack(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sanitizer", ["address", "thread", "leak", "undefined"])
 def test_sanitizers(sanitizer: str, certificate: Certificate, tmp_path: Path) -> None:
     """A program that is built with one runs, also as a child, and its calls are seen."""
-    program = tmp_path / "program"
-    options = ("-O1", "-pthread", f"-fsanitize={sanitizer}")
-    run("gcc", *options, "-o", program, PROGRAMS / "c/many_threads.c", "-lssl", "-lcrypto")
+    program = sanitized(tmp_path, sanitizer)
     numbers = (4, 5, 100)
     ends = [*map(str, numbers), str(certificate.certificate), str(certificate.key)]
     captured = assert_same(tmp_path, "sh", "-c", '"$@"; exit $?', "", program, "memory", *ends)
     assert seen(captured) == passed(*numbers)
+
+
+def sanitized(folder: Path, sanitizer: str) -> Path:
+    """Build tests/workload/c/many_threads.c with a sanitizer."""
+    program = folder / "program"
+    options = ("-O1", "-pthread", f"-fsanitize={sanitizer}")
+    run("gcc", *options, "-o", program, PROGRAMS / "c/many_threads.c", "-lssl", "-lcrypto")
+    return program
+
+
+def test_no_data_race_is_reported(certificate: Certificate, tmp_path: Path) -> None:
+    """Threads write the same memory of the ring in turn, which ThreadSanitizer would report."""
+    what = ("memory", "8", "150", "16000", certificate.certificate, certificate.key)
+    command = (sanitized(tmp_path, "thread"), *what)
+    captured = assert_same(tmp_path, *command, options=["--ring-size", "4M"])
+    assert captured.of("chunk")
+
+
+FUNCTIONS = {
+    *("__errno_location", "__register_atfork", "clock_gettime", "dl_iterate_phdr", "getauxval"),
+    *("pthread_atfork", "strlen"),
+}
+VARIABLES = {"__libc_single_threaded", "_r_debug", "environ"}
+
+
+def test_functions_of_others() -> None:
+    """The library calls only these; memcpy and memset, which sanitizers replace, are its own."""
+    with LIBRARY.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
+        asked = {each.name for each in symbols if each["st_shndx"] == "SHN_UNDEF"}
+    assert asked - {""} == FUNCTIONS | VARIABLES
 
 
 def test_sanitizer_with_options_of_the_program(tmp_path: Path) -> None:
