@@ -132,9 +132,6 @@ class LiveCapture:
                 room_bytes = self._ring_bytes + self._spill_bytes
                 cpu = CpuLimit(self._most_cpu) if self._most_cpu is not None else None
                 self._sampling = SelfSampling(room_bytes, self._tables.sample, self._note, cpu)
-            self._records, self._epoll = open_records(
-                loader, self._ring_bytes, self._spill_bytes, self._closing
-            )
             self._probes = Probes(loader, self._tables, self.libraries, self._note, self._key_log)
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
@@ -145,6 +142,7 @@ class LiveCapture:
             if self._served is not None:
                 self._closing.callback(self._served.detach)
                 self._served.attach(loader, self._scope)
+            self._open_records(loader)
             for file in self._files.unreachable:
                 self._late_files.report_unreachable(file)
             if not self._probes.files:
@@ -179,6 +177,12 @@ class LiveCapture:
         if self._holder is not None:
             self._closing.callback(self._late_files.stop_holding)
             self._late_files.start_holding(self._holder, loader)
+
+    def _open_records(self, loader: Loader) -> None:
+        """Map the ring when all programs are loaded: libbpf needs 12 MB for each object a while."""
+        self._records, self._epoll = open_records(
+            loader, self._ring_bytes, self._spill_bytes, self._closing
+        )
         for fd in self._late_files.fds:
             self._epoll.register(fd, select.EPOLLIN)
 
