@@ -215,6 +215,11 @@ class TlsSocket(NamedTuple):
     acknowledged: int
     received: int
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether this is the socket's end; the peer has got or sent something by then."""
+        return self.acknowledged > 0 or self.received > 0
+
 
 class TimePassed(NamedTuple):
     """It is ``time_ns`` in a capture file, whether or not a connection was active."""

@@ -41,7 +41,7 @@ PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
-TLS_SOCKET = struct.Struct("<QQQQIIHHHBBII16s16s16s16s192s1024s")
+TLS_SOCKET = struct.Struct("<QQQQIIHHHBBII16s16s16s16s320s1024s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")

@@ -246,4 +246,5 @@ def test_a_session_that_was_open_before(certificate: Certificate, sniff: Sniff) 
     assert streams(captured, "gnutls-cli") == {"write": text, "read": text}
     assert streams(captured, "gnutls-serv") == {"write": text, "read": text}
     assert connections(captured, joined=True, library="gnutls") == 2
+    assert captured.not_probed == []
     assert captured.summary["lost_bytes"] == 0

@@ -192,3 +192,4 @@ def test_addresses_of_a_proxy(
     assert len(fronts) == 60
     assert len({each[4] for each in fronts}) == 1
     assert {each[5][1] for each in shown} == {nginx.port}
+    assert captured.not_probed == []

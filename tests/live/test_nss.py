@@ -215,6 +215,7 @@ def test_a_connection_that_is_joined(
     assert_passed(captured, [passed], role="server", library="nss")
     assert_whole(captured)
     assert connections(captured, joined=True, role="server") == 1
+    assert captured.not_probed == []
 
 
 @pytest.mark.parametrize("series", libraries.NSS)

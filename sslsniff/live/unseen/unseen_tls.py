@@ -16,11 +16,12 @@ from sslsniff.events import TlsSocket, TlsStart
 from sslsniff.live import wire
 from sslsniff.live.unseen.tls_evidence import passed_data, server_name
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
+from sslsniff.model import Direction
 
 _DELAY_S = 2.0
 """A probed library's connection may be seen to use a socket only at its next call."""
 _MOST_PROCESSES = 65536
-_MOST_COUNTED = 65536
+_MOST_SOCKETS = 65536
 
 
 class TlsSockets(Protocol):
@@ -31,6 +32,9 @@ class TlsSockets(Protocol):
 
     def unchecked_sockets(self) -> int:
         """Return how many sockets were not checked for TLS."""
+
+    def left_out(self) -> int:
+        """Return how many connections sampling has left out."""
 
     def open_tls_sockets(self) -> Iterable[tuple[int, memoryview]]:
         """Return the TLS sockets that are open, with their entries."""
@@ -73,6 +77,8 @@ class UnseenTls:
         """Whole connections -> the socket of each, which no other one has."""
         self._owned: set[int] = set()
         """The sockets in ``_sockets``."""
+        self._used: dict[int, None] = {}
+        """The sockets that a connection of a probed library used at any time; the last ones."""
         self._waiting: deque[tuple[float, TlsSocket]] = deque()
         """Sockets that had data, and when each is decided."""
         self._counted: set[tuple[int, int]] = set()
@@ -100,7 +106,7 @@ class UnseenTls:
         while self._waiting:
             self._decide(self._waiting.popleft()[1])
         for sock, value in self._tables.open_tls_sockets():
-            self._decide(wire.tls_socket(sock, value, self._clock_offset_ns))
+            self._decide(wire.tls_socket(sock, value, self._clock_offset_ns), is_last=True)
 
     def lines(self) -> Iterator[str]:
         """Yield lines for the end of a capture, beside those of ``unprobed``."""
@@ -115,6 +121,8 @@ class UnseenTls:
     def _opened(self, event: events.Opened) -> None:
         if event.connection in self._without_socket or event.connection in self._sockets:
             return
+        if event.half is Direction.READ:
+            return  # only the half that writes can be a socket's that sends
         self._without_socket[event.connection] = event.pid, event.half is not None
         self._spare[event.pid] = self._spare.get(event.pid, 0) + 1
         for each in (self._without_socket, self._spare):
@@ -122,6 +130,9 @@ class UnseenTls:
                 del each[next(iter(each))]
 
     def _addressed(self, event: events.Addresses) -> None:
+        if len(self._used) >= _MOST_SOCKETS:
+            del self._used[next(iter(self._used))]
+        self._used[event.socket] = None
         pid, is_half = self._without_socket.get(event.connection, (0, False))
         # Two connections on one socket, as far as is known: one of them has another.
         if not pid or (event.socket in self._owned and not is_half):
@@ -132,8 +143,12 @@ class UnseenTls:
             self._sockets[event.connection] = event.socket
             self._owned.add(event.socket)
 
-    def _decide(self, found: TlsSocket) -> None:
-        """Count a socket, unless a probed library was found to use it meanwhile."""
+    def _decide(self, found: TlsSocket, *, is_last: bool = False) -> None:
+        """Count a socket, unless a probed library was found to use it meanwhile.
+
+        ``is_last``: no more is reported of it. A socket is reported after its first sends, too; it
+        had no more than a handshake only if that is so at its end.
+        """
         key = found.socket, found.time_ns
         if key in self._counted or found.is_probed:
             return
@@ -142,16 +157,27 @@ class UnseenTls:
             now = wire.tls_socket(found.socket, value, self._clock_offset_ns)
             if now.time_ns == found.time_ns:
                 found = now
-        if found.is_probed or not self._is_watched(found):
+        if found.is_probed or self._is_used(found) or not self._is_watched(found):
             return
         if not passed_data(found):
-            self.handshakes += 1
-            self.last_handshake = found
+            if is_last or found.has_ended:
+                self.handshakes += 1
+                self.last_handshake = found
             return
         if spare := self._spare.get(found.pid, 0):
             self._spare[found.pid] = spare - 1
             return
-        if len(self._counted) >= _MOST_COUNTED:
+        if len(self._counted) >= _MOST_SOCKETS:
             self._counted.clear()
         self._counted.add(key)
         self._unprobed.carries_tls(found.pid, found.comm, found.program, peer_of(found))
+
+    def _is_used(self, found: TlsSocket) -> bool:
+        """Return whether a probed library uses a socket that is older than the capture.
+
+        Such a connection may be known before the socket's first send, so that the kernel does not
+        mark it. One that sampling left out is not told, so any such socket may be its.
+        """
+        if found.start is not TlsStart.JOINED:
+            return False
+        return found.socket in self._used or self._tables.left_out() > 0

@@ -9,11 +9,13 @@ from sslsniff.events import NotedSend, TlsSocket, TlsStart
 from sslsniff.live.scope import Scope
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.live.unseen.unseen_tls import UnseenTls, peer_of
-from sslsniff.model import Address
+from sslsniff.model import Address, Direction
 
 PID = 4_194_305  # none that runs
 _NAMES: dict[int, str] = {}
+READ, WRITE = Direction.READ, Direction.WRITE
 LOCAL, REMOTE = Address("10.0.0.1", 50000), Address("10.0.0.2", 443)
+HELLO = NotedSend(bytes((22, 3, 1, 0, 200, 1)) + bytes(10), 205, 0)
 DATA = NotedSend(b"\x17\x03\x03\x00\x80" + bytes(11), 133, 0)
 
 
@@ -23,14 +25,22 @@ class Kernel:
     def tls_socket(self, sock: int) -> None:
         return None
 
+    def __init__(self, left_out: int = 0) -> None:
+        self._left_out = left_out
+
     def unchecked_sockets(self) -> int:
         return 0
+
+    def left_out(self) -> int:
+        return self._left_out
 
     def open_tls_sockets(self) -> Iterator[tuple[int, memoryview]]:
         return iter(())
 
 
-def tls(sock: int, *sends: NotedSend) -> TlsSocket:
+def tls(
+    sock: int, *sends: NotedSend, start: TlsStart = TlsStart.JOINED, acknowledged: int = 0
+) -> TlsSocket:
     return TlsSocket(
         time_ns=sock,
         socket=sock,
@@ -38,19 +48,19 @@ def tls(sock: int, *sends: NotedSend) -> TlsSocket:
         cgroup=0,
         comm="client",
         program="client",
-        start=TlsStart.JOINED,
+        start=start,
         is_probed=False,
         local=LOCAL,
         remote=REMOTE,
         sends=sends,
         hello=b"",
-        acknowledged=0,
+        acknowledged=acknowledged,
         received=0,
     )
 
 
-def opened(connection: int) -> events.Opened:
-    return events.Opened(0, PID, connection, PID, 0, "client", 1, None, True)
+def opened(connection: int, half: Direction | None = None) -> events.Opened:
+    return events.Opened(0, PID, connection, PID, 0, "client", 1, None, True, half=half)
 
 
 def addresses(connection: int, sock: int) -> events.Addresses:
@@ -78,6 +88,14 @@ def addresses(connection: int, sock: int) -> events.Addresses:
             ],
             1,
         ),
+        # Older than the capture, and seen: its socket was known before the first send.
+        ([opened(7), addresses(7, 1), tls(1, DATA)], 0),
+        ([opened(7), addresses(7, 1), events.Closed(0, 7, 1, 1), tls(1, DATA)], 0),
+        ([opened(7, READ), addresses(7, 1), tls(1, DATA)], 0),
+        # A later connection on a socket at the same address.
+        ([opened(7), addresses(7, 1), tls(1, HELLO, DATA, DATA, start=TlsStart.CLIENT_HELLO)], 1),
+        # Two halves are one connection.
+        ([opened(7, READ), opened(8, WRITE), tls(1, DATA), tls(2, DATA)], 1),
     ],
 )
 def test_what_counts(records: list[events.Record], expected: int) -> None:
@@ -101,10 +119,22 @@ def test_cgroups_that_are_not_watched() -> None:
     assert unprobed.sums() == []
 
 
+def test_sampling_leaves_out_what_may_be_seen() -> None:
+    """A connection that is older than the capture may be one that sampling left out."""
+    unprobed = UnprobedLibraries(Scope(), _NAMES.get)
+    unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0)
+    unseen.handle(tls(1, DATA))
+    unseen.handle(tls(2, HELLO, DATA, DATA, start=TlsStart.CLIENT_HELLO))
+    unseen.finish()
+    assert [each.connections for each in unprobed.sums()] == [1]
+
+
 def test_handshakes_are_apart() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
     unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0)
-    unseen.handle(tls(1))
+    unseen.handle(tls(1))  # after its first sends
+    unseen.poll()
+    unseen.handle(tls(1, acknowledged=1))  # at its end
     unseen.finish()
     assert (unseen.handshakes, unprobed.sums()) == (1, [])
     assert unseen.last_handshake is not None
