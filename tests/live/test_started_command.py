@@ -31,12 +31,20 @@ for each in sorted(os.listdir("/proc/self/fd"), key=int):
         pass
 fields = open("/proc/self/stat").read().rpartition(")")[2].split()
 print("session", fields[3] == os.environ["SESSION"], "terminal", fields[4], "nice", fields[16])
-print(os.getcwd(), sorted(set(os.environ) - {"LD_PRELOAD", "SSLSNIFF_RING", "_", "SHLVL"}))
+print("group", os.getpgid(0) == int(os.environ["GROUP"]), os.getcwd())
+print("processors", os.sched_getaffinity(0), "policy", os.sched_getscheduler(0))
+for each in ("timerslack_ns", "personality", "coredump_filter"):
+    print(each, open(f"/proc/self/{each}").read())
+for each in sorted(os.listdir("/proc/self/ns")):
+    print(os.readlink(f"/proc/self/ns/{each}"))
 """
+OURS = "^(LD_PRELOAD|SSLSNIFF_RING|_|SHLVL)="
 SETTINGS = (
     "ulimit -n 512; ulimit -c 0; umask 027; cd /;"
     " exec 7</dev/null 8>/dev/null; SESSION=$(ps -o sid= -p $$ | tr -d ' '); export SESSION;"
-    ' nice -n 3 "$@"; exit $?'
+    " GROUP=$(ps -o pgid= -p $$ | tr -d ' '); export GROUP; unset LC_ALL; export LANG=C;"
+    " echo 0x33 >/proc/self/coredump_filter;"
+    ' nice -n 3 chrt --batch 0 taskset -c 0 env --block-signal=USR1 "$@"; exit $?'
 )
 
 
@@ -52,8 +60,10 @@ def test_its_state_is_that_without_sslsniff(engine: str, ignored: str, tmp_path:
     """Signals, masks, limits, rights, descriptors, umask, nice, cgroup, session, environment."""
     script = tmp_path / "state.py"
     script.write_text(STATE)
-    ignored_now = "grep SigIgn /proc/self/status"  # before Python ignores more
-    run = f'{ignored_now}; exec /usr/bin/python3 -I "$1"'
+    # Before Python ignores more, and sets a variable.
+    ignored_now = "grep SigIgn /proc/self/status"
+    variables = f"tr '\\0' '\\n' </proc/self/environ | grep -Ev '{OURS}' | sort"
+    run = f'{ignored_now}; {variables}; exec /usr/bin/python3 -I "$1"'
     command: list[str | Path] = ["sh", "-c", run, "sh", script]
 
     def state(*arguments: str | Path) -> str:

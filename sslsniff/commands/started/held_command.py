@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.printing import note
+from sslsniff.commands.started.inherited_environment import as_inherited
 from sslsniff.commands.started.inherited_signals import IGNORED_BY_PYTHON, ignored_before
 from sslsniff.errors import TargetError
 
@@ -25,7 +26,7 @@ class HeldCommand:
     It ends if this process ends before that. It has sslsniff's own standard input, output and
     error, and stays in its process group: Ctrl-C reaches it as if it had been started alone. So
     does what sslsniff's caller ignores, as nohup does: make it before signals are handled.
-    ``environment``: its variables; by default this process's.
+    ``environment``: its variables; by default those that this process inherited.
     """
 
     def __init__(
@@ -35,12 +36,11 @@ class HeldCommand:
         self._go_reader, self._go = os.pipe()
         self._failure, failure_writer = os.pipe()  # both are closed by a successful exec
         ignored = ignored_before()
+        variables = as_inherited(os.environ if environment is None else environment)
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._go)
-            _execute_when_released(
-                arguments, environment or os.environ, ignored, self._go_reader, failure_writer
-            )
+            _execute_when_released(arguments, variables, ignored, self._go_reader, failure_writer)
         os.close(self._go_reader)
         os.close(failure_writer)
 
@@ -72,17 +72,18 @@ class HeldCommand:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return code if code >= 0 else 128 - code
 
-    def finish(self, control: CaptureControl) -> int:
+    def finish(self, control: CaptureControl, *, is_whole: bool) -> int:
         """Wait for the command's end; return its exit code as a shell shows it.
 
         If a signal asked for the end and the command does not end in time, say that it continues.
-        Then the code is that of a program that Ctrl-C ended, or 0 after another signal.
+        Then the code is that of a program that Ctrl-C ended; after another signal 0, or 1 if what
+        was captured ``is_whole`` not in the outputs.
         """
         code = self.wait(control.is_left)
         if code is not None:
             return code
         note(f"process {self.pid} continues, and is not watched any more")
-        return 128 + signal.SIGINT if control.signal == signal.SIGINT else 0
+        return 128 + signal.SIGINT if control.signal == signal.SIGINT else int(not is_whole)
 
 
 def _execute_when_released(
