@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff.errors import KernelError
+from sslsniff.errors import KernelError, counted
 from sslsniff.kernel import perf_event
 from sslsniff.kernel.procfs import MappedFile
 
@@ -24,6 +24,7 @@ _GONE = 0xFFFFFFFF
 _RECORD_LOST = 2
 _RECORD_MMAP2 = 10
 _DATA_PAGES = 64
+_LARGEST_RECORD = 4096 + 256  # its path may have PATH_MAX bytes
 _HEAD_OFFSET = 1024
 _HEADER = struct.Struct("<IHH")
 _MMAP2 = struct.Struct("<I4xQQQIIQ16x")
@@ -67,7 +68,9 @@ class Mappings:
         self.fds: list[int] = []
         """Readable when there are reports."""
         self.lost = 0
-        """How many reports were lost for lack of room."""
+        """How many reports were lost for lack of room, as far as the kernel has said it."""
+        self.overfull = 0
+        """How often a ring had no room for any report: what it lost, a later report says."""
         self._maps: list[mmap.mmap] = []
         try:
             for cpu in _online_cpus():
@@ -90,6 +93,7 @@ class Mappings:
         """Yield the mappings that were reported since the last call."""
         for ring in self._maps:
             head, tail = struct.unpack_from("<QQ", ring, _HEAD_OFFSET)
+            self.overfull += head - tail > len(ring) - mmap.PAGESIZE - _LARGEST_RECORD
             while tail < head:
                 kind, _, size = _HEADER.unpack(_wrapped(ring, tail, _HEADER.size))
                 record = _wrapped(ring, tail, size)
@@ -101,6 +105,13 @@ class Mappings:
                     if mapped.file.inode:  # else it is memory, such as the vdso
                         yield mapped
             struct.pack_into("<Q", ring, _HEAD_OFFSET + 8, tail)
+
+    def losses(self) -> str | None:
+        """Say how many reports were lost; None: none."""
+        if self.lost:
+            what = counted(self.lost, "report of a mapped file was", "reports of mapped files were")
+            return f"{what} lost"
+        return "reports of mapped files may be lost" if self.overfull else None
 
     def close(self) -> None:
         """Close all: no more mappings are reported."""

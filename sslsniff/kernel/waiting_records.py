@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.kernel.loaders.loader import Loader
@@ -21,18 +22,25 @@ class WaitingRecords(NamedTuple):
 
 
 def open_records(
-    loader: Loader, ring_bytes: int, spill_bytes: int, closing: contextlib.ExitStack
+    loader: Loader,
+    ring_bytes: int,
+    spill_bytes: int,
+    closing: contextlib.ExitStack,
+    *,
+    also: Iterable[int] = (),
 ) -> WaitingRecords:
     """Open the ring buffer; ``closing`` closes it.
 
     ``spill_bytes``: the size of a temporary file for records that the ring has no room for.
+    ``also``: other descriptors for which ``epoll`` is ready when there is something to read.
     Raises ``OutputError`` if that cannot be made.
     """
     ring = Ring(loader.map_fd("events"), ring_bytes)
     closing.callback(ring.close)
     records = _with_file(ring, spill_bytes, closing) if spill_bytes else ring
     epoll = closing.enter_context(select.epoll())
-    epoll.register(records.fd, select.EPOLLIN)
+    for fd in (records.fd, *also):
+        epoll.register(fd, select.EPOLLIN)
     _register_signals(epoll, closing)
     return WaitingRecords(records, epoll)
 

@@ -180,11 +180,9 @@ class LiveCapture:
 
     def _open_records(self, loader: Loader) -> None:
         """Map the ring when all programs are loaded: libbpf needs 12 MB for each object a while."""
-        self._records, self._epoll = open_records(
-            loader, self._ring_bytes, self._spill_bytes, self._closing
-        )
-        for fd in self._late_files.fds:
-            self._epoll.register(fd, select.EPOLLIN)
+        sizes = self._ring_bytes, self._spill_bytes
+        fds = self._late_files.fds
+        self._records, self._epoll = open_records(loader, *sizes, self._closing, also=fds)
 
     def _report_nothing_probed(self) -> None:
         """Report that no file was probed: an error for named libraries, else a note."""
@@ -320,9 +318,8 @@ class LiveCapture:
     def _report_shortcomings(self, *, is_whole: bool) -> None:
         """Note what the BPF programs could not do and events do not show."""
         self._probes.report_misfits()
-        if lost := self._files.mappings.lost:
-            what = counted(lost, "report of a mapped file was", "reports of mapped files were")
-            self._note(f"{what} lost: files of processes that ended meanwhile may not be watched")
+        if lost := self._files.mappings.losses():
+            self._note(f"{lost}: files of processes that ended meanwhile may not be watched")
         if left_out := self._files.planner.left_out:
             what = counted(left_out, "file is", "files are")
             self._note(f"{what} not watched: too many were loaded at once")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.errors import counted
+from sslsniff.errors import TargetError, counted
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity
 from sslsniff.kernel.loaders.loader import Loader
@@ -91,8 +91,8 @@ class LateFiles:
         """The files that were probed at the start."""
         self._has_begun = False
         self._is_over = False
-        self._known_lost = 0
-        """Lost reports of mappings after which the processes were searched."""
+        self._known_losses = 0
+        """Losses of reports of mappings after which the processes were searched."""
         self._next_search_s = 0.0
 
     @property
@@ -128,20 +128,28 @@ class LateFiles:
             self._note(f"{files} still being analysed; probes follow when that is done")
 
     def without_tls(self) -> str | None:
-        """Return a line if none of the scope's ``pids`` and their children uses a TLS library now.
+        """Return a line if none of the processes to watch uses a TLS library now.
 
-        None: one does, or a file that they use is still being analysed.
+        None: one does, or a file that they use is still being analysed, or all processes of the
+        host are watched, or files and not processes were named.
         """
-        pids = self._scope.pids
-        if not pids or self._scope.libraries or self._scope.programs or self._planning.is_busy:
+        scope = self._scope
+        if scope.is_whole_host or scope.libraries or scope.programs or self._planning.is_busy:
             return None
-        for pid in self._scope.current_pids():
-            for file in procfs.mapped_files(pid):
-                path = procfs.file_path(pid, file)
+        try:
+            processes = list(scope.processes())
+        except TargetError:  # it has ended
+            return None
+        for process in processes:
+            for file in procfs.mapped_files(process.pid):
+                path = procfs.file_path(process.pid, file)
                 if path is not None and self.unprobed.uses_tls(path):
                     return None
-        name = procfs.thread_name(pids[0])
-        who = f"{name}[{pids[0]}]" if len(pids) == 1 else f"{len(pids)} processes"
+        if not processes:
+            return "no process matches yet"
+        [first, *others] = processes
+        is_one = not others or len(scope.pids) == 1  # the others are its children
+        who = f"{first.comm}[{first.pid}]" if is_one else f"{len(processes)} processes"
         return f"no TLS library that sslsniff knows is in use by {who} yet"
 
     def start_holding(self, holder: "Holder", loader: Loader) -> None:
@@ -172,6 +180,7 @@ class LateFiles:
             self._answer_holds(self._holds)
         if not ready.isdisjoint(self._mappings.fds):
             self._handle_mappings()
+        self._search_if_lost()
         while self._delayed and self._delayed[0][0] <= time.monotonic():
             self._handle_mapping(self._delayed.popleft()[1])
         self._planning.collect()
@@ -193,6 +202,7 @@ class LateFiles:
         """Report the libraries that were found last, after ``let_go``."""
         self._is_over = True
         self._handle_mappings()
+        self._search_if_lost()
         for _, mapped in self._delayed:
             self._handle_mapping(mapped)
         self._delayed.clear()
@@ -251,14 +261,16 @@ class LateFiles:
                 self._handle_mapping(mapped)
             else:
                 self._delayed.append((time.monotonic() + _HOLD_DELAY_S, mapped))
-        lost = self._mappings.lost
-        if lost > self._known_lost and (self._is_over or time.monotonic() >= self._next_search_s):
-            self._known_lost = lost
-            self._search_again()
         self.report_refused()
 
-    def _search_again(self) -> None:
-        """Plan the files that the processes use now: reports of what they mapped were lost."""
+    def _search_if_lost(self) -> None:
+        """Plan the files that the processes use now, if reports of what they mapped were lost."""
+        losses = self._mappings.lost + self._mappings.overfull
+        if losses == self._known_losses or not (
+            self._is_over or time.monotonic() >= self._next_search_s
+        ):
+            return
+        self._known_losses = losses
         for process in self.unprobed.processes():
             for file in procfs.mapped_files(process.pid):
                 if self._scope.includes_file(file.path):

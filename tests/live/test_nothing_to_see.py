@@ -2,8 +2,11 @@
 
 import sys
 
+import pytest
+
 from tests.live.checks import Sniff
-from tests.live.sniffer import READY
+from tests.live.sniffer import LOADER, READY, SSLSNIFF
+from tests.workload.enclosure import Enclosure
 from tests.workload.processes import next_line, started
 
 WITHOUT = "no TLS library that sslsniff knows is in use by"
@@ -16,6 +19,21 @@ def test_a_process_without_tls(bystander: str, sniff: Sniff) -> None:
     [line] = sniffer.errors.read_text().splitlines()
     assert line.startswith(READY)
     assert line.endswith(f"; {WITHOUT} sleep[{bystander}] yet; Ctrl-C ends")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("tail", f"{WITHOUT} 2 processes yet"), ("none", "no process matches yet")],
+)
+def test_processes_by_name(name: str, expected: str, inside: Enclosure) -> None:
+    """Inside, as the processes of the host are others'."""
+    with (
+        inside.started("tail", "-f", "/dev/null"),
+        inside.started("tail", "-f", "/dev/null"),
+        inside.started(SSLSNIFF, "--comm", name, "--loader", LOADER) as sniffer,
+    ):
+        assert sniffer.stderr is not None
+        assert sniffer.stderr.readline().endswith(f"; {expected}; Ctrl-C ends\n")
 
 
 def test_a_process_with_tls(sniff: Sniff) -> None:
