@@ -20,6 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from sslsniff.commands.printing import note
+from sslsniff.errors import NO_TIME
+
 END_WITHIN_S = 2.0
 """The default time limit of an end."""
 
@@ -65,7 +68,7 @@ class CaptureControl:
         self.output_replaced = False
         """Whether an output was replaced by /dev/null, as nobody read it."""
 
-        self.before_exit: Callable[[], None] = lambda: None
+        self.before_exit: Callable[[], None] = _note_nothing
         """Called just before the process exits at the time limit: only for what cannot wait."""
 
         self.on_progress: Callable[[], None] = lambda: None
@@ -100,8 +103,8 @@ class CaptureControl:
             signal.signal(number, self._stop_in_time)
         if ignore_interrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _handle_unless_ignored(signal.SIGHUP, self._stop_in_time)
-        _handle_unless_ignored(signal.SIGQUIT, self._show)  # Ctrl-\, as for ping
+        handle_unless_ignored(signal.SIGHUP, self._stop_in_time)
+        handle_unless_ignored(signal.SIGQUIT, self._show)  # Ctrl-\, as for ping
         signal.signal(signal.SIGUSR1, self._show)  # as for dd
         signal.signal(signal.SIGALRM, self._hurry)
 
@@ -221,7 +224,12 @@ class CaptureControl:
         )
 
 
-def _handle_unless_ignored(
+def _note_nothing() -> None:
+    """Note that the end came before the outputs were open, such as a pipe that nobody reads."""
+    note(f"nothing that was captured is shown, as the outputs are not open yet: {NO_TIME}")
+
+
+def handle_unless_ignored(
     number: signal.Signals, handler: Callable[[int, FrameType | None], None]
 ) -> None:
     """Handle a signal, unless the one who started this process wants it to be ignored."""

@@ -140,7 +140,7 @@ def watch(arguments: Sequence[str]) -> int:
                 secrets.finish(capture.lost_hits())
             capture.finish_analysis(lambda: control.signal is not None)
     control.done()
-    return held.finish(control) if held else int(not is_whole)
+    return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
 
 def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:

@@ -54,12 +54,25 @@ def end(process: Process, number: signal.Signals = signal.SIGINT) -> float:
 
 def until_listening(pid: int) -> None:
     """Wait until sslsniff handles SIGTERM itself: on a busy machine its start takes seconds."""
-    while not handled_signals(pid) >> (signal.SIGTERM - 1) & 1:
+    while not has(signal.SIGTERM, signals(pid, "SigCgt")):
         time.sleep(0.01)
 
 
-def handled_signals(pid: int) -> int:
-    [line] = re.findall(r"^SigCgt:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
+def until_its_first_line(pid: int) -> None:
+    """Wait until Python, which ignores SIGPIPE, lets Ctrl-C end the process as others."""
+    while not (
+        has(signal.SIGPIPE, signals(pid, "SigIgn"))
+        and not has(signal.SIGINT, signals(pid, "SigCgt"))
+    ):
+        time.sleep(0.001)
+
+
+def has(number: signal.Signals, mask: int) -> bool:
+    return bool(mask >> (number - 1) & 1)
+
+
+def signals(pid: int, which: str) -> int:
+    [line] = re.findall(rf"^{which}:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
     return int(line, 16)
 
 
@@ -248,6 +261,19 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
     assert json.loads(output.read_text().splitlines()[-1])["type"] == "summary"
 
 
+def test_while_nobody_opens_its_pipe(client: Process, tmp_path: Path) -> None:
+    """Nothing is shown yet then: that is said."""
+    pipe = tmp_path / "pipe.pcapng"
+    os.mkfifo(pipe)
+    command = (SSLSNIFF, "--loader", LOADER, "--pid", str(client.pid), "--pcap", pipe)
+    with started(*command, stderr=subprocess.PIPE) as process:
+        until_listening(process.pid)
+        assert end(process, signal.SIGTERM) < MOST_S
+        assert process.returncode == 1
+        assert process.stderr is not None
+        assert "nothing that was captured is shown, as" in process.stderr.read()
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_while_it_waits_for_a_capture(
@@ -272,9 +298,13 @@ def test_while_it_waits_for_a_capture(
 def test_while_it_starts(delay_s: float, number: signal.Signals, own_library: Path) -> None:
     """Importing, loading and planning: by the signal itself where it is not yet awaited."""
     with started(SSLSNIFF, "--lib", own_library, stderr=subprocess.PIPE) as process:
+        until_its_first_line(process.pid)
         time.sleep(delay_s)
         assert end(process, number) < MOST_S
         assert process.returncode in (0, -number)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert all(line.startswith("sslsniff: ") for line in said.splitlines()), said
 
 
 def test_while_it_plans_the_file_that_was_named(own_library: Path) -> None:
@@ -343,3 +373,26 @@ def test_a_command_goes_on(tmp_path: Path) -> None:
             f"sslsniff: process {pid} continues, and is not watched any more\n"
         )
         os.kill(pid, signal.SIGKILL)
+
+
+def test_a_command_goes_on_and_something_is_missing(
+    load: Load, certificate: Certificate, tmp_path: Path
+) -> None:
+    script = 'echo ready; read line; "$@" >/dev/null; echo sent; exec sleep 60 2>&-'
+    options = ("--chunks", "-o", tmp_path / "out", "--ring-size", "64M", "--end-within", "1")
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        sender = load.sender(receiver.port, 1, (MANY_CALLS, 50))
+        command = (*options, "--", "sh", "-c", script, "sh", *sender)
+        with started(SSLSNIFF, "--loader", LOADER, *command, stderr=subprocess.PIPE) as process:
+            assert next_line(process) == "ready"
+            process.send_signal(signal.SIGSTOP)
+            say(process, "go")
+            assert next_line(process) == "sent"
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+            assert process.stderr is not None
+            said = process.stderr.read()
+            assert process.wait(PATIENCE_S) == 1
+            [pid] = re.findall(r"process (\d+) continues, and is not watched any more", said)
+            os.kill(int(pid), signal.SIGKILL)
+    assert "of plaintext not decoded" in said

@@ -15,6 +15,7 @@ import orjson
 from sslsniff.commands.agent.configuration import Configuration, read
 from sslsniff.commands.agent.disk_limit import DiskLimit
 from sslsniff.commands.agent.service_manager import ServiceManager
+from sslsniff.commands.ending import handle_unless_ignored
 from sslsniff.commands.options.agent_options import AgentOptions, parse_agent
 from sslsniff.commands.printing import note
 from sslsniff.errors import ConfigurationError, SslsniffError, counted
@@ -116,7 +117,7 @@ class _Agent:
         """Run until the user or the system asks for the end; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        signal.signal(signal.SIGHUP, self._reload)
+        handle_unless_ignored(signal.SIGHUP, self._reload)  # nohup ignores it
         if self._configuration.health is not None:
             self._serve_health(self._configuration.health)
         while not self._to_stop:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.trace_options import TraceOptions, parse_trace
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_READER, NO_TIME, TargetError
+from sslsniff.errors import NO_READER, NO_TIME, TargetError, counted
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def trace(arguments: Sequence[str]) -> int:
         held = _start_held(options)  # it forks: this is before any thread is started
         is_whole = _trace_places(places, held, options, standard, control)
     control.done()
-    return held.finish(control) if held else int(not is_whole)
+    return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
 
 def _plan(
@@ -132,10 +132,10 @@ def _show_calls(
     began_ns = time.monotonic_ns()
     is_whole = True
 
-    def sum_up() -> None:
+    def sum_up(skipped: int | None = None) -> None:
         nonlocal is_whole
         if not is_whole:
-            note(f"not all calls are shown: {NO_TIME}")
+            note(f"{_not_shown(skipped)} shown: {NO_TIME}")
         summary = TraceSummary(
             calls=builder.calls,
             duration_ns=time.monotonic_ns() - began_ns,
@@ -167,9 +167,14 @@ def _show_calls(
         except OverdueError:
             is_whole = False
         builder.finish()
-        sum_up()
+        sum_up(None if is_whole else capture.skip_hits(control.is_skipped))
     control.before_exit = lambda: None
     return is_whole
+
+
+def _not_shown(hits: int | None) -> str:
+    """Say how many hits are not, if that is known."""
+    return "not all calls are" if hits is None else f"{counted(hits, 'hit is', 'hits are')} not"
 
 
 def _handle(

@@ -63,6 +63,6 @@ def watch_preloaded(
         )
         # It looks which programs run, root's too, and reads them.
         privileges.drop_all(but=("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"))
-        pump(capture, sinks, options, control)
+        is_whole = pump(capture, sinks, options, control)
     control.done()
-    return held.finish(control)
+    return held.finish(control, is_whole=is_whole)

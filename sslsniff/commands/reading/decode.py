@@ -18,6 +18,7 @@ from sslsniff.commands.options.decode_options import DecodeOptions, parse_decode
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.text_output import open_lines
+from sslsniff.errors import NO_TIME
 from sslsniff.sinks.base import Sink
 from sslsniff.sinks.remote.new_results import NewResults
 from sslsniff.sinks.text.summary import SummarySink
@@ -53,6 +54,9 @@ def decode(arguments: Sequence[str]) -> int:
         is_whole = pump(source, shown, options, control)
         if source.had_time:
             results.persist()
+        else:
+            is_whole = False
+            note(f"what was decoded last is not shown, the next start decodes it again: {NO_TIME}")
     control.done()
     return int(not is_whole)
 

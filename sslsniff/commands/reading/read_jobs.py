@@ -27,7 +27,7 @@ from sslsniff.commands.reading.share_decoder import (
     decode_share,
 )
 from sslsniff.commands.text_output import open_lines
-from sslsniff.errors import NO_READER, SslsniffError
+from sslsniff.errors import NO_READER, NO_TIME, SslsniffError
 from sslsniff.model import Loss, LossCause
 from sslsniff.sinks.base import Summary
 from sslsniff.sinks.text.summary import summary_lines
@@ -57,6 +57,7 @@ def read_in_jobs(options: ReadOptions) -> int:
             shares.append(_SharePipe(options, Share(number, options.jobs), output, shares))
             closing.callback(shares[-1].end)
         control.listen()
+        control.before_exit = lambda: note(f"not all of the file is shown: {NO_TIME}")
         with progress_bar(options, lambda: _least(shares)):
             _write_merged(shares, output, control)
         summary, not_shown = _sums(shares)
@@ -71,7 +72,7 @@ def read_in_jobs(options: ReadOptions) -> int:
         return 1
     for sentence in not_shown.sentences(options.file):
         note(sentence)
-    return 0
+    return int(not all(share.ended is not None and share.ended.is_whole for share in shares))
 
 
 def _write_merged(shares: "list[_SharePipe]", output: TextIO, control: CaptureControl) -> None:

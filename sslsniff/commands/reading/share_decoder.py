@@ -27,10 +27,14 @@ class DecodedLines(NamedTuple):
 
 
 class ShareEnded(NamedTuple):
-    """All lines were sent. ``summary`` is None if nobody reads them any more."""
+    """All lines were sent. ``summary`` is None if nobody reads them any more.
+
+    ``is_whole``: whether all of the share was shown; if not, that was said.
+    """
 
     summary: Summary | None
     not_shown: NotShown
+    is_whole: bool
 
 
 class ShareFailed(NamedTuple):
@@ -72,11 +76,11 @@ def _decode(pipe: Pipe, options: ReadOptions, share: Share, output: TextIO) -> S
             from sslsniff.sinks.filtered import FilteredSink
 
             sinks = [FilteredSink(expression, sinks)]
-        pump(source, [places, *sinks], options, control)
+        is_whole = pump(source, [places, *sinks], options, control)
         for sink in sinks:
             sink.close()
     control.done()
-    return ShareEnded(sender.sent_summary, source.not_shown)
+    return ShareEnded(sender.sent_summary, source.not_shown, is_whole)
 
 
 class _Sender(Sink):

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff.errors import KernelError
-from sslsniff.events import Exited
+from sslsniff.events import Exited, IsOver
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.ring_buffer import PollPacing, Ring
@@ -36,6 +36,7 @@ _MOST_BEGUN = 65536
 """Calls that are open at once, for histograms."""
 _BATCH_SHARE = 8  # a batch is at most 1/8 of the ring: it gets the room back after all is handled
 _BYTES_A_POLL = 8 << 20
+_BYTES_AT_ONCE = 1 << 20  # that are skipped between two looks at the clock
 _REST_SHARE = 64  # 1/64 of the ring: fewer bytes wait for the next wake-up, which costs less
 _NEEDS = "tracing functions needs kernel 5.15 or newer"
 
@@ -171,6 +172,21 @@ class FunctionCapture:
         self._detach()
         self._records.stop()
         yield from self._drain(sys.maxsize, 0)
+
+    def skip_hits(self, is_over: IsOver) -> int | None:
+        """Return how many hits are not handled; None if it ``is_over`` before all are counted.
+
+        Call it after ``poll`` or ``finish`` was abandoned: nothing is handled any more.
+        """
+        self._tables.stop()
+        count = 0
+        while not is_over():
+            self._records.release()
+            skipped = read_hits(self._records.read(_BYTES_AT_ONCE), 0)
+            count += sum(isinstance(each, Hit) for each in skipped)
+            if not self._records.release():
+                return count
+        return None
 
     def lost_hits(self) -> int:
         """Return how many hits the ring had no room for."""
