@@ -189,8 +189,8 @@ def _sums(shares: "Iterable[_SharePipe]") -> tuple[Summary, NotShown]:
 
 def _sum_of(parts: list[Summary]) -> Summary:
     """Return the figures of a capture of which ``parts`` are the shares."""
-    began = [part.began_ns for part in parts if part.began_ns is not None]
-    ended = [part.began_ns + part.duration_ns for part in parts if part.began_ns is not None]
+    began = [part.began_ns for part in parts if part.began_ns]  # 0: the packets have no time
+    ended = [part.began_ns + part.duration_ns for part in parts if part.began_ns]
     losses = [loss for part in parts for loss in part.losses]
     return Summary(
         began_ns=min(began, default=None),

@@ -41,8 +41,11 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def nanoseconds(time: str | None) -> int:
-    """Return nanoseconds since the epoch of an RFC 3339 time in UTC with microseconds; 0: none."""
-    if time is None:
+    """Return nanoseconds since the epoch of an RFC 3339 time in UTC with microseconds.
+
+    0 if it is not known: null in JSON lines, empty in rows of lists.
+    """
+    if not time:
         return 0
     since = datetime.fromisoformat(time) - _EPOCH
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000

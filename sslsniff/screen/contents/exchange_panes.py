@@ -86,7 +86,7 @@ def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
     yield named_line("addresses", escape(ends))
     handshake = (connection.library, connection.tls_version, connection.cipher, connection.sni)
     yield named_line("TLS", escape(", ".join(filter(None, handshake))))
-    yield named_line("began", escape(row.time))
+    yield named_line("began", escape(row.time) or "not known")
     if shown is None:
         return
     spans = (("first byte", row.first_byte), ("duration", row.duration))
@@ -151,7 +151,7 @@ def message_lines(row: ExchangeRow, objects: list[Object]) -> Lines:
     if len(objects) > _MOST_MESSAGES:
         lines.append(styled_line(f"{len(objects) - _MOST_MESSAGES} earlier ones not shown", DIM))
     for each in objects[-_MOST_MESSAGES:]:
-        after = pieces.duration(nanoseconds(each["time"]) - began_ns)
+        after = pieces.duration_between(began_ns, nanoseconds(each["time"]))
         by_client = (each["direction"] == "write") == (row.connection.role == "client")
         arrow, style = ("->", "cyan") if by_client else ("<-", "green")
         kind = " ".join(str(each[key]) for key in ("opcode", "event", "code") if each.get(key))

@@ -57,7 +57,7 @@ def frame_lines(connection: ConnectionRow, lines: list[bytes], stream: int | Non
 def _frame(frame: Object, role: str, began_ns: int, most: int) -> ShownLine:
     by_client = (frame["direction"] == "write") == (role == "client")
     arrow = "->" if by_client else "<-"
-    after = pieces.duration(nanoseconds(frame["time"]) - began_ns)
+    after = pieces.duration_between(began_ns, nanoseconds(frame["time"]))
     head = f"{after:>9} {arrow} {frame['stream']:>5} {frame['frame']:<13} {frame['length']:>6}"
     flags = " ".join(frame["flags"])
     details = [f"{name} {frame[name]}" for name in _DETAILS if frame.get(name) is not None]
@@ -90,14 +90,14 @@ def waterfall_lines(
 ) -> Lines:
     """Return the exchanges of a connection in time: a bar from the request to the last byte.
 
-    ``░`` is the time before the first byte of the response, ``█`` the time after it. ``redacted``
-    returns text as it may be seen.
+    ``░`` is the time before the first byte of the response, ``█`` the time after it. An exchange
+    whose time is not known has no bar. ``redacted`` returns text as it may be seen.
     """
     shown = [*rows][-_MOST_EXCHANGES:]
     if not shown:
         return [styled_line("no exchange of this connection is stored", DIM)]
     begins = [nanoseconds(row.time) / 1e6 for row in shown]
-    first = min(begins)
+    first = min(filter(None, begins), default=0)
     last = max(begin + max(row.duration, 0) for row, begin in zip(shown, begins, strict=True))
     whole = max(last - first, 0.001)
     room = max(10, columns - _LABEL_COLUMNS - 12)
@@ -113,17 +113,22 @@ def waterfall_lines(
     for row, begin in sorted(zip(shown, begins, strict=True), key=lambda each: each[1]):
         url = redacted(row.url)
         path = "/" + url.partition("://")[2].partition("/")[2] if "://" in url else url
-        lines.append(_bar(row, path, begin - first, whole, room, is_current=row is current))
+        at = begin - first if begin else None
+        lines.append(_bar(row, path, at, whole, room, is_current=row is current))
     return lines
 
 
 def _bar(
-    row: ExchangeRow, path: str, begin: float, whole: float, room: int, *, is_current: bool
+    row: ExchangeRow, path: str, begin: float | None, whole: float, room: int, *, is_current: bool
 ) -> ShownLine:
+    """Return the line of an exchange; ``begin``: milliseconds, None if they are not known."""
     stream = "" if row.stream is None else str(row.stream)
     status = "..." if row.is_open else "?" if row.status < 0 else str(row.status)
     name = f"{stream:>6}{'>' if is_current else ' '} {status:>3} {row.method} {path}"
     label = padded(cut_end(name, _LABEL_COLUMNS), _LABEL_COLUMNS)
+    marked = [(0, len(label), "bold")] if is_current else []
+    if begin is None:
+        return ShownLine(f"{label} ?", tuple(marked))
     scale = room / whole
     start = min(room - 1, int(begin * scale))
     duration = max(row.duration, 0)
@@ -131,10 +136,8 @@ def _bar(
     middle = min(room, max(start, round((begin + waited) * scale)))
     stop = min(room, max(middle, start + 1, round((begin + duration) * scale)))
     bar = " " * start + "░" * (middle - start) + "█" * (stop - middle)
-    span = "" if row.is_open else f" {pieces.duration(round(duration * 1e6))}"
+    took = "?" if row.duration < 0 else pieces.duration(round(duration * 1e6))
+    span = "" if row.is_open else f" {took}"
     at = len(label) + 1
     color = "red" if row.error or row.status >= 400 else "green"
-    spans = [(at, at + len(bar), color)]
-    if is_current:
-        spans.append((0, len(label), "bold"))
-    return ShownLine(f"{label} {bar}{span}", tuple(spans))
+    return ShownLine(f"{label} {bar}{span}", ((at, at + len(bar), color), *marked))

@@ -12,6 +12,7 @@ from sslsniff.sinks.base import Sink
 from sslsniff.sinks.calls.traced_call import CallsOf, TracedCall
 from sslsniff.sinks.calls.value_json import json_value
 from sslsniff.sinks.encoded_json import encoded_json
+from sslsniff.sinks.text import pieces
 
 _FIRST_TRACK = 1 << 23
 """Numbers above those of threads and of ``chrome_trace``'s goroutines."""
@@ -32,7 +33,8 @@ class ExchangeTrace(Sink):
     """Writes an event to ``stream`` for each exchange when it ended, and for each of its calls.
 
     ``calls_of``: returns the calls of an exchange, None: only exchanges are written. Times are
-    since ``EARLIER_NS`` before the first connection or exchange that was seen.
+    since ``EARLIER_NS`` before the first connection or exchange whose time is known. One whose time
+    is not known stands at the beginning, and says so.
     """
 
     def __init__(self, stream: BinaryIO, calls_of: CallsOf | None = None) -> None:
@@ -46,17 +48,16 @@ class ExchangeTrace(Sink):
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
-        if self._start_ns is None:
-            self._start_ns = time_ns - EARLIER_NS
+        self._begin(time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         calls = (self._calls_of(exchange) if self._calls_of is not None else None) or ()
         start_ns = min([exchange.started_ns, *(each.time_ns for each in calls)])
         ends_ns = [each.time_ns + (each.duration_ns or 0) for each in calls]
-        end_ns = max([exchange.ended_ns or exchange.started_ns, *ends_ns])
-        if self._start_ns is None:
-            self._start_ns = start_ns - EARLIER_NS
+        lasted_ns = pieces.span_ns(exchange.started_ns, exchange.ended_ns) or 0
+        end_ns = max([exchange.started_ns + lasted_ns, *ends_ns])
+        self._begin(start_ns)
         pid = exchange.connection.process.pid
         track = self._track(exchange.connection, start_ns)
         track.end_ns = end_ns
@@ -68,6 +69,8 @@ class ExchangeTrace(Sink):
             "stream": exchange.stream,
             "error": exchange.error,
         }
+        if not exchange.started_ns:
+            values["time"] = "not known"
         self._slice(name, "exchange", start_ns, end_ns, (pid, track.number), values)
         self._calls(calls, end_ns, (pid, track.number))
 
@@ -83,6 +86,10 @@ class ExchangeTrace(Sink):
         """See ``Sink``: ends the array."""
         self._stream.write(b"\n]\n" if self._separator == b",\n" else b"[]\n")
         self._stream.flush()
+
+    def _begin(self, time_ns: int) -> None:
+        if self._start_ns is None and time_ns:
+            self._start_ns = time_ns - EARLIER_NS
 
     def _calls(self, calls: Sequence[TracedCall], end_ns: int, where: tuple[int, int]) -> None:
         for call in calls:
@@ -116,7 +123,7 @@ class ExchangeTrace(Sink):
                 "name": name,
                 "cat": category,
                 "ph": "X",
-                "ts": (start_ns - (self._start_ns or 0)) / 1000,
+                "ts": max(0, start_ns - (self._start_ns or 0)) / 1000,
                 "dur": (end_ns - start_ns) / 1000,
                 "pid": where[0],
                 "tid": where[1],

@@ -20,6 +20,7 @@ Object = dict[str, Any]
 
 _UNKNOWN_HOST = "unknown.invalid"  # a name that is never registered (RFC 2606)
 _NOT_SEEN = "it was not seen"
+_NO_TIME = "when it began is not known: all times here are made up"
 
 
 def entry(exchange: Exchange) -> Object:
@@ -37,6 +38,8 @@ def entry(exchange: Exchange) -> Object:
         "_process": pieces.origin(connection, exchange.tid),
         "_missingBytes": exchange.missing_bytes,
     }
+    if not exchange.started_ns:
+        fields["comment"] = _NO_TIME
     if connection.server is not None:
         fields["serverIPAddress"] = connection.server.ip
         fields["connection"] = str(connection.server.port)
@@ -50,7 +53,7 @@ def _timings(exchange: Exchange) -> dict[str, float]:
     request is sent, and what was not seen has no duration.
     """
     began_ns = exchange.started_ns
-    ended_ns = max(began_ns, exchange.ended_ns or began_ns)
+    ended_ns = began_ns + (pieces.span_ns(began_ns, exchange.ended_ns) or 0)
     answered_ns = _within(began_ns, exchange.first_byte_ns, ended_ns)
     sent_ns = _within(began_ns, exchange.sent_ns, answered_ns)
     spans = (sent_ns - began_ns, answered_ns - sent_ns, ended_ns - answered_ns)

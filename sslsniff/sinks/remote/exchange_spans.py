@@ -27,6 +27,7 @@ from sslsniff.sinks.remote.span_attributes import (
     sendable_text,
     span_name,
 )
+from sslsniff.sinks.text import pieces
 
 _SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 _SCOPE = InstrumentationScope("sslsniff", sslsniff.__version__, _SCHEMA_URL)
@@ -58,7 +59,8 @@ def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
         instrumentation_scope=_SCOPE,
         status=_failure(exchange) if error_type(exchange) else Status(),
         start_time=exchange.started_ns,
-        end_time=max(exchange.started_ns, exchange.ended_ns or 0),
+        end_time=exchange.started_ns
+        + (pieces.span_ns(exchange.started_ns, exchange.ended_ns) or 0),
     )
 
 

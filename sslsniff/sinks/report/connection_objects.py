@@ -38,7 +38,7 @@ def stall_object(connection: Connection, stall: FlowControlStall, time_ns: int) 
         "connection": connection.id,
         "stream": stall.stream,
         "sends": stall.side.value,
-        "since_ns": stall.since_ns,
+        "since_us": stall.since_ns // 1000 or None,
         "ms": pieces.milliseconds_between(stall.since_ns, time_ns),
         "over": stall.is_over,
     }

@@ -35,7 +35,7 @@ class FrameLines(Sink):
         """See ``Sink``."""
         waited, now = ("waited", "was") if stall.is_over else ("has waited", "is")
         what = "its window" if stall.stream else "no stream may send, the connection's window"
-        shown = f"{waited} {pieces.duration(time_ns - stall.since_ns)}: {what} {now} 0"
+        shown = f"{waited} {pieces.duration_between(stall.since_ns, time_ns)}: {what} {now} 0"
         self._line(connection, stall.side, stall.stream, shown, time_ns)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:

@@ -136,8 +136,7 @@ class Lines:
         if "status" in names:
             fields.append(_outcome(exchange, statement) if statement else _status(response))
         if "duration" in names:
-            lasted_ns = pieces.span_ns(exchange.started_ns, exchange.ended_ns or now_ns)
-            shown = "?" if lasted_ns is None else pieces.duration(lasted_ns)
+            shown = pieces.duration_between(exchange.started_ns, exchange.ended_ns or now_ns)
             fields.append((None, shown.rjust(_WIDTHS["duration"])))
         if "size" in names:
             fields.append((None, _size(exchange).rjust(_WIDTHS["size"])))

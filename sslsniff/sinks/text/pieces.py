@@ -64,6 +64,12 @@ def span_ns(start_ns: int | None, end_ns: int | None) -> int | None:
     return end_ns - start_ns
 
 
+def duration_between(start_ns: int | None, end_ns: int | None) -> str:
+    """Return ``span_ns`` in the unit that fits; ``?`` if it is not known."""
+    span = span_ns(start_ns, end_ns)
+    return "?" if span is None else duration(span)
+
+
 def milliseconds_between(start_ns: int | None, end_ns: int | None) -> float | None:
     """Return ``span_ns`` in milliseconds, rounded to microseconds."""
     span = span_ns(start_ns, end_ns)

@@ -6,18 +6,32 @@ second without an end.
 
 import io
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from sslsniff.decoders.messages import Header, ServerSentEvent, Side
 from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.sinks.queued.line_queue import LineQueue
 from sslsniff.sinks.queued.short_lines import ShortLines
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 _BATCH_S = 0.02
 _TIME = rb"T\d\d:\d\d:\d\d\.\d{6}Z"
+
+
+def lines_of(capture: Path) -> list[bytes]:
+    """Return the lines that the screen gets of a capture file, with frames."""
+    queue = LineQueue()
+    command: list[str | Path] = [sys.executable, "-m", "sslsniff", "read", capture]
+    command += ["--json", "--frames", "--line-queue", str(queue.fd)]
+    subprocess.run(command, capture_output=True, check=True, pass_fds=(queue.fd,))
+    lines = [*queue.lines()]
+    queue.close()
+    return lines
 
 
 def written(write: Callable[[JsonSink], object]) -> bytes:

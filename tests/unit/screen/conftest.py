@@ -1,29 +1,22 @@
 """A screen with what a capture file has, for scripts that press keys."""
 
 import asyncio
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
-from sslsniff.sinks.queued.line_queue import LineQueue
 from sslsniff.sinks.queued.short_lines import IS_EXCHANGE
-from tests.unit.screen.keyboard import CAPTURE, SSLSNIFF, Keyboard, Script
+from tests.unit.screen.captured_lines import lines_of
+from tests.unit.screen.keyboard import CAPTURE, Keyboard, Script
 
 
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
     """Return what the capture has: eight exchanges on one connection, with frames."""
-    queue = LineQueue()
-    command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--json", "--frames"]
-    command += ["--line-queue", str(queue.fd)]
-    subprocess.run(command, capture_output=True, check=True, pass_fds=(queue.fd,))
-    lines = [*queue.lines()]
-    queue.close()
+    lines = lines_of(CAPTURE)
     assert sum(line.startswith(IS_EXCHANGE) for line in lines) == 8
     return lines
 

@@ -65,13 +65,14 @@ function distributionChart(caption, valueOf, label, least) {
   });
 }
 
-// The exchanges of a connection, one below the other: when each part began and ended.
+// The exchanges of a connection, one below the other: when each part began and ended, if that is known.
 function waterfallChart(caption, rows, stalls) {
   const began = d3.min(rows, (row) => row.startUs);
+  const dated = rows.filter((row) => row.startUs !== null);
   const at = (row, ms) => (row.startUs - began) / 1000 + ms;
   const names = new Map(rows.map((row) => [row.number, waterfallLabel(row)]));
-  const parts = rows.flatMap((row) => phasesOf(row).map((part) => ({ ...part, row, from: at(row, part.from), to: at(row, part.to) })));
-  const ofStreams = stalls.flatMap((stall) => stalledParts(rows, stall, began));
+  const parts = dated.flatMap((row) => phasesOf(row).map((part) => ({ ...part, row, from: at(row, part.from), to: at(row, part.to) })));
+  const ofStreams = stalls.filter((stall) => stall.since_us !== null).flatMap((stall) => stalledParts(dated, stall, began));
   return chart(caption, ofStreams.length ? PHASES : (({ stall, ...rest }) => rest)(PHASES), {
     width: 1100,
     height: 40 + rows.length * 18,
@@ -112,7 +113,7 @@ function phasesOf(row) {
 // The parts of exchanges in which a stall held up a body: only what the waiting side had begun to send.
 // A stall of stream 0 holds up all streams of its connection.
 function stalledParts(rows, stall, began) {
-  const since = (stall.since_ns / 1000 - began) / 1000;
+  const since = (stall.since_us - began) / 1000;
   return rows.filter((row) => row.stream !== null && (stall.stream === 0 || row.stream === stall.stream)).map((row) => {
     const started = (row.startUs - began) / 1000;
     const [from, to] = stall.sends === "server" ? [row.firstByteMs, row.ms] : [0, row.sentMs ?? row.ms];

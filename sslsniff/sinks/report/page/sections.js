@@ -163,7 +163,7 @@ function stallsSection() {
     sortableTable({
       rows: stalls,
       columns: [
-        { title: "Since", kind: "nowrap", value: (row) => row.since_ns, show: (row) => timeOfDay(row.since_ns / 1000) },
+        { title: "Since", kind: "nowrap", value: (row) => row.since_us, show: (row) => timeOfDay(row.since_us) },
         { title: "Connection", value: (row) => row.connection, show: (row) => searchButton("connection", row.connection) },
         { title: "Stream", kind: "number", value: (row) => row.stream, show: (row) => row.stream || "all" },
         { title: "Waiting side", kind: "nowrap", value: (row) => row.sends },
