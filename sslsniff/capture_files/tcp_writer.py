@@ -141,20 +141,8 @@ class SyntheticConnection:
     """
 
     __slots__ = (
-        "_alpn",
-        "_client_port",
-        "_connection",
-        "_interface",
-        "_numbers",
-        "_packet_writer",
-        "_pair",
-        "_part",
-        "_read",
-        "_record_bytes",
-        "_stray",
-        "_written",
-        "addresses",
-        "plays",
+        *("_alpn", "_client_port", "_connection", "_interface", "_numbers", "_packet_writer"),
+        *("_pair", "_part", "_read", "_record_bytes", "_stray", "_written", "addresses", "plays"),
     )
 
     def __init__(
@@ -184,6 +172,11 @@ class SyntheticConnection:
         self._pair = EndpointPair()
         self._read = self._new_writer(Direction.READ)
         self._written = self._new_writer(Direction.WRITE)
+
+    @property
+    def last_ns(self) -> int:
+        """The time of the last packet with data, else that of the connection's beginning."""
+        return max(self._connection.opened_ns, self._read.last_ns, self._written.last_ns)
 
     def write(self, chunk: Chunk) -> None:
         """Write a chunk. Raises ``OutputError`` if the file cannot be written."""

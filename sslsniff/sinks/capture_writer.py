@@ -183,6 +183,12 @@ class PcapSink(Sink):
             started.end(time_ns)
             self._address_pairs.release(*started.addresses)
 
+    def left_open(self, connection: Connection) -> None:
+        """See ``Sink``: its addresses may have become known after its last bytes."""
+        started = self._started.get(connection.id)
+        if started is not None:
+            self._correct(started, connection, started.last_ns)
+
     def summary(self, summary: Summary) -> None:
         """See ``Sink``: writes losses by cause into the file's statistics."""
         if summary.losses:

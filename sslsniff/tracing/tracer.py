@@ -44,6 +44,7 @@ class Tracer:
         wants_bodies = any(sink.wants_bodies for sink in sinks)
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
         self._memory = MemoryLimit()
+        self._open: dict[str, Connection] = {}
         self._conversations: dict[str, Conversation] = {}
         self._first_ns: int | None = None
         self.last_ns = 0
@@ -58,6 +59,7 @@ class Tracer:
         """See ``flows.Listener``."""
         if self._first_ns is None:
             self._first_ns = time_ns
+        self._open[connection.id] = connection
         self.totals.connections += 1
         self.totals.joined += not connection.from_start
         self._fan_out.opened(connection, time_ns)
@@ -127,6 +129,7 @@ class Tracer:
             conversation.close(time_ns)
         self._fan_out.closed(connection, time_ns)
         self._conversations.pop(connection.id, None)
+        self._open.pop(connection.id, None)
 
     def finish(
         self,
@@ -140,9 +143,10 @@ class Tracer:
         connections without an event, ``Source.left_out`` and ``Source.not_probed``.
         """
         now_ns = max(self._now_ns, self.last_ns)
-        for conversation in self._conversations.values():
-            conversation.end_capture(now_ns)
-            self._fan_out.left_open(conversation.connection)
+        for connection in self._open.values():
+            if self._decodes:
+                self._conversations[connection.id].end_capture(now_ns)
+            self._fan_out.left_open(connection)
         self.sum_up(counted, left_out, not_probed)
 
     def sum_up(

@@ -100,6 +100,26 @@ def test_addresses_are_corrected(tmp_path: Path, role: Side) -> None:
     ]
 
 
+@pytest.mark.parametrize("role", [Side.CLIENT, Side.SERVER])
+def test_addresses_are_corrected_after_the_last_bytes(tmp_path: Path, role: Side) -> None:
+    """The exchange is open when the capture ends: a live one reports it with these addresses."""
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    sends, receives = (WRITE, READ) if role is Side.CLIENT else (READ, WRITE)
+    connection = taker.open(role=role, from_start=False)
+    taker.pass_steps(connection, [(sends, get("/1")), (receives, answer(b"ok")[:-1])])
+    ends = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
+    connection.local, connection.remote = ends if role is Side.CLIENT else ends[::-1]
+    taker.sink.left_open(connection)
+    taker.close()
+    assert hosts(path) == [("/1", 5555, 443)]
+    [seen] = replay(path)
+    assert seen.closed_ns is None
+    times = [float(each) for each in tshark_values(path, "frame.time_epoch")]
+    assert times == sorted(times)
+    assert max(times) == pytest.approx(taker.now_ns / 1e9)
+
+
 def test_addresses_become_known_after_all_of_a_long_upload(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)

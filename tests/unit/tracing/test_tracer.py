@@ -6,12 +6,15 @@ from h2.connection import H2Connection
 
 from sslsniff.decoders.messages import Side
 from sslsniff.model import (
+    Connection,
     Direction,
     LossCause,
 )
+from sslsniff.sinks.base import Sink
 from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
+from tests.unit.exchanges import connection
 from tests.unit.tracing.wire import READ, REQUEST, RESPONSE, WRITE, Wire
 
 
@@ -33,6 +36,29 @@ def test_an_exchange_has_both_halves_and_times() -> None:
     assert wire.sink.totals is not None
     assert wire.sink.totals.exchanges == 1
     assert wire.sink.totals.bytes == len(REQUEST + RESPONSE)
+
+
+@pytest.mark.parametrize("decodes", [True, False])
+def test_a_sink_learns_what_is_left_open(*, decodes: bool) -> None:
+    """Also one that wants only plaintext, where nothing is decoded."""
+
+    class LeftOpen(Sink):
+        wants_messages = decodes
+
+        def __init__(self) -> None:
+            self.found: list[str] = []
+
+        def left_open(self, connection: Connection) -> None:
+            self.found.append(connection.id)
+
+    sink = LeftOpen()
+    tracer = Tracer([sink])
+    ended, left = connection(1), connection(2)
+    for each in (ended, left):
+        tracer.opened(each, 1)
+    tracer.closed(ended, 2)
+    tracer.finish()
+    assert sink.found == [left.id]
 
 
 def test_an_exchange_tells_of_framing_that_smuggles_requests() -> None:
