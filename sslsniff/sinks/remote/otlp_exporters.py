@@ -20,7 +20,7 @@ _PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 
 
 class Exporters(NamedTuple):
-    """What sends spans, metrics and logs to one receiver, and what it rejected of spans and logs.
+    """What sends spans, metrics and logs to one receiver, and what it rejected of each.
 
     The SDK's exporters leave out of their result what a receiver rejects.
     """
@@ -29,6 +29,7 @@ class Exporters(NamedTuple):
     metrics: MetricExporter
     logs: LogRecordExporter
     rejected_spans: Answers
+    rejected_metrics: Answers
     rejected_logs: Answers
 
 
@@ -54,9 +55,10 @@ def exporters(url: str, protocol: str | None) -> Exporters:
 
         return Exporters(
             _with_answers(trace_exporter.OTLPSpanExporter(url), answers),
-            metric_exporter.OTLPMetricExporter(url),
+            _with_answers(metric_exporter.OTLPMetricExporter(url), metrics_answers),
             _with_answers(_log_exporter.OTLPLogExporter(url), logs_answers),
             answers,
+            metrics_answers,
             logs_answers,
         )
     from opentelemetry.exporter.otlp.proto.http import _log_exporter as http_logs
@@ -73,6 +75,7 @@ def exporters(url: str, protocol: str | None) -> Exporters:
         ),
         http_logs.OTLPLogExporter(f"{base}/v1/logs", session=StrictSession(logs_answers)),
         answers,
+        metrics_answers,
         logs_answers,
     )
 

@@ -17,6 +17,7 @@ from sslsniff.sinks.remote.delivery import Delivery, without_user
 from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics, observe_capture
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of
 from sslsniff.sinks.remote.message_logs import MessageLogs
+from sslsniff.sinks.remote.metric_delivery import MetricDelivery
 from sslsniff.sinks.remote.otlp_exporters import FailureLog, exporters
 
 _MOST_WAITING = 100_000
@@ -47,8 +48,8 @@ class OtlpSink(Sink):
     ) -> None:
         self._end_within_s = end_within_s
         self._failures = FailureLog()
-        self._exporter, metric_exporter, log_exporter, *rejected = exporters(url, protocol)
-        self._rejected, rejected_logs = rejected
+        sending = exporters(url, protocol)
+        self._exporter, self._rejected = sending.spans, sending.rejected_spans
         receiver = without_user(url)
         self._delivery: Delivery[ReadableSpan] = Delivery(
             f"spans to {receiver}",
@@ -60,15 +61,22 @@ class OtlpSink(Sink):
             give_up_s=_GIVE_UP_S,
         )
         self._logs = MessageLogs(
-            log_exporter,
+            sending.logs,
             receiver,
             report,
             lambda: self._failures.last,
-            rejected_logs,
+            sending.rejected_logs,
             can_wait=not is_live,
         )
         every_ms = None if _METRICS_INTERVAL in os.environ else _METRICS_EVERY_MS
-        reader = PeriodicExportingMetricReader(metric_exporter, every_ms)
+        metrics = MetricDelivery(
+            f"metrics to {receiver}",
+            sending.metrics,
+            report,
+            lambda: self._failures.last,
+            sending.rejected_metrics,
+        )
+        reader = PeriodicExportingMetricReader(metrics, every_ms)
         self._provider = MeterProvider([reader], host_resource(), shutdown_on_exit=False)
         self._metrics = ExchangeMetrics(self._provider.get_meter("sslsniff"), self._delivery)
         if capture is not None:
