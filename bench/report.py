@@ -22,10 +22,10 @@ def main() -> int:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rows that have a bar as a table of Markdown."""
+    """Return the rows that have a bar, and those that compare, as a table of Markdown."""
     lines = ["| what | measured | bar | |", "|---|---|---|---|"]
     for row in rows:
-        if row.bar_text:
+        if row.bar_text or row.unit == "times":
             value = f"{row.value_text} {row.unit}".strip()
             value = value if row.ok else f"**{value}**, missed"
             lines.append(f"| {row.what} | {value} | {row.bar_text} | {row.note} |")
