@@ -1,8 +1,13 @@
 """Resets of HTTP/2 streams: an error only if the response is not whole (RFC 9113 section 8.1)."""
 
 import pytest
+from opentelemetry.trace.status import StatusCode
 
 from sslsniff.decoders.http2.frames import DATA, GOAWAY, HEADERS, RST_STREAM
+from sslsniff.model import Exchange
+from sslsniff.sinks.filters import parse
+from sslsniff.sinks.remote.exchange_spans import span_of
+from sslsniff.sinks.statistics.outcome import Outcome
 from tests.unit.decoders.http2_wires import ASK, HELLO, block
 from tests.unit.decoders.wires import frame
 from tests.unit.tracing.wire import READ, WRITE, Wire
@@ -48,13 +53,17 @@ CUT = {
 GET, POST = 5, 4  # the flags of a request without and with a body
 
 
-def errors(response: bytes, code: int, flags: int) -> list[str | None]:
+def exchanges(response: bytes, code: int, flags: int) -> list[Exchange]:
     wire = Wire()
     wire.pass_bytes(WRITE, HELLO + frame(HEADERS, flags, 1, block(ASK)))
     wire.pass_bytes(READ, frame(4, 0, 0) + response)
     wire.pass_bytes(WRITE, reset(code))
     wire.pass_bytes(READ, body(b"", 1))  # it was on its way
-    return [exchange.error for exchange in wire.end()]
+    return wire.end()
+
+
+def errors(response: bytes, code: int, flags: int) -> list[str | None]:
+    return [exchange.error for exchange in exchanges(response, code, flags)]
 
 
 @pytest.mark.parametrize("flags", [GET, POST])
@@ -69,6 +78,20 @@ def test_a_reset_after_a_whole_response_is_no_error(name: str, flags: int) -> No
 def test_a_reset_of_a_response_is_an_error(name: str, flags: int) -> None:
     response, code, error = CUT[name]
     assert errors(response, code, flags) == [error]
+
+
+@pytest.mark.parametrize(
+    ("response", "code", "fails"),
+    [*((*each, False) for each in WHOLE.values()), *((*each[:2], True) for each in CUT.values())],
+)
+def test_what_counts_errors_agrees(response: bytes, code: int, *, fails: bool) -> None:
+    """The filter ``~e``, statistics and spans."""
+    [exchange] = exchanges(response, code, GET)
+    assert parse("~e").matches(exchange) is fails
+    assert Outcome.of(exchange).is_failed is fails
+    span = span_of(exchange, [])
+    assert (span.status.status_code is StatusCode.ERROR) is fails
+    assert ("error.type" in (span.attributes or {})) is fails
 
 
 @pytest.mark.parametrize(
