@@ -1,14 +1,17 @@
 """nginx as a server: worker processes that serve many connections on one thread each."""
 
 import asyncio
+import json
 import os
 import signal
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 
 from tests.live.checks import (
@@ -161,11 +164,35 @@ def ends(captured: Captured) -> list[tuple[Any, ...]]:
     )
 
 
+Served = tuple[str | None, tuple[str, int], tuple[str, int]]
+"""The target of a request, and the addresses of its client and its server."""
+
+
+def served(captured: Captured, role: str) -> list[Served]:
+    """Return the exchanges of connections in which nginx plays a role."""
+    return [
+        (
+            each["request"]["target"] if each["request"] else None,
+            address(each["client"]),
+            address(each["server"]),
+        )
+        for each in captured.exchanges
+        if each["role"] == role
+    ]
+
+
+def assert_served(found: list[Served], told: list[Served]) -> None:
+    """Each exchange is one that nginx logged; HPACK may hide its target."""
+    assert Counter(each[1:] for each in found) == Counter(each[1:] for each in told)
+    assert Counter(each for each in found if each[0] is not None) <= Counter(told)
+
+
 def test_addresses_of_a_proxy(
     nginx: Nginx, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:
-    """Both sides of a proxy, its connections joined in the middle: the file says what was shown."""
-    capture = tmp_path / "capture.pcapng"
+    """Both sides of a proxy, its connections joined in the middle: all outputs say what it logs."""
+    capture, archive, tables = (tmp_path / name for name in ("capture.pcapng", "made.har", "rows"))
+    outputs = ("--pcap", str(capture), "--har", str(archive), "--parquet", str(tables))
     context = ssl.create_default_context(cafile=str(certificate.certificate))
     url = f"https://localhost:{nginx.port}"
 
@@ -179,12 +206,31 @@ def test_addresses_of_a_proxy(
                     return (await client.get(f"{url}/proxied/{number % 10}")).status_code
 
             assert {await get(number) for number in range(4)} == {200}
-            with sniff("--pid", str(nginx.pid), "--pcap", str(capture)) as sniffer:
+            await asyncio.to_thread(wait_until, lambda: len(nginx.told()) == 8)
+            with sniff("--pid", str(nginx.pid), *outputs) as sniffer:
                 assert {*await asyncio.gather(*map(get, range(60)))} == {200}
                 await asyncio.to_thread(sniffer.until, 180)
                 return await asyncio.to_thread(sniffer.stop)
 
     captured = asyncio.run(ask_in_the_middle())
+    wait_until(lambda: len(nginx.told()) == 128)
+    told: list[Served] = [
+        (each["target"], (*each["client"],), (*each["server"],)) for each in nginx.told()[8:]
+    ]
+    behind = [each for each in told if not (each[0] or "").startswith("/proxied/")]
+    assert_served(served(captured, "server"), told)
+    assert_served(served(captured, "client"), behind)
+
+    entries = json.loads(archive.read_text())["log"]["entries"]
+    assert Counter((each["serverIPAddress"], each["connection"]) for each in entries) == {
+        ("127.0.0.1", str(nginx.port)): 180
+    }
+    rows = pq.read_table(tables, columns=["role", "client_ip", "client_port"]).to_pylist()
+    of_rows = Counter((each["role"], each["client_ip"], each["client_port"]) for each in rows)
+    assert of_rows == Counter(
+        [*(("server", *each[1]) for each in told), *(("client", *each[1]) for each in behind)]
+    )
+
     shown = ends(captured)
     assert ends(read(capture)) == shown
     # HPACK's table from before the capture hides targets that were sent then.
