@@ -4,6 +4,7 @@ import pytest
 
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured import exchange_list
+from sslsniff.screen.contents.list_columns import local_time
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView
@@ -20,6 +21,25 @@ def test_the_list(play: Play) -> None:
         assert "capture running" in keyboard.text
 
     play(script)
+
+
+def test_on_80_columns_the_lists_say_when(play: Play) -> None:
+    """A person who compares with a log needs the time of day; other columns go first."""
+
+    async def script(keyboard: Keyboard) -> None:
+        rows = keyboard.table.rows
+        lines = keyboard.text.splitlines()
+        [titles] = [line for line in lines if "URL" in line]
+        assert titles.split()[0].startswith("Time")
+        assert "First" not in titles
+        times = [line.lstrip(" >").split()[0] for line in lines if "https://" in line]
+        assert times == [local_time(row.time) for row in rows]
+        await keyboard.press("2")
+        [titles] = [line for line in keyboard.text.splitlines() if "Server" in line]
+        assert titles.split()[0].startswith("Opened")
+        assert local_time(rows[0].connection.time) in keyboard.text
+
+    play(script, size=(80, 24))
 
 
 def test_moving(play: Play) -> None:
