@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sslsniff import __version__
 from sslsniff.commands.options.values import SMALLEST_RING_BYTES
 from sslsniff.commands.printing import print_table
-from sslsniff.errors import KernelError, SslsniffError
+from sslsniff.errors import KernelError, PrivilegeError, SslsniffError
 from sslsniff.kernel import privileges, release, socket_probes
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.bcc_loader import import_bcc
@@ -20,6 +20,7 @@ from sslsniff.kernel.loaders.loader import Loader
 
 _PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
 """A path that may contain a user's name."""
+_AS_ROOT = "run as root, or with these capabilities"
 _PIPED_COLUMNS = 80  # reports are pasted into e-mails and issues
 
 
@@ -67,12 +68,14 @@ def _kernel() -> Iterator[Finding]:
 
 def _links() -> Finding:
     """Check how uprobes are attached: that decides how long an end takes."""
-    as_root = ", as root" if os.geteuid() else ""
+    is_old = release.version() < (6, 6)
+    rights = privileges.remedy(privileges.missing(), "run as root")
+    remedy = "kernel 6.6 or newer" if is_old else rights
     return Finding(
         "multi links",
         uprobe_multi.is_supported(),
         "probes go away together, within 0.1 s",
-        f"kernel 6.6 or newer{as_root}; without it probes go away one by one, 0.1 s each",
+        f"{remedy}; without it probes go away one by one, 0.1 s each",
         needed=False,
     )
 
@@ -83,7 +86,7 @@ def _privileges() -> Iterator[Finding]:
         "privileges",
         not missing,
         f"user id {os.geteuid()}" + (f", without {', '.join(missing)}" if missing else ""),
-        "run as root, or with these capabilities" if os.geteuid() else privileges.remedy(missing),
+        privileges.remedy(missing, _AS_ROOT),
     )
     sudo = _attempt(privileges.caller)
     if sudo is not None:  # its fact may have a user's name
@@ -107,6 +110,11 @@ def _trial() -> Iterator[Finding]:
     """Load the programs and attach those that need no target; nothing is watched."""
     try:
         loader = LibbpfLoader(SMALLEST_RING_BYTES, can_hold=True, loads_all=True)
+    except PrivilegeError as error:
+        missing = privileges.missing()
+        remedy = privileges.remedy(missing, _AS_ROOT) if missing else error.remedy
+        yield Finding("programs", False, error.fact, remedy)
+        return
     except SslsniffError as error:
         yield Finding("programs", False, error.fact, error.remedy)
         return

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from sslsniff.commands.printing import print_table
 from sslsniff.errors import counted
 from sslsniff.escaping import escape
+from sslsniff.kernel import privileges
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.plans.names import FOUND_BY, NAMES
@@ -23,6 +24,7 @@ _HEADINGS = (
     "file",
 )
 _NOTHING = "-"
+_LOOKS_INTO_PROCESSES = ("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH")
 
 
 def print_inventory(pids: Collection[int] = ()) -> int:
@@ -45,7 +47,9 @@ def print_inventory(pids: Collection[int] = ()) -> int:
     hidden = sum(usage.hidden for usage in usages)
     if hidden:
         shown = counted(hidden, "process", "processes")
-        print(f"{shown} could not be looked into: run as root for the whole list")
+        missing = [name for name in privileges.missing() if name in _LOOKS_INTO_PROCESSES]
+        remedy = privileges.remedy(missing, "run as root for the whole list")
+        print(f"{shown} could not be looked into: {remedy}")
     elif not table.row_count:
         print("no process uses a TLS library that sslsniff knows")
     plans = [plan for usage in usages for plan in usage.files.values()]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError, counted
-from sslsniff.kernel import perf_event
+from sslsniff.kernel import perf_event, privileges
 from sslsniff.kernel.procfs import MappedFile
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
@@ -30,8 +30,6 @@ _HEADER = struct.Struct("<IHH")
 _MMAP2 = struct.Struct("<I4xQQQIIQ16x")
 _AS_ROOT = "run sslsniff as root, and outside of a sandbox that forbids perf_event_open"
 _REMEDIES = {  # perf_event_open(2), ERRORS
-    errno.EACCES: _AS_ROOT,
-    errno.EPERM: _AS_ROOT,
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENODEV: "start sslsniff again: a CPU went offline",
     errno.ENOSYS: "use a kernel with CONFIG_PERF_EVENTS",
@@ -123,11 +121,14 @@ class Mappings:
 
 
 def _refused(number: int) -> KernelError:
-    reason = os.strerror(number)
-    return KernelError(
-        f"the kernel does not report mapped files ({reason})",
-        _REMEDIES.get(number, "run sslsniff doctor"),
-    )
+    fact = f"the kernel does not report mapped files ({os.strerror(number)})"
+    return KernelError(fact, _remedy(number, "run sslsniff doctor"))
+
+
+def _remedy(number: int, otherwise: str) -> str:
+    if number in (errno.EACCES, errno.EPERM):
+        return privileges.remedy(privileges.missing(), _AS_ROOT)
+    return _REMEDIES.get(number, otherwise)
 
 
 def _online_cpus() -> list[int]:
@@ -136,7 +137,7 @@ def _online_cpus() -> list[int]:
     except OSError as error:
         raise KernelError(
             f"cannot read {_ONLINE} ({error.strerror})",
-            _REMEDIES.get(error.errno or 0, "mount sysfs at /sys"),
+            _remedy(error.errno or 0, "mount sysfs at /sys"),
         ) from error
 
 

@@ -37,6 +37,9 @@ _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _VERSION_3 = 0x20080522
 _NOBODY = 65534  # the overflow user id: kernel/sys.c, DEFAULT_OVERFLOWUID
 
+_AS_ROOT = "run it as root, or see sslsniff doctor"
+_FORBIDDEN = "something else than capabilities forbids it, such as a seccomp filter or lockdown"
+
 _HIGHEST_ID = 2**32 - 2
 """Ids of users and groups have 32 bits; the highest, -1, means "no change" to setresuid(2)."""
 _SHOWN_CHARACTERS = 20
@@ -97,13 +100,16 @@ def require() -> None:
         )
 
 
-def remedy(names: Iterable[str]) -> str:
-    """Return what to do where capabilities are missing: root itself may lack them."""
+def remedy(names: Iterable[str], unless_root: str = _AS_ROOT) -> str:
+    """Return what to do where capabilities are missing: root itself may lack them.
+
+    ``unless_root``: what a user other than root is to do.
+    """
     if os.geteuid():
-        return "run it as root, or see sslsniff doctor"
+        return unless_root
     options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in names)
     if not options:
-        return "something else than capabilities forbids it: see sslsniff doctor"
+        return _FORBIDDEN
     return f"root has not all rights here, as in a container: add them (docker run {options})"
 
 
@@ -202,7 +208,8 @@ def _become(user: int, group: int) -> None:
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
     except OSError as error:
-        raise _refused(f"becoming user {user}", error.errno) from error
+        names = ("CAP_SETUID", "CAP_SETGID")
+        raise _refused(f"becoming user {user}", error.errno, names) from error
 
 
 def _capabilities(kind: str) -> int:
@@ -230,6 +237,8 @@ def _prctl(option: int, value: int) -> None:
         raise _refused(f"prctl {option}")
 
 
-def _refused(call: str, number: int | None = None) -> PrivilegeError:
+def _refused(call: str, number: int | None = None, names: Iterable[str] = ()) -> PrivilegeError:
+    """Return the error of a call that needs the capabilities ``names``; mostly it needs none."""
     reason = os.strerror(number or ctypes.get_errno() or errno.EPERM)
-    return PrivilegeError(f"cannot drop privileges ({call}: {reason})", "run sslsniff as root")
+    fact = f"cannot drop privileges ({call}: {reason})"
+    return PrivilegeError(fact, remedy(names, _FORBIDDEN))

@@ -8,13 +8,15 @@ from typing import NamedTuple, Self
 
 from sslsniff.elf.elf_file import open_file
 from sslsniff.errors import ElfError, TargetError
-from sslsniff.kernel import procfs
+from sslsniff.kernel import privileges, procfs
 from sslsniff.live.scope import Scope, is_library
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.plans import PLANS
 from sslsniff.probing.probe_set import Attachment, Refusal
 
 _WAIT_S = 1.0
+_FOLLOWS = ("CAP_CHECKPOINT_RESTORE",)
+_AS_ROOT = "run sslsniff as root, or with CAP_CHECKPOINT_RESTORE (Linux 5.9)"
 _GONE = Refusal("the process is gone")
 
 
@@ -36,7 +38,7 @@ class Unreachable(NamedTuple):
     def __str__(self) -> str:
         fact = f"{self.path} of process {self.pid} cannot be opened"
         if self.error in (errno.EPERM, errno.EACCES):
-            return f"{fact}: run sslsniff as root, or with CAP_CHECKPOINT_RESTORE (Linux 5.9)"
+            return f"{fact}: {privileges.remedy(_FOLLOWS, _AS_ROOT)}"
         reason = f" ({os.strerror(self.error)})" if self.error else ""
         return f"{fact}{reason}: it is not watched"
 

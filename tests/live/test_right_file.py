@@ -109,8 +109,8 @@ def test_what_cannot_be_opened_is_said(when: str, late: Late, tmp_path: Path) ->
                 sniffer.send_signal(signal.SIGCONT)
             line = (
                 f"sslsniff: {command[2]}{' (deleted)' * (when == 'before')} of process"
-                f" {client.pid} cannot be opened: run sslsniff as root, or with"
-                " CAP_CHECKPOINT_RESTORE (Linux 5.9)\n"
+                f" {client.pid} cannot be opened: root has not all rights here, as in a"
+                " container: add them (docker run --cap-add CHECKPOINT_RESTORE)\n"
             )
             assert any(line in errors.read_text() for _ in patiently())
 

@@ -1,18 +1,21 @@
 """sslsniff without the rights that it needs, or with none: what it says, and what it can do."""
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from sslsniff.kernel import procfs
+from sslsniff.kernel import procfs, release
 from tests.live.refusals import assert_told, sniff
 from tests.live.sniffer import SSLSNIFF
 from tests.terminal import shown_on_terminal
 from tests.workload.nobody import NOBODY, ROOT, as_nobody
-from tests.workload.processes import run
+from tests.workload.processes import PATIENCE_S, run
 from tests.workload.servers import Server
 
 WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
@@ -63,8 +66,44 @@ def test_doctor_without_root(columns: int | None) -> None:
     assert verdict == "sslsniff cannot capture here."
     assert {line[:5] for line in findings} == {"yes  ", "no   ", "     "}, shown
     words = " ".join(" ".join(findings).split())
-    remedy = "root has not all rights here" if columns else "run as root, or with these capabil"
-    assert re.search(rf"no privileges user .*remedy: {remedy}", words)
+    missing = "root has not all rights here" if columns else "run as root"
+    for what in ("privileges user", "multi links", "programs no right"):
+        assert re.search(rf"\bno {what} .*?remedy: {missing}", words), what
+    # No remedy that this user has followed already: another kernel, root, this command.
+    assert "kernel 6.6" not in words or release.version() < (6, 6)
+    assert "sslsniff doctor" not in words
+    assert ("as root" in words) is (columns is None)
+
+
+def test_list_as_root_without_capabilities() -> None:
+    done = sniff("list", before=WITHOUT_RIGHTS)
+    assert re.search(
+        r"could not be looked into: root has not all rights here, as in a container: add them"
+        r" \(docker run --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH\)\n",
+        done.stdout,
+    )
+    assert "as root" not in done.stdout
+
+
+ROOT_IS_TOLD = "root has not all rights here, as in a container: add them (docker run --cap-add "
+
+
+def test_mapped_files_as_root_without_capabilities() -> None:
+    code = "from sslsniff.kernel.mapping_events import Mappings; Mappings()"
+    command = [*WITHOUT_RIGHTS, sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    fact = "KernelError: the kernel does not report mapped files"
+    assert re.search(rf"{fact} \(.*\): {re.escape(ROOT_IS_TOLD)}", done.stderr), done.stderr
+
+
+def test_sudo_as_root_without_the_right_to_become_its_caller(bystander: str) -> None:
+    before = ("setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all")
+    environment = {**os.environ, "SUDO_UID": NOBODY, "SUDO_GID": NOBODY}
+    done = sniff("--pid", bystander, before=before, env=environment)
+    assert done.stderr == (
+        f"sslsniff: cannot drop privileges (becoming user {NOBODY}: Operation not permitted):"
+        f" {ROOT_IS_TOLD}SETUID --cap-add SETGID)\n"
+    )
 
 
 def test_doctor_for_a_bug_report_tells_of_no_host_and_no_user() -> None:

@@ -365,12 +365,13 @@ class LibbpfLoader:
 
 def _load_error(number: int) -> SslsniffError:
     reason = os.strerror(number)
-    if number == errno.EPERM and release.counts_maps_as_locked():
+    missing = privileges.missing()
+    if number == errno.EPERM and not missing and release.counts_maps_as_locked():
         return PrivilegeError(
-            f"no right to load BPF programs, or to lock memory for their maps ({reason})",
-            "run sslsniff as root, or raise the limit (ulimit -l unlimited)",
+            f"no right to lock memory for the maps of BPF programs ({reason})",
+            "raise the limit (ulimit -l unlimited)",
         )
-    if number == errno.EACCES and not privileges.missing():
+    if number == errno.EACCES and not missing:
         return KernelError(
             "this kernel's verifier refused a BPF program",
             "report it with the output of sslsniff doctor --json",
@@ -378,7 +379,7 @@ def _load_error(number: int) -> SslsniffError:
     if number in (errno.EPERM, errno.EACCES):
         return PrivilegeError(
             f"no right to load BPF programs as user {os.geteuid()} ({reason})",
-            privileges.remedy(privileges.missing()),
+            privileges.remedy(missing),
         )
     return KernelError(
         f"the kernel did not load the BPF programs ({reason})",

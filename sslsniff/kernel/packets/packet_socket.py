@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sslsniff.errors import KernelError
+from sslsniff.kernel import privileges
 
 _ALL_PROTOCOLS = 0x0003  # ETH_P_ALL (linux/if_ether.h)
 _IP_PROTOCOLS = frozenset({0x0800, 0x86DD})
@@ -50,7 +51,8 @@ class PacketSocket:
                 socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ALL_PROTOCOLS)
             )
         except PermissionError:
-            raise KernelError("packets need CAP_NET_RAW", "run it as root") from None
+            remedy = privileges.remedy(["CAP_NET_RAW"], "run it as root")
+            raise KernelError("packets need CAP_NET_RAW", remedy) from None
         self._socket.setblocking(False)
         with contextlib.suppress(OSError):  # CAP_NET_ADMIN: then the buffer stays small
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)

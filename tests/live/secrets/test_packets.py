@@ -136,7 +136,8 @@ def test_http3(certificate: Certificate, tmp_path: Path) -> None:
         (
             "packets.pcapng",
             ("setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"),
-            "packets need CAP_NET_RAW: run it as root",
+            "packets need CAP_NET_RAW: root has not all rights here, as in a container: add them"
+            " (docker run --cap-add NET_RAW)",
         ),
     ],
 )

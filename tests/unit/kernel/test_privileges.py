@@ -1,11 +1,13 @@
 """Whom sslsniff becomes under sudo."""
 
+import errno
 import os
 
 import pytest
 
 from sslsniff.errors import PrivilegeError
-from sslsniff.kernel import privileges
+from sslsniff.kernel import privileges, release
+from sslsniff.kernel.loaders import libbpf
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +15,22 @@ def _root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     for name in ("SUDO_UID", "SUDO_GID"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("missing", "remedy"),
+    [
+        (["CAP_BPF"], "root has not all rights here, as in a container: add them (docker run"),
+        ([], "raise the limit (ulimit -l unlimited)"),
+    ],
+)
+def test_root_on_old_kernels_is_not_told_to_be_root(
+    missing: list[str], remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Linux 5.11 the kernel refuses maps beyond RLIMIT_MEMLOCK in the same way."""
+    monkeypatch.setattr(release, "counts_maps_as_locked", lambda: True)
+    monkeypatch.setattr(privileges, "missing", lambda: missing)
+    assert libbpf._load_error(errno.EPERM).remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize("number", ["0", "1000", "4294967294"])

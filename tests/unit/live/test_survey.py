@@ -106,12 +106,14 @@ def test_a_command_is_looked_at_before_it_runs(tmp_path: Path) -> None:
         assert any("libssl.so" in each for each in found[1:])
 
 
-def test_a_file_that_cannot_be_opened_has_a_reason() -> None:
-    """The remedy is only for who lacks a right."""
+def test_a_file_that_cannot_be_opened_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remedy is only for who lacks a right; root is not told to be root."""
     [file, *_] = procfs.mapped_files(os.getpid())
     moved = file._replace(path="/memfd:vmem (deleted)", inode=0, addresses="1000-2000")
     found = survey.Unreachable.of(os.getpid(), moved)
     fact = f"/memfd:vmem (deleted) of process {os.getpid()} cannot be opened"
     assert str(found) == f"{fact} (No such file or directory): it is not watched"
-    assert str(found._replace(error=errno.EPERM)).startswith(f"{fact}: run sslsniff as root, or")
+    for user, remedy in ((0, "root has not all rights here"), (1000, "run sslsniff as root, or")):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert str(found._replace(error=errno.EPERM)).startswith(f"{fact}: {remedy}")
     assert survey.Unreachable.of(os.getpid(), file).error in (0, errno.EPERM)
