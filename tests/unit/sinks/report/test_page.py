@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from sslsniff import decode
+from sslsniff.decoders.messages import Side
 from sslsniff.escaping import escape, escape_lines
 from sslsniff.model import Exchange
+from sslsniff.sinks.base import FlowControlStall
 from sslsniff.sinks.report.report import ReportSink
 from sslsniff.sinks.statistics.outcome import Outcome
 from tests.unit.exchanges import exchange, request, response
@@ -320,6 +323,31 @@ def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
         " exchanges[0].startUs).map((part) => [part.row.stream, part.to - part.from])"
     )
     assert stalled == [[3, pytest.approx(WAITED_MS, abs=5)]]  # 5 had not been answered
+    assert_quiet(browser)
+
+
+def test_what_has_no_time_is_in_no_chart(browser: Browser, tmp_path: Path) -> None:
+    """An exchange and a stall without a time, beside an exchange with one."""
+    path = tmp_path / "times.html"
+    dated = exchange(request(), response(), protocol="http/2")
+    undated = replace(dated, started_ns=0, first_byte_ns=0, ended_ns=0)
+    stall = FlowControlStall(1, Side.SERVER, 0, is_over=True)
+    with path.open("wb") as file:
+        report: ReportSink = sink(file)
+        for each in (dated, undated):
+            report.exchange(each)
+        report.stall(dated.connection, stall, 0)
+        report.close()
+    browser.open(path)
+    links = browser.driver.find_elements("css selector", "#waterfall svg a")
+    assert {link.get_dom_attribute("href") for link in links} == {"#e0"}
+    texts = browser.run(
+        "return [...document.querySelectorAll('#waterfall svg text')].map((each) =>"
+        " Number(each.textContent.replaceAll(',', ''))).filter((each) => !isNaN(each))"
+    )
+    assert 0 < max(texts) <= 5  # milliseconds
+    since = browser.run("return document.querySelector('#stalls tbody td').textContent")
+    assert since == "unknown"
     assert_quiet(browser)
 
 
