@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from sslsniff.kernel import procfs
 from sslsniff.live.preload.preload_environment import LIBRARY
@@ -138,8 +139,9 @@ VARIABLES = {"__libc_single_threaded", "_r_debug", "environ"}
 def test_functions_of_others() -> None:
     """The library calls only these; memcpy and memset, which sanitizers replace, are its own."""
     with LIBRARY.open("rb") as file:
-        symbols = ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
-        asked = {each.name for each in symbols if each["st_shndx"] == "SHN_UNDEF"}
+        symbols = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(symbols, SymbolTableSection)
+        asked = {each.name for each in symbols.iter_symbols() if each["st_shndx"] == "SHN_UNDEF"}
     assert asked - {""} == FUNCTIONS | VARIABLES
 
 
