@@ -2,14 +2,17 @@
 
 import json
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from tests.live import kernel_objects
 from tests.live.checks import Sniff
 from tests.live.sniffer import Captured
-from tests.workload.processes import PROGRAMS, next_line, run, say, started
+from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, run, say, started
 from tests.workload.servers import Certificate
 
 KEY_BYTES = 16  # struct connection_key; each entry begins with it
@@ -42,8 +45,7 @@ from sslsniff.cli import main
 sys.exit(main())
 """
 THREADS = 4
-PAIRS = 8
-MESSAGES = 80
+ROOM = ("--ring-size", "256M")
 MESSAGE_BYTES = 60
 NAMED = re.compile(r"\b([tT])(\d+) [nN](\d+) ")
 
@@ -82,30 +84,37 @@ def test_an_entry_that_another_connection_has(
     assert captured.code == 0
 
 
+@pytest.mark.parametrize(
+    ("entries", "pairs", "messages"),
+    [(16, 8, 80), pytest.param(65536, 8600, 2 * 8600, marks=pytest.mark.measured)],
+)
 def test_four_threads_and_few_entries(
-    certificate: Certificate, tmp_path: Path, loader: str
+    entries: int, pairs: int, messages: int, certificate: Certificate, tmp_path: Path, loader: str
 ) -> None:
-    """64 connections take turns in 16 entries. No chunk is of another one, no byte is missing."""
+    """More connections than entries take turns. No chunk is of another one, no byte is missing."""
     program = tmp_path / "many_threads"
     source = PROGRAMS / "c/many_threads.c"
     run("gcc", "-O2", "-pthread", "-o", program, source, "-lssl", "-lcrypto")
-    counts = map(str, (THREADS, MESSAGES, MESSAGE_BYTES))
+    counts = map(str, (THREADS, messages, MESSAGE_BYTES))
     files = (certificate.certificate, certificate.key)
-    command: list[str | Path] = [program, "memory", *counts, *files, str(PAIRS)]
+    command: list[str | Path] = [program, "memory", *counts, *files, str(pairs)]
     output = tmp_path / "captured.jsonl"
-    how = ("--json", "--chunks", "--force", "--loader", loader, "-o", str(output))
-    run(sys.executable, "-c", SMALL, "16", *how, "--", *command)
+    how = ("--json", "--chunks", "--force", "--loader", loader, "-o", str(output), *ROOM)
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL, str(entries), *how, "--", *command], timeout=20 * PATIENCE_S
+    )
+    assert done.returncode == 0
     objects = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     captured = Captured(objects, "", 0)
     ends = defaultdict(set)
     for each in captured.of("chunk"):
         [(word, thread, number)] = set(NAMED.findall(each["data"]["text"]))
         is_client = (word == "t") == (each["direction"] == "write")
-        ends[each["connection"]].add((is_client, thread, int(number) % PAIRS))
+        ends[each["connection"]].add((is_client, thread, int(number) % pairs))
     assert {len(each) for each in ends.values()} == {1}
-    assert len(set().union(*ends.values())) == 2 * THREADS * PAIRS
-    assert len(ends) > 2 * THREADS * PAIRS, "none was evicted"
+    assert len(set().union(*ends.values())) == 2 * THREADS * pairs
+    assert len(ends) > 2 * THREADS * pairs, "none was evicted"
     summary = captured.summary
-    passed = 2 * 2 * THREADS * MESSAGES * MESSAGE_BYTES
+    passed = 2 * 2 * THREADS * messages * MESSAGE_BYTES
     assert summary["bytes"] + summary["lost_bytes"] == passed
     assert {each["cause"] for each in captured.of("loss")} <= {"connection table full"}
