@@ -17,6 +17,11 @@ from sslsniff.probing.rustls.versions import MENTION
 _LEAST_CODE_BYTES = 64 << 10
 """A file with less code has no TLS library: the smallest TLS client of Mbed TLS has more."""
 
+_FIRST_TEXTS = (".rodata", ".go.buildinfo")
+"""Where first texts are. The second section has the modules of a Go program."""
+_OTHER_TEXTS = (".rodata", ".go.type", ".data.rel.ro.go.type", ".data.rel.ro")
+"""The last three have the names of Go's types: since 1.27, and in position-independent programs."""
+
 _LONGEST_VERSION_BYTES = 128
 _TEXTS = frozenset(kind.texts[0] for kind in (*KINDS, *FAMILY) if kind.texts)
 
@@ -30,8 +35,9 @@ def first_texts(elf: Elf) -> frozenset[bytes]:
     code_bytes = sum(size for _, size in elf.code_parts)
     wanted = {MENTION} if code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
     found: set[bytes] = set()
-    for _, piece in elf.section_region(".rodata").pieces(max(map(len, wanted)) - 1):
-        found.update(text for text in wanted - found if text in piece)
+    for strings in map(elf.section_region, _FIRST_TEXTS):
+        for _, piece in strings.pieces(max(map(len, wanted)) - 1):
+            found.update(text for text in wanted - found if text in piece)
     return frozenset(found)
 
 
@@ -41,7 +47,7 @@ def recognise(elf: Elf, texts: Collection[bytes], planned: set[str]) -> list[Unp
     ``texts``: its ``first_texts``.
     ``planned``: the libraries for which the file has a plan: they are not searched.
     """
-    strings = elf.section_region(".rodata")
+    strings = [elf.section_region(name) for name in _OTHER_TEXTS]
     has_family = not planned.isdisjoint({each.library for each in FAMILY})
     kinds = [
         each for each in (KINDS if has_family else (*KINDS, *FAMILY)) if each.library not in planned
@@ -57,11 +63,11 @@ def _exports(elf: Elf, kind: UnprobedLibrary) -> bool:
     return bool(kind.exports) and all(map(elf.exports, kind.exports))
 
 
-def _has_texts(strings: Region, texts: Collection[bytes], kind: UnprobedLibrary) -> bool:
+def _has_texts(strings: list[Region], texts: Collection[bytes], kind: UnprobedLibrary) -> bool:
     if not kind.texts or kind.texts[0] not in texts:
         return False
-    is_other = kind.unless is not None and kind.unless in strings
-    return not is_other and all(text in strings for text in kind.texts[1:])
+    is_other = kind.unless is not None and any(kind.unless in each for each in strings)
+    return not is_other and all(any(text in each for each in strings) for text in kind.texts[1:])
 
 
 def _has_data(elf: Elf, kind: UnprobedLibrary) -> bool:

@@ -86,3 +86,15 @@ def test_programs_are_loaded_when_needed(
     of_go = [each for each in with_go if each.startswith("go_")]
     assert of_go == ["go_close", "go_handshake", "go_read", "go_write"]
     assert same_maps == maps
+
+
+@each("utls")
+def test_a_forked_tls(fixture: Fixture, server: Server, tmp_path: Path) -> None:
+    """It has no probes: it is named by its file, then by its connection."""
+    ran = run_under(tmp_path, fixture.path, str(server.port))
+    assert ran.stdout == b"HTTP/1.1 200 OK\r\n"
+    assert ran.captured.exchanges == []
+    [by_file, by_connection] = ran.captured.not_probed
+    assert by_file.startswith("sslsniff: not probed: Go (uTLS) in utls-")
+    peer = f"localhost at 127.0.0.1:{server.port}"
+    assert f"(1 TLS connection without plaintext, first to {peer})" in by_connection

@@ -25,6 +25,8 @@ BEFORE = "1.16.15"
 
 _RELEASES = (BEFORE, OLDEST, "1.18.10", "1.19.13", "1.20.14", "1.21.13", "1.22.12", "1.23.12")
 RELEASES = (*_RELEASES, "1.24.13", "1.25.5", "1.26.8", NEWEST)
+RELEASES_OF_UTLS = RELEASES[-4:]
+"""Those that can build it."""
 PROGRAMS = ("server", "client", "storm")
 
 _ENVIRONMENT = os.environ | {
@@ -69,6 +71,8 @@ FEW = (
     Fixture("client", BEFORE, "stripped"),
     Fixture("client", BEFORE, "cgo-pie"),
     Fixture("plain", NEWEST, "plain"),
+    Fixture("utls", NEWEST, "stripped"),
+    Fixture("utls", RELEASES_OF_UTLS[0], "pie"),
     *(Fixture("calls", release, "plain") for release in (BEFORE, OLDEST, NEWEST)),
     *(Fixture("panics", release, "plain") for release in (BEFORE, NEWEST)),
     *(Fixture("orders", release, "plain") for release in (BEFORE, NEWEST)),
@@ -87,6 +91,11 @@ EVERY = (
     ),
     *(Fixture("storm", release, "stripped") for release in _WAYS),
     Fixture("grpc", NEWEST, "plain"),
+    *(
+        Fixture("utls", release, mode)
+        for release in RELEASES_OF_UTLS
+        for mode in ("plain", "stripped", "pie")
+    ),
     *(
         Fixture(program, release, "plain")
         for program in ("calls", "panics", "stacks", "threads")
