@@ -17,9 +17,12 @@ static struct introduction introduction;
 static u8 *ring_place; /* where the ring is, the same in all children */
 static u64 ring_place_bytes, ring_bytes;
 
-/* A file in memory of a fixed size; less than 0: there is none. */
+/* A file in memory of a fixed size; less than 0: there is none. Beyond RLIMIT_FSIZE the kernel would end the program (SIGXFSZ,
+ * inode_newsize_ok of fs/attr.c). */
 static int make_memory(u64 size)
 {
+	if (own_limit(RLIMIT_FSIZE) < size)
+		return -1;
 	long fd = system_call(__NR_memfd_create, (long)RING_NAME, 1 | 2 | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
 	if (fd == -EINVAL) /* MFD_CLOEXEC, MFD_ALLOW_SEALING */
 		fd = system_call(__NR_memfd_create, (long)RING_NAME, 1 | 2, 0, 0, 0, 0);

@@ -4,16 +4,9 @@
  * was started under such a limit is not watched. One that sets it, or locks its memory, gets the memory back and is not watched
  * from then on, if it has one thread: another might just be writing a record.
  */
-#include <asm/resource.h>
 
 /* In glibc since 2.32: whether the process has one thread. */
 extern char __libc_single_threaded __attribute__((weak));
-
-#define WITHOUT_LIMIT (~0ULL)
-
-struct limit {
-	u64 current, most;
-};
 
 static int counts_memory(int resource)
 {
@@ -24,9 +17,8 @@ static int counts_memory(int resource)
 static int has_limits(void)
 {
 	static const int counted[] = {RLIMIT_AS, RLIMIT_DATA};
-	struct limit limit;
 	for (u32 i = 0; i < sizeof(counted) / sizeof(*counted); i++)
-		if (system_call(__NR_prlimit64, 0, counted[i], 0, (long)&limit, 0, 0) || limit.current != WITHOUT_LIMIT)
+		if (own_limit(counted[i]) != WITHOUT_LIMIT)
 			return 1;
 	return 0;
 }

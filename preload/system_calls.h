@@ -2,6 +2,7 @@
  *
  * System calls without libc's functions for them: those set errno, which belongs to the program.
  */
+#include <asm/resource.h>
 #include <asm/unistd.h>
 
 #if defined(__x86_64__)
@@ -42,4 +43,17 @@ static inline void *map_memory(void *at, u64 size, int protection, int flags, in
 static inline void *empty_memory(u64 size)
 {
 	return map_memory(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+#define WITHOUT_LIMIT (~0ULL)
+
+struct limit {
+	u64 current, most;
+};
+
+/* What this process may use of a resource (getrlimit(2)); 0: it is not known. */
+static inline u64 own_limit(int resource)
+{
+	struct limit limit;
+	return system_call(__NR_prlimit64, 0, resource, 0, (long)&limit, 0, 0) ? 0 : limit.current;
 }

@@ -32,7 +32,7 @@ def watch_preloaded(
             f"cannot make memory to share with programs ({error.strerror})",
             "check that /tmp can be written to, or set TMPDIR",
         ) from error
-    limit = own_limit()
+    limit = own_limit(rings.size_bytes)
     found = shutil.which(options.command[0])
     program = None if found is None else str(Path(found).resolve())
     environment = None if limit else preload_environment(rings.path, program)
@@ -41,7 +41,7 @@ def watch_preloaded(
     unseen = UnseenLibraries(note)
     if limit:
         note(
-            f"{limit}, and the preloaded library would need some of it: the command runs unwatched;"
+            f"{limit}, and the preloaded library's memory would count: the command runs unwatched;"
             f" {unseen.remedy}"
         )
     if program is not None:

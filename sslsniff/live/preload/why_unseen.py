@@ -15,7 +15,10 @@ NOT_PRELOADED = "the process was started without LD_PRELOAD"
 NOT_FOUND = "the process has other files, without sslsniff's library"
 NO_MEMORY = "the process has another /proc, or may not open sslsniff's memory"
 FILTERED = "the process runs under a filter of system calls"
-LIMITED = "the process limits or locks its memory (setrlimit, ulimit -v, mlockall)"
+LIMITED = (
+    "the process limits or locks its memory, or limits the size of files"
+    " (setrlimit, ulimit, mlockall)"
+)
 TOO_MANY = "the process has 16 other TLS libraries, and more cannot be wrapped"
 _SETUID = "the program is setuid: nothing can be preloaded into it"
 _FOREIGN = "the program is for another processor"

@@ -179,6 +179,35 @@ def test_started_under_a_limit(limit: str, tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+LIMITS_FILES = """
+import os, resource, signal, subprocess
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+child = os.fork()
+if not child:
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+print(subprocess.run(["true"]).returncode)
+"""
+
+
+def test_limit_of_files(tmp_path: Path) -> None:
+    """Children of a program that sets a limit which a ring is beyond are not killed for it."""
+    assert_same(tmp_path, "/usr/bin/python3", "-c", LIMITS_FILES)
+
+
+@pytest.mark.parametrize(("size", "is_seen"), [(100_000, False), (8 << 30, True)])
+def test_started_under_a_limit_of_files(size: int, is_seen: bool, tmp_path: Path) -> None:
+    """A ring is a file: a program that may not have one as large is not watched."""
+    program, limit = build_with_plugin(tmp_path, "clones"), f"--fsize={size}"
+    captured = assert_same(tmp_path, "prlimit", limit, program, "fork")
+    assert bool(captured.of("chunk")) == is_seen
+    options = ("--engine", "preload", "--chunks", "--", str(program), "fork")
+    done = sniff(*options, before=("prlimit", limit))
+    said = f"the size of files is limited to {size:,} bytes (ulimit -f)" in done.stderr
+    assert (said, done.returncode) == (not is_seen, 0)
+
+
 @pytest.mark.parametrize("way", ["fork", "clone", "clone3", "function"])
 def test_child_by_a_system_call(way: str, tmp_path: Path) -> None:
     """A child that the program makes without libc's fork is watched, too."""
