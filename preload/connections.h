@@ -70,10 +70,18 @@ static inline struct connection *find_connection(u64 object)
 	return 0;
 }
 
+/* The id of a new connection; without a ring, nobody reads it. */
+static u64 new_id(void)
+{
+	struct writer_page *writer = enter_record();
+	u32 number = writer ? (u32)(__atomic_fetch_add(&writer->connections, 1, __ATOMIC_RELAXED) + 1) : 0;
+	leave_record();
+	return (u64)this_thread()->pid << 32 | number;
+}
+
 static void begin_connection(struct connection *connection, struct library *library, int from_start)
 {
-	u64 id = (u64)this_thread()->pid << 32 |
-		 (u32)(__atomic_fetch_add(&counters()->connections, 1, __ATOMIC_RELAXED) + 1);
+	u64 id = new_id();
 	__atomic_store_n(&had_connection, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&connection->library, library, __ATOMIC_RELAXED);
 	u64 first = __builtin_offsetof(struct connection, id);
@@ -110,7 +118,7 @@ static __attribute__((noinline)) struct connection *add_connection(u64 object, s
 {
 	struct connection *connection = take_place(object, library, from_start);
 	if (!connection)
-		add_to(&counters()->untracked, 1);
+		COUNT(untracked, 1);
 	return connection;
 }
 

@@ -181,7 +181,7 @@ static struct library *future_library(enum family family, const char *name, cons
 	}
 	int is_certain = count == 1 || (count && first->order < startup_files && !has_deep);
 	if (count && (!is_certain || has_other_exporters[family])) {
-		add_to(&counters()->several, 1);
+		COUNT(several, 1);
 		return 0;
 	}
 	return first;
@@ -193,8 +193,9 @@ static void write_reference(const struct object *object, u64 *place, u64 seen, u
 	u64 page = (u64)place & ~(page_bytes - 1);
 	int is_read_only =
 	    is_within(page, object->relro_start & ~(page_bytes - 1), object->relro_end & ~(page_bytes - 1));
-	if (is_read_only && system_call(__NR_mprotect, (long)page, (long)page_bytes, PROT_READ | PROT_WRITE, 0, 0, 0)) {
-		add_to(&counters()->several, 1);
+	if (is_read_only && (!may_ask_kernel() || system_call(__NR_mprotect, (long)page, (long)page_bytes,
+							      PROT_READ | PROT_WRITE, 0, 0, 0))) {
+		COUNT(several, 1);
 		return;
 	}
 	__atomic_compare_exchange_n(place, &seen, wrapper, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -260,17 +261,15 @@ static void name_once(u64 *bytes, char *texts, u64 room, char number, const char
 }
 
 /* Name a file in memory. */
-static void name_loaded(const struct object *object)
+static void name_loaded(struct writer_page *page, const struct object *object)
 {
-	struct writer_page *page = counters();
 	if (object->path[0] == '/')
 		name_once(&page->loaded_bytes, page->loaded_files, LOADED_NAMES_BYTES, 0, object->path);
 }
 
 /* Name the copies of libraries for which there is no place. */
-static void name_copies(const struct object *object)
+static void name_copies(struct writer_page *page, const struct object *object)
 {
-	struct writer_page *page = counters();
 	for (u32 family = 0; family < FAMILIES; family++)
 		if (find_export(object, families[family]->mark) && !library_at(family, object->start))
 			name_once(&page->copy_bytes, page->named_copies, COPY_NAMES_BYTES,
@@ -306,9 +305,12 @@ static int find_references(struct dl_phdr_info *info, size_t size, void *state)
 	read_object(info, &object);
 	if (object.dynamic == _DYNAMIC || !object.symbols || !object.names)
 		return 0;
-	name_loaded(&object);
-	if (pass->beyond)
-		name_copies(&object);
+	struct writer_page *page = enter_record();
+	if (page)
+		name_loaded(page, &object);
+	if (page && pass->beyond)
+		name_copies(page, &object);
+	leave_record();
 	for (u32 i = 0; i < 2; i++)
 		look_at_references(&object, object.relocations[i], object.relocation_bytes[i]);
 	has_rpath |= object.path[0] && object.has_rpath;
@@ -329,7 +331,7 @@ static int look_at_files_once(void)
 	if (pass.is_interrupted)
 		return 0;
 	seen_files = pass.list;
-	add_to(&counters()->copies, pass.beyond);
+	COUNT(copies, pass.beyond);
 	return 1;
 }
 

@@ -132,9 +132,9 @@ static void fill_hole(u8 *place, u64 size)
 	map_memory(place, size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* In the child of a fork, before the program goes on. The fork may have been in a signal handler, inside of a wrapper: what
- * that wrote to is there again, at its place, also in a child that is not watched. If it was inside of a record, the
- * child's ring is elsewhere. */
+/* In the child of a fork, before the program goes on. The fork may have been in a signal handler, inside of a record: what
+ * that wrote to is there again, at its place, and the child's ring is elsewhere. Else the place of the child's is taken, also in a
+ * child that is not watched: one of its children may be. */
 static void begin_child(void)
 {
 	u8 *place = ring_place;
@@ -145,7 +145,9 @@ static void begin_child(void)
 		fill_hole(place, size);
 		ring_place = 0;
 	}
-	if (!is_filtered && !GET(control->stopped) && join())
+	if (is_filtered) /* as its children are: none will have a ring */
+		return;
+	if (!GET(control->stopped) && join())
 		return;
 	ring_place = place;
 	ring_place_bytes = size;

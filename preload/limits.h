@@ -27,7 +27,7 @@ static void give_memory_back(void)
 {
 	if (!is_watched() || !&__libc_single_threaded || !__libc_single_threaded || !may_ask_kernel())
 		return;
-	add_to(&counters()->limited, 1);
+	COUNT(limited, 1);
 	process = &unwatched;
 	system_call(__NR_munmap, (long)ring_place, (long)ring_place_bytes, 0, 0, 0, 0);
 	system_call(__NR_munmap, (long)connections, CONNECTIONS_BYTES, 0, 0, 0, 0);

@@ -40,7 +40,7 @@ EXPORTED void *dlopen(const char *path, int mode)
 EXPORTED void *dlmopen(long name_space, const char *path, int mode)
 {
 	if (name_space && is_watched()) /* 0: LM_ID_BASE */
-		add_to(&counters()->separate, 1);
+		COUNT(separate, 1);
 	JUMP return ((void *(*)(long, const char *, int))real_function(REAL_DLMOPEN))(name_space, path, mode);
 }
 

@@ -183,7 +183,7 @@ WRAP(int, SSL_clear, (void *ssl), (ssl))
 	WRAP(void *, name, parameters, arguments)                                    \
 	{                                                                            \
 		if (is_watched())                                                    \
-			add_to(&counters()->bios, 1);                                \
+			COUNT(bios, 1);                                              \
 		return ((void *(*)parameters)library->functions[function])arguments; \
 	}
 

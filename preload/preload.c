@@ -125,13 +125,13 @@ static void *wiped_memory(u64 size)
 __attribute__((constructor)) static void start(void)
 {
 	find_real_functions();
-	find_number();
 	const char *path = variable(RING_VARIABLE);
 	if (!path || getauxval(AT_SECURE))
 		return;
 	const struct control_page *page = open_control(path);
 	if (!page || page->stopped || filter_count() != page->filters || has_limits())
 		return;
+	find_number();
 	struct process *own = wiped_memory(sizeof(*process));
 	connections = wiped_memory(CONNECTIONS_BYTES);
 	call_buckets = wiped_memory(CALL_BUCKETS_BYTES);

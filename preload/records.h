@@ -22,10 +22,12 @@ static void describe(struct event_opened *event, const struct connection *connec
 /* Count bytes as lost, but not in the child of a fork inside of the call: they are its parent's. */
 static inline void lose(const struct connection *connection, u8 cut, u64 bytes)
 {
-	if (!GET(connection->id))
-		return;
-	add_to(&counters()->lost[cut].events, 1);
-	add_to(&counters()->lost[cut].bytes, bytes);
+	struct writer_page *writer = enter_record();
+	if (writer && GET(connection->id)) {
+		add_to(&writer->lost[cut].events, 1);
+		add_to(&writer->lost[cut].bytes, bytes);
+	}
+	leave_record();
 }
 
 /* A place for what a library says of a connection: a stack may be small. 0: threads have them all. */
@@ -131,7 +133,7 @@ static inline void emit_piece(const struct connection *connection, u32 tid, u32 
 static __attribute__((noinline)) void begin_to_leave_out(struct connection *connection, u32 tid)
 {
 	if (!__atomic_exchange_n(&connection->is_left_out, 1, __ATOMIC_RELAXED))
-		add_to(&counters()->left_out, 1);
+		COUNT(left_out, 1);
 	struct event_left_out *event =
 	    GET(connection->is_announced) ? begin_record(sizeof(*event), tid, &connection->id) : 0;
 	if (!event)
@@ -219,7 +221,7 @@ static void close_connection(struct connection *connection, u32 tid)
 			event->positions[DIRECTION_WRITE] = connection->positions[DIRECTION_WRITE];
 			end_record(event, sizeof(*event));
 		} else {
-			add_to(&counters()->lost_closes, 1);
+			COUNT(lost_closes, 1);
 		}
 	}
 	free_place(connection);

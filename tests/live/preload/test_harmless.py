@@ -248,6 +248,19 @@ def test_filter_of_system_calls(way: str, certificate: Certificate, tmp_path: Pa
     assert captured.summary["bytes"] == 2 * 500 * len("asked")
 
 
+def test_program_under_a_filter(tmp_path: Path) -> None:
+    """One that begins under a filter makes no system call for this library."""
+    assert_same(tmp_path, build(tmp_path, "executes_under_filter"), "/bin/true")
+
+
+def test_plugin_before_a_filter(tmp_path: Path) -> None:
+    """What refers to a TLS library, and was not looked at before the filter, stays as it is."""
+    build(tmp_path, "tls_plugin", "-Wl,-z,now", "-lssl", "-lcrypto")
+    program = build(tmp_path, "plugin_before_filter", "-Wl,-rpath,$ORIGIN")
+    captured = assert_same(tmp_path, program)
+    assert "references that may be to one of several TLS libraries: " in captured.stderr
+
+
 @pytest.mark.parametrize("names", ["named", "unnamed"])
 def test_filter_that_nobody_sees(names: str, certificate: Certificate, tmp_path: Path) -> None:
     """The kernel is not asked what the program's own calls say: addresses, and what is a stream."""

@@ -81,7 +81,7 @@ def test_child_with_another_user(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["prctl", "syscall"])
 def test_fork_under_a_filter(way: str, tmp_path: Path) -> None:
-    """The child makes no system call that the filter may kill for."""
+    """The child makes no system call that the filter kills for: none that the program does not."""
     program = tmp_path / "forks_under_filter"
     run("gcc", "-o", program, PROGRAMS / "c/forks_under_filter.c")
     ran = run_under(tmp_path, program, way, engine="preload")
