@@ -18,7 +18,8 @@
 
 /* What was seen of the list of files. Files are added at its end. */
 struct file_list {
-	u64 added, removed; /* files, ever */
+	u64 added, removed; /* files, ever, in all namespaces */
+	u32 looked_at;	    /* the first ones */
 };
 
 static struct file_list seen_files;
@@ -34,10 +35,10 @@ static u8 has_deep;  /* a file was loaded with RTLD_DEEPBIND */
 /* One pass through the list. */
 struct pass {
 	struct file_list list;
-	u32 first;	   /* the first file to look at */
+	u32 first, until;  /* the files to look at */
 	u32 index;	   /* of the present file */
 	u32 beyond;	   /* copies of libraries for which there was no place */
-	u8 is_unchanged;   /* since the last time */
+	u8 is_unchanged;   /* since the last time, as far as files are relocated */
 	u8 is_interrupted; /* the list has changed since `list` */
 };
 
@@ -47,7 +48,7 @@ static u32 next_file(struct pass *pass, const struct dl_phdr_info *info, size_t 
 	u32 index = pass->index++;
 	if (index || size < sizeof(*info))
 		return index;
-	pass->list = (struct file_list){info->dlpi_adds, info->dlpi_subs};
+	pass->list = (struct file_list){.added = info->dlpi_adds, .removed = info->dlpi_subs};
 	return index;
 }
 
@@ -117,13 +118,12 @@ static int find_libraries(struct dl_phdr_info *info, size_t size, void *state)
 	struct pass *pass = state;
 	u32 index = next_file(pass, info, size);
 	if (!index) {
-		pass->is_unchanged = seen_files.added && pass->list.added == seen_files.added &&
-				     pass->list.removed == seen_files.removed;
+		/* Where none was removed, those that were looked at are the first ones still. */
+		pass->first = pass->list.removed == seen_files.removed ? seen_files.looked_at : 0;
+		pass->until = relocated_files((u32)pass->list.removed);
+		pass->is_unchanged = pass->until <= pass->first;
 		if (pass->is_unchanged)
 			return 1;
-		/* Where none was removed, those that were looked at are the first ones still. */
-		pass->first =
-		    pass->list.removed == seen_files.removed ? (u32)(seen_files.added - seen_files.removed) : 0;
 		if (!pass->first) {
 			generation++;
 			for (u32 family = 0; family < FAMILIES; family++)
@@ -140,7 +140,7 @@ static int find_libraries(struct dl_phdr_info *info, size_t size, void *state)
 		forget_descriptors();
 	for (u32 family = 0; family < FAMILIES; family++)
 		if (find_export(&object, families[family]->mark))
-			pass->beyond += !learn_library(family, &object, index);
+			pass->beyond += !learn_library(family, &object, index) && index < pass->until;
 		else
 			has_other_exporters[family] += (u32)exports_wrapped(&object, family);
 	return 0;
@@ -302,6 +302,8 @@ static int find_references(struct dl_phdr_info *info, size_t size, void *state)
 	struct object object;
 	if (index < pass->first)
 		return 0;
+	if (index >= pass->until)
+		return 1;
 	read_object(info, &object);
 	if (object.dynamic == _DYNAMIC || !object.symbols || !object.names)
 		return 0;
@@ -317,7 +319,7 @@ static int find_references(struct dl_phdr_info *info, size_t size, void *state)
 	return 0;
 }
 
-/* Look at the files that were loaded since the last time; returns 0 if others were meanwhile. */
+/* Look at the files that were relocated since the last time; returns 0 if others were loaded meanwhile. */
 static int look_at_files_once(void)
 {
 	struct pass pass = {0};
@@ -326,16 +328,20 @@ static int look_at_files_once(void)
 		return 1;
 	if (!pass.first && forget_unloaded() && pass.beyond)
 		return 0;
+	u32 listed = pass.index;
 	pass.index = 0;
 	dl_iterate_phdr(find_references, &pass);
 	if (pass.is_interrupted)
 		return 0;
 	seen_files = pass.list;
+	seen_files.looked_at = pass.until;
+	if (listed <= pass.until)
+		SET(all_seen, pass.list.added + 1);
 	COUNT(copies, pass.beyond);
 	return 1;
 }
 
-/* Look at the files that were loaded since the last time. Does not wait for a thread that is doing so: that looks again. */
+/* Look at the files that were relocated since the last time. Does not wait for a thread that is doing so: that looks again. */
 static __attribute__((noinline)) void look_at_files(void)
 {
 	if (__atomic_fetch_add(&process->looks, 1, __ATOMIC_ACQ_REL))
@@ -348,10 +354,40 @@ static __attribute__((noinline)) void look_at_files(void)
 	} while (!__atomic_compare_exchange_n(&process->looks, &looks, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-/* Look at the files that the program was started with. */
+/* Look at the files that are listed now, in a call that is about to take the dynamic linker's lock anyway; again if others were loaded
+ * or unloaded meanwhile. dlsym takes the lock, and finds what it is asked for. */
+static __attribute__((noinline)) void look_at_listed_files(void)
+{
+	for (u32 i = 0; i < MOST_LOOKS; i++) {
+		struct listed listed = {0};
+		if (dl_iterate_phdr(count_listed, &listed) == ALL_SEEN)
+			return;
+		((void *(*)(void *, const char *))real_function(REAL_DLSYM))(RTLD_DEFAULT, "dlsym");
+		note_relocated(listed.count, listed.removed);
+		look_at_files();
+	}
+}
+
+/* Look at what dlopen has loaded; again if others were meanwhile. Takes no lock: a thread that has it may be waiting for this one. */
+static __attribute__((noinline)) void look_at_loaded_files(void *loaded)
+{
+	for (u32 i = 0; i < MOST_LOOKS; i++) {
+		struct listed listed = {.loaded = loaded};
+		/* What musl lists is relocated. */
+		if (dl_iterate_phdr(&_r_debug ? count_loaded : count_listed, &listed) == ALL_SEEN)
+			return;
+		note_relocated(listed.count, listed.removed);
+		look_at_files();
+	}
+}
+
+/* Look at the files that the program was started with: all are relocated. */
 static void look_at_startup_files(void)
 {
+	struct listed listed = {0};
 	page_bytes = getauxval(AT_PAGESZ);
+	dl_iterate_phdr(count_listed, &listed);
+	note_relocated(listed.count, listed.removed);
 	look_at_files();
-	startup_files = (u32)(seen_files.added - seen_files.removed);
+	startup_files = seen_files.looked_at;
 }

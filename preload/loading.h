@@ -27,10 +27,11 @@ EXPORTED void *dlopen(const char *path, int mode)
 	void *(*real)(const char *, int) = real_function(REAL_DLOPEN);
 	if (is_watched()) {
 		has_deep |= (mode & RTLD_DEEPBIND) != 0;
-		look_at_files();
+		look_at_listed_files();
 		if (is_found_alike(path, (u64)__builtin_return_address(0))) {
 			void *handle = real(path, mode);
-			look_at_files();
+			if (handle)
+				look_at_loaded_files(handle);
 			return handle;
 		}
 	}
@@ -82,7 +83,7 @@ static __attribute__((noinline)) void *found_wrapper(void *handle, const char *n
 	void *found;
 	if (!is_watched())
 		return 0;
-	look_at_files();
+	look_at_listed_files();
 	const struct function *function = function_named(name, &family);
 	if (!function)
 		return 0;

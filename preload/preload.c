@@ -70,6 +70,8 @@ static const struct family_functions *const families[FAMILIES] = {
     [FAMILY_NSS] = &nss_functions,
 };
 
+#include "relocated.h"
+
 #include "imports.h"
 
 #include "loading.h"

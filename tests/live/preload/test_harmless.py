@@ -59,6 +59,36 @@ def test_first_send_while_a_library_is_loaded(tmp_path: Path) -> None:
     assert_same(tmp_path, build(tmp_path, "sends_while_loading", "-rdynamic"), plugin)
 
 
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_dlsym_while_a_library_is_relocated(
+    is_begun: bool, certificate: Certificate, tmp_path: Path
+) -> None:
+    """Nobody but the dynamic linker writes to the library's references; its calls are seen."""
+    options = ("-Wl,-z,now", "-lssl", "-lcrypto")
+    if is_begun:
+        plugin = build(tmp_path, "slow_plugin", *options)
+    else:
+        needed = build(tmp_path, "slow_plugin", "-DALONE", "-Wl,-z,now")
+        plugin = build(tmp_path, "tls_plugin", *options, "-Wl,--no-as-needed", str(needed))
+    program = build(tmp_path, "asks_while_loading")
+    ends = (certificate.certificate, certificate.key)
+    captured = assert_same(tmp_path, program, plugin, *ends)
+    assert [each["data"]["text"] for each in captured.of("chunk")] == ["asked"] * 2
+
+
+@pytest.mark.parametrize("before", [(), ("libz.so.1",)], ids=["first", "after dlmopen"])
+def test_library_that_a_plugin_needs(
+    before: tuple[str, ...], certificate: Certificate, tmp_path: Path
+) -> None:
+    """It is seen once dlopen returns, also if the program asks for nothing by name after that."""
+    needed = build(tmp_path, "tls_plugin", "-Wl,-z,now,-soname,tls_plugin", "-lssl", "-lcrypto")
+    plugin = build(tmp_path, "offers_plugin", str(needed), f"-Wl,-rpath,{tmp_path}")
+    program = build(tmp_path, "takes_offer", "-rdynamic")
+    ends = (certificate.certificate, certificate.key)
+    captured = assert_same(tmp_path, program, plugin, *ends, *before)
+    assert [each["data"]["text"] for each in captured.of("chunk")] == ["asked"] * 2
+
+
 @pytest.mark.parametrize("binding", ["lazy", "now"])
 def test_no_function_that_is_not_there(binding: str, tmp_path: Path) -> None:
     """Weak references, dlsym and dlvsym find no function of a library that is not loaded."""
