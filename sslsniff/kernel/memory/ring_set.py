@@ -163,8 +163,13 @@ class RingSet:
             ring.is_over = True
 
     def remove_ended(self) -> list[SharedRing]:
-        """Remove the rings that are read to their end, and the damaged ones; return them."""
-        removed = []
+        """Remove the rings that are read to their end, and the damaged ones; return them.
+
+        Removes none while records of the last ``read`` are not handled: their rings are looked up.
+        """
+        removed: list[SharedRing] = []
+        if self._records.position < self._records.end:
+            return removed
         for pid, rings in list(self._rings.items()):
             while rings and (
                 rings[0].is_damaged or (rings[0].is_over and self._is_empty(rings[0]))

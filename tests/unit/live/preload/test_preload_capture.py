@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sslsniff.events import Closed, Data, EventKind
+from sslsniff.events import Closed, Data, EventKind, Exited, Opened
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.live import wire
 from sslsniff.live.preload.preload_capture import PreloadCapture
@@ -17,6 +17,10 @@ from tests.unit.kernel.memory.ring_writer import PAGE, Writer
 
 CONNECTION = 1
 HELLO = wire.DATA.pack(EventKind.DATA, 1, 0, 70, 1, CONNECTION, 0, 5, 5, 0) + b"hello"
+OPENED = wire.OPENED.pack(
+    *(EventKind.OPENED, 0, 0, 70, 1, CONNECTION, 1, 0, 1, 1, 0x304, 1, 1, 0, 0, 9, 9),
+    *(b"", b"", b"", b""),
+)
 CLOSED = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, CONNECTION, 5, 0)
 NOT_DECODED = [(LossCause.NO_TIME, 5)]
 OVERWRITTEN = "overwrote the memory that it shares with sslsniff"
@@ -74,6 +78,23 @@ def test_no_time_to_read(capture: PreloadCapture, writer: Writer, notes: list[st
     assert isinstance(lost, Data)
     assert (lost.data, lost.span, lost.cut) == (b"", 5, LossCause.NO_TIME)
     assert isinstance(closed, Closed)
+    assert [(loss.cause, loss.bytes) for loss in capture.counted_losses()] == NOT_DECODED
+    assert notes == []
+
+
+def test_no_time_to_read_an_ended_program(
+    capture: PreloadCapture, rings: RingSet, writer: Writer, notes: list[str]
+) -> None:
+    """What was read of it before, and not handled, still belongs to it."""
+    for record in (HELLO, OPENED, HELLO, CLOSED):
+        writer.put(record)
+    [ring] = rings.receive()
+    rings.end_process(ring.pid)
+    is_late = iter((False, True))
+    found = [*capture.finish(lambda: next(is_late, True))]
+    assert [type(each) for each in found] == [Data, Opened, Data, Closed, Exited]
+    assert isinstance(found[1], Opened)
+    assert (found[1].pid, found[1].comm) == (ring.pid, ring.comm)
     assert [(loss.cause, loss.bytes) for loss in capture.counted_losses()] == NOT_DECODED
     assert notes == []
 
