@@ -23,13 +23,15 @@ _MOST_SILENT = 64
 _FOLDERS = (None, "/dev/shm", "/run")
 _NAME_BYTES = 31  # with the zero byte before it, SOCKET_NAME_BYTES of preload/shared.h
 _INT_BYTES = array.array("i").itemsize
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_INT_BYTES) + socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
 class SentRing(NamedTuple):
     """A ring that a process sent.
 
-    ``fd``: its memory, to be closed. ``pid`` and ``uid`` are the kernel's, of when it was sent;
-    ``own_pid`` and ``comm`` the process's own: the number in its PID namespace, its name.
+    ``fd``: its memory, to be closed. ``pid`` and ``uid`` are the kernel's: of the process that
+    connected and sent; ``own_pid`` and ``comm`` the process's own: the number in its PID namespace,
+    its name.
     """
 
     fd: int
@@ -85,8 +87,11 @@ class RingListener:
 
 
 def _socket() -> socket.socket:
+    """Return a socket whose connections say of each message who sent it: unix(7)."""
     kind = socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-    return socket.socket(socket.AF_UNIX, kind)
+    made = socket.socket(socket.AF_UNIX, kind)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return made
 
 
 def _bind_to_file(listener: socket.socket) -> int:
@@ -103,17 +108,21 @@ def _receive(connection: socket.socket, token: bytes) -> SentRing | None:
     """Return what was sent; None: no ring. Raises ``OSError``."""
     connection.setblocking(False)
     data, ancillary, _, _ = connection.recvmsg(
-        _INTRODUCTION.size, socket.CMSG_SPACE(_INT_BYTES), socket.MSG_CMSG_CLOEXEC
+        _INTRODUCTION.size, _ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC
     )
-    fds = array.array("i")
-    for level, kind, rights in ancillary:
+    fds, sender = array.array("i"), 0
+    for level, kind, content in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            fds.frombytes(rights[: len(rights) - len(rights) % _INT_BYTES])
+            fds.frombytes(content[: len(content) - len(content) % _INT_BYTES])
+        elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            sender, _, _ = _CREDENTIALS.unpack(content)
     if len(fds) == 1 and len(data) == _INTRODUCTION.size:
         magic, own_pid, _, comm, said = _INTRODUCTION.unpack(data)
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(raw)
-        if magic == MAGIC and secrets.compare_digest(said, token) and pid > 0:
+        # One that connected and has ended may have left its number to another process.
+        is_sender = pid == sender > 0
+        if magic == MAGIC and secrets.compare_digest(said, token) and is_sender:
             name = comm.split(b"\0", 1)[0].decode("utf-8", "replace")
             return SentRing(fds[0], pid, uid, own_pid, name)
     for fd in fds:

@@ -26,13 +26,22 @@ def make_memory(size: int = 2 * PAGE + SIZE, seals: int = SEALS) -> int:
 
 def send(rings: RingSet, *fds: int, token: bytes | None = None, by_file: bool = False) -> None:
     """Send descriptors as a ring of this process."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+        connect(sender, rings, by_file=by_file)
+        send_by(sender, rings, *fds, token=token)
+
+
+def connect(sender: socket.socket, rings: RingSet, *, by_file: bool = False) -> None:
     address = rings.address
-    said = address.token if token is None else token
+    sender.connect(address.path if by_file else b"\0" + address.name.ljust(31, b"\0"))
+
+
+def send_by(sender: socket.socket, rings: RingSet, *fds: int, token: bytes | None = None) -> None:
+    """Send descriptors as a ring of this process, by a socket that is connected."""
+    said = rings.address.token if token is None else token
     text = struct.pack("<QII16s16s", MAGIC, os.getpid(), 0, b"writer", said)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
-        sender.connect(address.path if by_file else b"\0" + address.name.ljust(31, b"\0"))
-        sender.sendmsg([text], rights)
+    sender.sendmsg([text], rights)
 
 
 class Writer:

@@ -18,7 +18,16 @@ from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import LIBRARY, RingState
 from sslsniff.kernel.ring_records import HEADER_BYTES
 from sslsniff.live import wire
-from tests.unit.kernel.memory.ring_writer import PAGE, SEALS, SIZE, Writer, make_memory, send
+from tests.unit.kernel.memory.ring_writer import (
+    PAGE,
+    SEALS,
+    SIZE,
+    Writer,
+    connect,
+    make_memory,
+    send,
+    send_by,
+)
 
 
 @pytest.fixture
@@ -188,6 +197,31 @@ def test_who_may_send(rings: RingSet) -> None:
         assert rings.receive() == []
     assert rings.receive() == []
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_ring_that_is_sent_late(rings: RingSet) -> None:
+    """The kernel says who sent it, also after sslsniff accepted the connection."""
+    fd = make_memory()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+        connect(sender, rings)
+        assert rings.receive() == []
+        send_by(sender, rings, fd)
+        assert [ring.pid for ring in rings.receive()] == [os.getpid()]
+    os.close(fd)
+
+
+def test_who_sent_is_who_connected(rings: RingSet) -> None:
+    """A process that ends after it connected cannot leave its number to whoever has the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as shared:
+        child = os.fork()
+        if not child:
+            connect(shared, rings)
+            os._exit(0)
+        os.waitpid(child, 0)
+        fd = make_memory()
+        send_by(shared, rings, fd)
+        os.close(fd)
+        assert rings.receive() == []
 
 
 def test_control_page_cannot_be_written(rings: RingSet) -> None:
