@@ -35,6 +35,8 @@ _MOST_LOADED_BYTES = 1600
 _MOST_COUNTED = 1 << 53
 _F_GET_SEALS, _SEALS = 1034, 2 | 4  # F_SEAL_SHRINK | F_SEAL_GROW, include/uapi/linux/fcntl.h
 _MOST_THREADS = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
+_MOST_KNOWN_THREADS = 4096
+"""A program may write any numbers; what is known of its threads is then asked for again."""
 _ENDED = (None, "Z", "X")
 """States of threads that write no more: gone, or not waited for yet."""
 _GOOD, _DAMAGED = 0, 1
@@ -173,6 +175,8 @@ class SharedRing:
         """
         found = self._threads.get(tid)
         if found is None:
+            if len(self._threads) == _MOST_KNOWN_THREADS:
+                self._threads.clear()
             found = self._threads[tid] = self._find_thread(tid)
         return found
 

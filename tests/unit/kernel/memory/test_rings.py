@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,6 +167,20 @@ def test_identity_is_the_kernel_s(rings: RingSet, writer: Writer) -> None:
     assert [head[5] for head in heads] == [1 << 32 | 7] * 2
     assert all(rings.since_ns <= head[4] < rings.since_ns + 60 * 10**9 for head in heads)
     assert rings.own_id(event.connection) == os.getpid() << 32 | 7
+
+
+def test_many_threads(rings: RingSet) -> None:
+    """What is known of threads takes a bounded memory, whatever numbers a program writes."""
+    fd = make_memory()
+    send(rings, fd)
+    os.close(fd)
+    [ring] = rings.receive()
+    tracemalloc.start()
+    for tid in range(1 << 23, (1 << 23) + 60_000):
+        assert ring.shown_thread(tid) == os.getpid()
+    taken_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken_bytes < 4 << 20
 
 
 @pytest.mark.parametrize(
