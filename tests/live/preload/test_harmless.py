@@ -1,5 +1,6 @@
 """What a program does and gets is the same with the preloaded library as without."""
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -131,6 +132,13 @@ def test_stack(tmp_path: Path) -> None:
     """No call takes more than 512 bytes of stack, also the first one of a connection."""
     captured = assert_same(tmp_path, build_with_plugin(tmp_path, "stack_depth"))
     assert [each["data"]["text"] for each in captured.of("chunk")] == ["x"] * 4
+
+
+def test_more_connections_than_there_is_room_for(tmp_path: Path) -> None:
+    """Their calls work, and are counted."""
+    captured = assert_same(tmp_path, build_with_plugin(tmp_path, "many_objects"))
+    assert [each["data"]["text"] for each in captured.of("chunk")] == ["f"] * 2
+    assert re.search(r"\d+ TLS calls were not captured: a table was full", captured.stderr)
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "thread", "leak", "undefined"])

@@ -34,6 +34,14 @@ if not child:
     os._exit(0)
 os.waitpid(child, 0)
 """
+FLAGS = """
+is_ring = False
+for line in open("/proc/self/smaps"):
+    if "-" in line.split()[0]:
+        is_ring = "/memfd:sslsniff" in line and " rw-s " in line
+    elif is_ring and line.startswith("VmFlags:"):
+        print(line.removeprefix("VmFlags:").strip())
+"""
 ASKS = """
 import os, ssl, sys, urllib.request
 def ask():
@@ -68,6 +76,14 @@ def test_what_a_program_finds(tmp_path: Path) -> None:
     ran = run_under(tmp_path, "/usr/bin/python3", "-c", OWN, engine="preload")
     alone = "0,1,2,3"  # the last one is that of the folder
     assert ran.stdout.decode().split() == [alone, "1", "1", "True", alone]
+
+
+def test_no_ring_in_core_dumps(tmp_path: Path) -> None:
+    """Of its mappings none is dumped, and none is inherited (VmFlags of proc_pid_smaps(5))."""
+    ran = run_under(tmp_path, "/usr/bin/python3", "-c", FLAGS, engine="preload")
+    flags = [set(line.split()) for line in ran.stdout.decode().splitlines()]
+    assert flags
+    assert all({"dd", "dc"} <= each for each in flags)
 
 
 def test_child_with_another_user(server: Server, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 /* Says of each call how much of the stack it takes, if that is more than MOST: the first call of a connection each, as that has most
  * to do. The library is made from shallow_plugin.c. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@ static void *ssl;
 static char byte = 'x';
 static size_t count;
 static ssize_t result;
+static int listener, made, pair[2];
+static struct sockaddr_in address = {.sin_family = AF_INET}, name;
+static socklen_t name_bytes = sizeof(name);
 static struct iovec list = {&byte, 1};
 static struct msghdr message = {.msg_iov = &list, .msg_iovlen = 1};
 
@@ -50,8 +54,20 @@ CALL(sendto, sendto(ends[0], &byte, 1, 0, 0, 0))
 CALL(recvfrom, recvfrom(ends[1], &byte, 1, 0, 0, 0))
 CALL(sendmsg, sendmsg(ends[0], &message, 0))
 CALL(recvmsg, recvmsg(ends[1], &message, 0))
+CALL(socket, made = socket(AF_INET, SOCK_STREAM, 0))
+CALL(connect, connect(made, (struct sockaddr *)&address, sizeof(address)))
+CALL(accept, accept(listener, 0, 0))
+CALL(accept4, accept4(listener, (struct sockaddr *)&name, &name_bytes, SOCK_CLOEXEC))
+CALL(getsockname, getsockname(made, (struct sockaddr *)&name, &name_bytes))
+CALL(getpeername, getpeername(made, (struct sockaddr *)&name, &name_bytes))
+CALL(dup, dup(made))
+CALL(dup2, dup2(made, 50))
+CALL(dup3, dup3(made, 51, 0))
+CALL(close, close(made))
+CALL(socketpair, socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+CALL(SSL_new, (ssl = SSL_new(0)) != 0)
 
-/* Each sends a byte or receives the one that was sent before. `is_new`: on a connection of its own. */
+/* Each of the first ones sends a byte or receives the one that was sent before. `is_new`: on a connection of its own. */
 static const struct {
 	const char *name;
 	void (*call)(void);
@@ -71,6 +87,20 @@ static const struct {
     {"recvfrom", call_recvfrom, 0, 0},
     {"sendmsg", call_sendmsg, 0, 0},
     {"recvmsg", call_recvmsg, 0, 0},
+    {"socket", call_socket, 0, 0},
+    {"connect", call_connect, 0, 0},
+    {"accept", call_accept, 0, 0},
+    {"socket", call_socket, 0, 0},
+    {"connect", call_connect, 0, 0},
+    {"accept4", call_accept4, 0, 0},
+    {"getsockname", call_getsockname, 0, 0},
+    {"getpeername", call_getpeername, 0, 0},
+    {"dup", call_dup, 0, 0},
+    {"dup2", call_dup2, 0, 0},
+    {"dup3", call_dup3, 0, 0},
+    {"close", call_close, 0, 0},
+    {"socketpair", call_socketpair, 0, 0},
+    {"SSL_new", call_SSL_new, 0, 0},
 };
 
 /* How much of a stack of its own a call touches. */
@@ -91,24 +121,29 @@ static size_t depth(void (*call)(void))
 	return sizeof(stack) - untouched;
 }
 
+static void begin_to_listen(void)
+{
+	socklen_t size = sizeof(address);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&address, &size))
+		err(1, "listen");
+}
+
 /* Connect over TCP: a connection has addresses. */
 static void connect_ends(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t size = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&address, &size) ||
-	    connect(ends[0], (struct sockaddr *)&address, size))
+	if (connect(ends[0], (struct sockaddr *)&address, sizeof(address)))
 		err(1, "connect");
 	ends[1] = accept(listener, 0, 0);
-	close(listener);
 }
 
 int main(void)
 {
 	size_t least = depth(nothing);
+	begin_to_listen();
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 		if (calls[i].is_new && !calls[i].end)
 			connect_ends();
