@@ -23,10 +23,15 @@ REQUEST = rb"(?:(?:" + WELL_KNOWN_METHODS + rb") " + _TARGET + rb"|" + _AUTHORIT
 REQUEST_LINE_BYTES = 8192 + 40
 """Of the longest request line that :func:`begins_request` waits for."""
 _REQUEST_LINE = re.compile(rb"[\r\n]*" + REQUEST + rb" HTTP/1\.[01]\r?\n")
-# The same as far as it goes, with any word as the method.
+_METHOD = TOKEN.removesuffix(b"+") + rb"{1,32}"  # registered names are shorter
+_ANY_REQUEST_LINE = re.compile(
+    rb"[\r\n]*(?:" + _METHOD + rb" " + _TARGET + rb"|" + _AUTHORITY + rb") HTTP/1\.[01]\r?\n"
+)
+# The same as far as it goes.
 _PARTIAL_REQUEST_LINE = re.compile(
-    rb"[\r\n]*(?:(?P<method>[A-Z_-]*)|(?P<whole>[A-Z_-]+) (?:[!-~\x80-\xff]*"
-    rb"|[!-~\x80-\xff]+ (?:H|HT|HTT|HTTP|HTTP/|HTTP/1|HTTP/1\.|HTTP/1\.[01]\r?)?))$"
+    rb"[\r\n]*(?:(?P<method>(?:" + _METHOD + rb")?)|(?P<whole>" + _METHOD + rb") "
+    rb"(?:[!-~\x80-\xff]*"
+    rb"|[!-~\x80-\xff]+ (?:H|HT|HTT|HTTP|HTTP/|HTTP/1|HTTP/1\.|HTTP/1\.[01]\r?)?))\Z"
 )
 _STATUS_LINE = re.compile(rb"[\r\n]*HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]{0,512})?\r?\n")
 _PARTIAL_STATUS_LINE = re.compile(
@@ -71,9 +76,20 @@ def begins_request(data: bytes) -> bool | None:
     """Return whether ``data`` begins with the line of a request; None: more bytes decide it."""
     if _REQUEST_LINE.match(data):
         return True
-    found = _PARTIAL_REQUEST_LINE.match(data) if len(data) <= REQUEST_LINE_BYTES else None
+    found = _partial_request_line(data)
     if found is None:
         return False
     if found["whole"] is not None:
         return None if found["whole"] in _METHODS else False
     return None if any(each.startswith(found["method"]) for each in _METHODS) else False
+
+
+def begins_any_request(data: bytes) -> bool | None:
+    """Return the same for a request of any method; in the middle of a body, that proves none."""
+    if _ANY_REQUEST_LINE.match(data):
+        return True
+    return None if _partial_request_line(data) else False
+
+
+def _partial_request_line(data: bytes) -> re.Match[bytes] | None:
+    return _PARTIAL_REQUEST_LINE.match(data) if len(data) <= REQUEST_LINE_BYTES else None

@@ -7,6 +7,7 @@ from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
     Header,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -46,6 +47,19 @@ def of_other(stream: int) -> list[Message]:
     return [head, MessageEnd(stream, C)]
 
 
+def odd(stream: int, host: str = "a") -> list[Message]:
+    fields = Headers([("Host", host)])
+    return [
+        RequestHead(stream, "HTTP/1.1", "FROB", "/x", None, host, fields),
+        MessageEnd(stream, C),
+    ]
+
+
+def source(stream: int) -> list[Message]:
+    head = request(stream, "SOURCE", "/x", authority=None, version="HTTP/1.0")
+    return [head, MessageEnd(stream, C)]
+
+
 FIVE = put(EXPECT, length(5))
 FIVE_ASKED = [asked(1, EXPECT, length(5)), *refused()]
 BIG = put(EXPECT, length(3_000_000))
@@ -54,6 +68,12 @@ PIECES = put(EXPECT, CHUNKED)
 PIECES_ASKED = [asked(1, EXPECT, CHUNKED), *refused()]
 SOME = put(EXPECT, length(300))
 SOME_ASKED = [asked(1, EXPECT, length(300)), *refused()]
+ODD = b"FROB /x HTTP/1.1\r\nHost: a\r\n\r\n"
+ODD_OTHER_HOST = b"FROB /x HTTP/1.1\r\nHost: b\r\n\r\n"
+ODD_WITHOUT_HOST = b"SOURCE /x HTTP/1.0\r\n\r\n"
+UPLOADED = b"BITS_POST /x HTTP/1.1\r\n\r\n" * 1000
+THIRTY = put(EXPECT, length(30))
+THIRTY_ASKED = [asked(1, EXPECT, length(30)), *refused()]
 RETRY = put(length(3)) + b"abc"
 RETRIED: list[Message] = [asked(2, length(3)), BodyData(2, C, b"abc"), MessageEnd(2, C)]
 
@@ -100,6 +120,58 @@ CASES: dict[str, tuple[list[Step], list[Message]]] = {
     "chunks all the same, with a size that begins as a method does": (
         [(C, PIECES), (S, REFUSED), (C, b"C\r\nhello, world\r\n0\r\n\r\n" + GET), (S, OK)],
         [*PIECES_ASKED, BodyData(1, C, b"hello, world"), DONE, *get(2), *ok(2)],
+    ),
+    "a request of an unknown method instead of the body": (
+        [(C, THIRTY), (S, REFUSED), (C, ODD), (S, OK), (C, GET), (S, OK)],
+        [*THIRTY_ASKED, DONE, *odd(2), *ok(2), *get(3), *ok(3)],
+    ),
+    "an unknown method, to the same host, known before its answer": (
+        [(C, SOME), (S, REFUSED), (C, ODD)],
+        [*SOME_ASKED, DONE, *odd(2)],
+    ),
+    "an unknown method, to another host, known by its answer": (
+        [(C, SOME), (S, REFUSED), (C, ODD_OTHER_HOST), (S, OK)],
+        [*SOME_ASKED, DONE, *odd(2, "b"), *ok(2)],
+    ),
+    "an unknown method, without a host, known by its answer": (
+        [(C, BIG), (S, REFUSED), (C, ODD_WITHOUT_HOST), (S, OK), (C, GET), (S, OK)],
+        [*BIG_ASKED, DONE, *source(2), *ok(2), *get(3), *ok(3)],
+    ),
+    "an unknown method instead of a large body": (
+        [(C, BIG), (S, REFUSED), (C, ODD_OTHER_HOST), (C, GET)],
+        [*BIG_ASKED, DONE, *odd(2, "b"), *get(3)],
+    ),
+    "an unknown method instead of chunks": (
+        [(C, PIECES), (S, REFUSED), (C, ODD_WITHOUT_HOST), (C, GET)],
+        [*PIECES_ASKED, DONE, *source(2), *get(3)],
+    ),
+    "an unknown method after a body of one word": (
+        [(C, FIVE), (S, REFUSED), (C, b"hello" + ODD), (S, OK)],
+        [*FIVE_ASKED, BodyData(1, C, b"hello"), DONE, *odd(2), *ok(2)],
+    ),
+    "a body of one word, known before the next request": (
+        [(C, FIVE), (S, REFUSED), (C, b"hello")],
+        [*FIVE_ASKED, BodyData(1, C, b"hello"), DONE],
+    ),
+    "a body that is a request of an unknown method": (
+        [(C, put(EXPECT, length(len(ODD_OTHER_HOST)))), (S, REFUSED), (C, ODD_OTHER_HOST + ODD)],
+        [
+            asked(1, EXPECT, length(len(ODD_OTHER_HOST))),
+            *refused(),
+            BodyData(1, C, ODD_OTHER_HOST),
+            DONE,
+            *odd(2),
+        ],
+    ),
+    "a large body that begins with the line of a request": (
+        [(C, put(EXPECT, length(len(UPLOADED)))), (S, REFUSED), (C, UPLOADED), (C, GET)],
+        [
+            asked(1, EXPECT, length(len(UPLOADED))),
+            *refused(),
+            BodyData(1, C, UPLOADED),
+            DONE,
+            *get(2),
+        ],
     ),
     "permission, then the body": (
         [(C, FIVE), (S, CONTINUE), (C, b"GET /" + GET), (S, OK + OK)],
