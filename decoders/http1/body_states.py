@@ -1,7 +1,7 @@
 """Reads the bodies of HTTP/1 messages, and decides where a message ends (RFC 9112, 6 and 7)."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http1.framing import Framing, Pairing, ReadState
@@ -13,6 +13,7 @@ from sslsniff.decoders.http1.refused_body import (
     state_at_the_end,
 )
 from sslsniff.decoders.messages import Aborted, BodyData, Header, Message, MessageEnd, Side
+from sslsniff.decoders.opaque import OpaqueDecoder
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
 MAX_LINE = 16 * 1024
@@ -26,6 +27,7 @@ _NO_FRAMING = Framing(ReadState.HEAD)
 
 NOT_A_MESSAGE = "not the start of a message"
 BYTES_LOST = "bytes lost"
+_AFTER_LAST = "the response runs until the connection closes"
 HEAD_LIMITS = f"{MAX_HEAD} bytes or {MAX_LINES} lines"
 """What a head, or trailers, may have at most."""
 
@@ -56,6 +58,7 @@ class BodyStates:
     _trailers: list[bytes] = field(default_factory=list)
     _trailer_bytes: int = 0
     _undecoded: UndecodedRun = field(init=False)
+    _after_last: OpaqueDecoder | None = None
 
     def __post_init__(self) -> None:
         self._undecoded = UndecodedRun(self.side, NOT_A_MESSAGE)
@@ -75,6 +78,16 @@ class BodyStates:
         """Decide on what followed a refused request: the server answers it."""
         if self.state is ReadState.REFUSED and self.buffer:
             self._go_on(state_at_an_answer(bytes(self.buffer), self.framing), out)
+
+    def finish(self, out: list[Message]) -> None:
+        """Read the current message, and none after it: the other side's runs until the close."""
+        if self._after_last is None:
+            self._after_last = OpaqueDecoder(reason=_AFTER_LAST)
+        if self.in_message:
+            self.framing = replace(self.framing, switch=True)
+        else:
+            self._undecoded.report(out)
+            self._continue_in(ReadState.AFTER_LAST, out)
 
     def _read_expected(self, data: bytes, pos: int, out: list[Message]) -> int:
         assert self.framing.expected is not None
@@ -156,6 +169,11 @@ class BodyStates:
         out.append(BodyData(self.stream, self.side, data[pos:]))
         return len(data)
 
+    def _read_after_last(self, data: bytes, pos: int, out: list[Message]) -> int:
+        assert self._after_last is not None
+        out += self._after_last.feed(self.side, data[pos:])
+        return len(data)
+
     def _gap_in_body(self, missing: int, out: list[Message]) -> None:
         inside = min(missing, self._remaining)
         out.append(BodyData(self.stream, self.side, b"", inside))
@@ -212,6 +230,11 @@ class BodyStates:
         self._trailer_bytes = 0
 
     # What the rest of the reader does.
+
+    @property
+    def in_message(self) -> bool:
+        """Whether a message has begun and not ended."""
+        raise NotImplementedError
 
     def gap(self, missing: int, out: list[Message]) -> None:
         """Skip lost bytes."""

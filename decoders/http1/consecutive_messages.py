@@ -20,7 +20,7 @@ class ConsecutiveMessages:
         self.has_failed = False
         self._heads = 0
         self._side = side
-        pairing = Pairing(self._begin, lambda _stream: ReadState.HEAD, self._lose)
+        pairing = Pairing(self._begin, lambda _stream: ReadState.HEAD, self._lose, self._lose)
         self._reader = MessageReader(side, pairing)
         self.feed(first)
 
@@ -37,7 +37,7 @@ class ConsecutiveMessages:
     def feed(self, data: bytes) -> None:
         """Feed the next bytes."""
         self._reader.feed(data, [])
-        if self._reader.state is ReadState.UNTIL_CLOSE or self.held_bytes > _MOST_BYTES:
+        if self.held_bytes > _MOST_BYTES:
             self.has_failed = True
 
     def _begin(

@@ -29,6 +29,8 @@ class ReadState(Enum):
     UNTIL_CLOSE = auto()
     WAIT = auto()
     """After a request to switch protocols: the response decides whose bytes these are."""
+    AFTER_LAST = auto()
+    """After the last request: its response runs until the connection closes."""
     SCAN = auto()
     """Out of sync: searching for the next start of a message."""
     SWITCHED = auto()
@@ -65,3 +67,5 @@ class Pairing(NamedTuple):
     """Return the state after a message, given its stream, with which HTTP/1 may end."""
     lost: Callable[[list[Message]], None]
     """Note that messages may have been lost."""
+    last: Callable[[list[Message]], None]
+    """Note that a message runs until the connection closes."""

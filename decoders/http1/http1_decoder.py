@@ -42,6 +42,7 @@ _IN_DOUBT = "may answer another request: messages were lost between pipelined on
 _CLIENT, _SERVER = Side.CLIENT, Side.SERVER
 _HEAD, _WAIT = ReadState.HEAD, ReadState.WAIT
 _EXPECT, _REFUSED = ReadState.EXPECT, ReadState.REFUSED
+_UNTIL_CLOSE = ReadState.UNTIL_CLOSE
 
 _NO_BODY = Framing(_HEAD, 0)
 _INFORMATIONAL = Framing(_HEAD)
@@ -79,11 +80,24 @@ class Http1Decoder:
         self.switch: Switch | None = None
         self._on_switch = switched
         self._requests = MessageReader(
-            _CLIENT, Pairing(self._request, self._after_switch_request, self._requests_missing)
+            _CLIENT,
+            Pairing(
+                self._request,
+                self._after_switch_request,
+                self._requests_missing,
+                lambda _out: None,  # a request does not run until the connection closes
+            ),
         )
         self._responses = MessageReader(
-            _SERVER, Pairing(self._response, self._after_switch_response, self._responses_missing)
+            _SERVER,
+            Pairing(
+                self._response,
+                self._after_switch_response,
+                self._responses_missing,
+                self._last_response,
+            ),
         )
+        self._has_last_response = False  # one that runs until the connection closes
         self._streams = 0
         self._waiting: deque[_WaitingRequest] = deque()
         self._requests_lost = self._responses_lost = False
@@ -136,6 +150,8 @@ class Http1Decoder:
 
     def _after_switch_request(self, stream: int) -> ReadState:
         """Return the state after a request to switch: wait until the response decides."""
+        if self._has_last_response:
+            return ReadState.AFTER_LAST
         # If responses were lost, the one to this request may be lost, too.
         if self._responses_lost:
             return _HEAD
@@ -149,12 +165,25 @@ class Http1Decoder:
     def _requests_missing(self, out: list[Message]) -> None:
         """Note that requests may be missing, so that later ones are not paired wrongly."""
         self._requests_lost = True
+        if self._has_last_response:
+            self._requests.finish(out)
 
     def _responses_missing(self, out: list[Message]) -> None:
         """Note that responses may be missing, see ``_requests_missing``."""
         self._responses_lost = True
         self._requests.refuse(self._requests.stream)  # that response may be among the lost ones
         self._resume_requests(out)
+
+    def _last_response(self, out: list[Message]) -> None:
+        """Note that a response runs until the connection closes: what the client sends is none.
+
+        What it sends belongs to a protocol that took over the connection, as of Docker's attach.
+        """
+        if self._doubtful:  # it may be that to a HEAD request, and have no body
+            self._resume_requests(out)
+        else:
+            self._has_last_response = True
+            self._requests.finish(out)
 
     def _request(self, raw: bytes, out: list[Message]) -> tuple[RequestHead, Framing] | None:
         """Report a request's head; return it with its framing (RFC 9112 section 6.3)."""
@@ -222,13 +251,13 @@ class Http1Decoder:
             return message, self._switching(waiting, head.fields.upgrade or waiting.upgrade, head)
         if waiting.method == "CONNECT" and 200 <= head.status < 300:
             return message, self._switching(waiting, "connect", head)
+        if waiting.method == "HEAD":
+            framing = _NO_BODY
         state = self._requests.state
-        if state is _WAIT:
+        if state is _WAIT and (doubt or framing.fault or framing.state is not _UNTIL_CLOSE):
             self._resume_requests(out)
         elif state is _EXPECT:
             self._requests.refuse(waiting.stream)
-        if waiting.method == "HEAD":
-            framing = _NO_BODY
         if doubt and framing is not _NO_BODY and not framing.fault:
             framing = replace(framing, doubt=True)
         return message, framing

@@ -173,6 +173,8 @@ class MessageReader(BodyStates):
             self._resynchronise(framing.fault, out)
         elif length == 0:
             self._message_done(out)
+        elif self.state is ReadState.UNTIL_CLOSE:
+            self.pairing.last(out)
         return after
 
     def _read_partial_head(self, data: bytes, pos: int, out: list[Message]) -> int:
@@ -198,6 +200,8 @@ class MessageReader(BodyStates):
         start = data[pos : pos + len(_STATUS_START)]
         if not _STATUS_START.startswith(start):
             self.state = self.framing.state
+            if self.state is ReadState.UNTIL_CLOSE:
+                self.pairing.last(out)
             return pos
         if len(start) < len(_STATUS_START):
             return self._wait_for_more(data, pos)
@@ -296,6 +300,7 @@ _STATES = {
     ReadState.TRAILERS: _StateRow(_R._read_trailers, _R._lose_sync, _R._abort, True, MAX_HEAD),
     ReadState.UNTIL_CLOSE: _StateRow(_R._read_until_close, _R._gap_until_close, _R._close, True),
     ReadState.WAIT: _StateRow(_R._read_nothing, _R._lose_sync, _R._end_undecided, False, MAX_HEAD),
+    ReadState.AFTER_LAST: _StateRow(_R._read_after_last, None, None, False),
     ReadState.SCAN: _StateRow(_R._read_scan, _R._lose_sync, None, False, 2 * SCAN_WINDOW),
     ReadState.SWITCHED: _StateRow(_R._read_nothing, None, None, False),
 }
