@@ -16,7 +16,7 @@ Parameters = list[Parameter | list[Parameter]]
 
 # A comment or white space before the first word of SQL, or brackets around it.
 # Each text matches in one way only: else a hostile one would take exponential time.
-_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([A-Za-z]+)")
+_FIRST_WORD = re.compile(r"(?:\s|\(|(?:--|#)[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([A-Za-z]+)")
 
 
 @dataclass(slots=True, eq=False)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
+from sslsniff.decoders.databases.mysql.default_database import default_database
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
 from sslsniff.decoders.databases.mysql.parameters import (
     after_attributes,
@@ -47,7 +48,6 @@ _PROCESS_INFO, _FETCH = 0x0A, 0x1C
 _LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
 _COMPRESSED = "compressed MySQL protocol"
 _MOST_PREPARING_BYTES = _MOST_COMMAND_BYTES = 4 << 20
-_USE = re.compile(r"\s*USE\s+(?:`((?:[^`]|``)+)`|([^\s;`]+))\s*;?\s*", re.IGNORECASE)
 _NAMES = {
     0x02: "USE",
     0x04: "FIELD LIST",
@@ -214,11 +214,7 @@ class MysqlDecoder(DatabaseDecoder):
         text = shown_text(raw)
         size = unit.size - (len(unit.data) - len(raw))
         statement = Statement("mysql", first_word(text), text, size)
-        used = _USE.fullmatch(text) if statement.operation == "USE" else None
-        self._ask(
-            ResultAnswer(statement),
-            partial(self._use, used[2] or used[1].replace("``", "`")) if used else None,
-        )
+        self._ask(ResultAnswer(statement))
 
     def _ask(self, answer: Answer, on_success: Callable[[], None] | None = None) -> None:
         self.begin(answer.statement, on_success)
@@ -353,6 +349,8 @@ class MysqlDecoder(DatabaseDecoder):
                 self._prepared.fail()
                 self.report(answer.statement)
         else:
+            if isinstance(answer, ResultAnswer):
+                self.database = default_database(answer.statement, self.database)
             self.end_oldest()
         self._first_answer()
 
