@@ -1,7 +1,10 @@
-"""Which arguments of a command of Redis are passwords: they are never shown."""
+"""Which arguments of a command of Redis are passwords, which are never shown, and which a user."""
 
 _HIDDEN = "?"
 _SECRET_SETTINGS = frozenset(("requirepass", "masterauth", "masteruser", "tls-key-file-pass"))
+_DEFAULT_USER = "default"
+_HELLO_OPTIONS = {"AUTH": 3, "SETNAME": 2}
+"""How many words an option of HELLO has."""
 
 
 def without_passwords(words: list[str]) -> list[str]:
@@ -30,3 +33,20 @@ def _after_auth(words: list[str]) -> list[str]:
         if at and secret < len(words):
             shown[secret] = _HIDDEN
     return shown
+
+
+def logged_in_user(name: str, words: list[str]) -> str | None:
+    """Return as whom AUTH or HELLO logs in; None if it does not. Of several, the last one counts.
+
+    A password alone is that of the user ``default`` (redis.io, "AUTH").
+    """
+    if name == "AUTH" and len(words) in {2, 3}:
+        return words[1] if len(words) == 3 else _DEFAULT_USER
+    user, at = None, 2
+    while name == "HELLO" and at < len(words):
+        option = words[at].upper()
+        after = at + _HELLO_OPTIONS.get(option, len(words))
+        if option == "AUTH" and after <= len(words):
+            user = words[at + 1]
+        at = after
+    return user

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sslsniff.decoders.databases.database_decoder import DatabaseDecoder, OpenStatement
-from sslsniff.decoders.databases.redis.passwords import without_passwords
+from sslsniff.decoders.databases.redis.passwords import logged_in_user, without_passwords
 from sslsniff.decoders.databases.redis.resp_units import (
     AGGREGATES,
     BULKS,
@@ -137,13 +137,14 @@ class RedisDecoder(DatabaseDecoder):
             self._command(words, size)
 
     def _command(self, raw: list[bytes], size: int) -> None:
-        words = without_passwords([*map(shown_value, raw)])
+        sent = [*map(shown_value, raw)]
+        words = without_passwords(sent)
         if not words:
             return
         name = words[0].upper()
         text = " ".join([name, *words[1:]])
         statement = Statement("redis", name, text[:MOST_TEXT_BYTES], size)
-        opened = self.begin(statement, self._change(name, words))
+        opened = self.begin(statement, self._change(name, sent))
         count = self._count_replies(name, words)
         if count != 1:
             self._replies[opened.stream] = count
@@ -176,10 +177,8 @@ class RedisDecoder(DatabaseDecoder):
         """Return what the success of a command changes."""
         if name == "SELECT" and len(words) == 2:
             return partial(setattr, self, "database", words[1])
-        if name == "AUTH" and len(words) == 3:
-            return partial(setattr, self, "user", words[1])
-        if name == "HELLO" and "AUTH" in (named := [word.upper() for word in words[:-1]]):
-            return partial(setattr, self, "user", words[named.index("AUTH") + 1])
+        if user := logged_in_user(name, words):
+            return partial(setattr, self, "user", user)
         if mode := reply_mode(name, words):
             return partial(setattr, self, "_is_silence_confirmed", mode == "OFF")
         changes: dict[str, Callable[[], None]] = {

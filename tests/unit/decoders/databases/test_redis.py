@@ -171,9 +171,9 @@ def test_passwords_are_never_shown(words: list[bytes], shown: str) -> None:
     assert [each.text for each in decoded([(C, resp(*words))])] == [shown]
 
 
-def session(*wire: Step) -> list[tuple[str | None, str | None, str | None]]:
+def session(*wire: Step, size: int = 1 << 30) -> list[tuple[str | None, str | None, str | None]]:
     """Return the commands, each with the user and the database of its session."""
-    messages = run(Detector(from_start=True), wire)
+    messages = run(Detector(from_start=True), wire, size)
     begun = [each.statement for each in messages if isinstance(each, StatementStart)]
     return [(each.text, each.user, each.database) for each in begun]
 
@@ -192,6 +192,27 @@ def test_the_session_changes_when_the_server_agrees() -> None:
         ("AUTH eve ?", "eve", "2"),
         ("GET a", "eve", "2"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "user"),
+    [
+        ("AUTH pw", "default"),
+        ("AUTH eve pw", "eve"),
+        ("HELLO 3", "bob"),
+        ("HELLO 3 SETNAME AUTH", "bob"),
+        ("HELLO 3 SETNAME AUTH AUTH eve pw", "eve"),
+        ("hello 3 auth AUTH pw setname AUTH", "AUTH"),
+        ("HELLO 2 AUTH default pw AUTH eve pw", "eve"),
+        ("RESET", None),
+    ],
+)
+def test_who_is_logged_in(command: str, user: str | None) -> None:
+    """Redis 7.0 says the same in ACL WHOAMI."""
+    for size in (1 << 30, 1):
+        asked = asks(f"HELLO 3 AUTH bob pw;{command};GET a;GET b")
+        wire = [asked, (S, b"+OK\r\n" * 2 + ADA * 2)]
+        assert [user for _, user, _ in session(*wire, size=size)][2:] == [user, user]
 
 
 @pytest.mark.parametrize(
