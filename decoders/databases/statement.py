@@ -7,7 +7,7 @@ from dataclasses import dataclass
 MOST_TEXT_BYTES = 64 << 10
 """Stored of a statement's text; the rest is only counted."""
 MOST_PARAMETERS = 1000
-_PARAMETER_CHARACTERS = 4096
+PARAMETER_CHARACTERS = 4096
 
 Parameter = str | int | float | bool | None
 """A parameter as shown: bytes are hexadecimal, after ``\\x``; None is NULL."""
@@ -74,8 +74,8 @@ def shown_text(raw: bytes) -> str:
 def shown_value(raw: bytes) -> str:
     """Return a value as text, or in hexadecimal if it is none; cut if it is long."""
     try:
-        text = raw[: 4 * _PARAMETER_CHARACTERS].decode()
+        text = raw[: 4 * PARAMETER_CHARACTERS].decode()
     except UnicodeDecodeError:
-        text = "\\x" + raw[:_PARAMETER_CHARACTERS].hex()
-    is_long = len(text) > _PARAMETER_CHARACTERS
-    return text[:_PARAMETER_CHARACTERS] + "..." if is_long else text
+        text = "\\x" + raw[:PARAMETER_CHARACTERS].hex()
+    is_long = len(text) > PARAMETER_CHARACTERS
+    return text[:PARAMETER_CHARACTERS] + "..." if is_long else text

@@ -2,6 +2,7 @@
 
 _HIDDEN = "?"
 _SECRET_SETTINGS = frozenset(("requirepass", "masterauth", "masteruser", "tls-key-file-pass"))
+LOG_INS = frozenset(("AUTH", "HELLO"))
 _DEFAULT_USER = "default"
 _HELLO_OPTIONS = {"AUTH": 3, "SETNAME": 2}
 """How many words an option of HELLO has."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sslsniff.decoders.databases.database_decoder import DatabaseDecoder, OpenStatement
-from sslsniff.decoders.databases.redis.passwords import logged_in_user, without_passwords
+from sslsniff.decoders.databases.redis.passwords import LOG_INS, logged_in_user, without_passwords
 from sslsniff.decoders.databases.redis.resp_units import (
     AGGREGATES,
     BULKS,
@@ -23,12 +23,20 @@ from sslsniff.decoders.databases.redis.subscriptions import (
     Subscriptions,
 )
 from sslsniff.decoders.databases.redis.transaction import Transaction
-from sslsniff.decoders.databases.statement import MOST_TEXT_BYTES, Statement, shown_value
+from sslsniff.decoders.databases.statement import (
+    MOST_TEXT_BYTES,
+    PARAMETER_CHARACTERS,
+    Statement,
+    shown_value,
+)
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 
+_LINE_END = b"\r\n"
 _MOST_WORDS = 1 << 20  # of a command, as Redis allows
 _SHOWN_WORDS = 1000
+_CUT_BYTES = PARAMETER_CHARACTERS // 2 - 1
+"""A command of fewer bytes is shown whole, as each byte takes two characters at most."""
 _COMMAND = re.compile(rb"\*[1-9][0-9]{0,6}\r\n\$[1-9][0-9]?\r\n[A-Za-z]")
 _MONITORED = re.compile(rb"[0-9]+\.[0-9]+ \[")
 _REPLIES_TO_ALL = -1  # one for each channel that the connection subscribes to
@@ -123,7 +131,8 @@ class RedisDecoder(DatabaseDecoder):
                 if self._words_left > _MOST_WORDS:
                     raise NotAUnitError
             elif line or kind.strip():  # typed by hand
-                self._command(unit.header.split(), len(unit.header))
+                words = unit.header.split()
+                self._command(words, sum(map(len, words)))
             return
         if kind != b"$":
             raise NotAUnitError
@@ -134,7 +143,7 @@ class RedisDecoder(DatabaseDecoder):
         if not self._words_left:
             words, size = self._words, self._sizes
             self._words, self._sizes = [], 0
-            self._command(words, size)
+            self._command(words, size - len(_LINE_END) * len(words))
 
     def _command(self, raw: list[bytes], size: int) -> None:
         sent = [*map(shown_value, raw)]
@@ -143,7 +152,12 @@ class RedisDecoder(DatabaseDecoder):
             return
         name = words[0].upper()
         text = " ".join([name, *words[1:]])
-        statement = Statement("redis", name, text[:MOST_TEXT_BYTES], size)
+        whole = len(text)
+        if size >= _CUT_BYTES or len(raw) >= _SHOWN_WORDS:
+            # Of what is not shown: the words that are left out, and a byte if one is cut.
+            hidden = size - sum(map(len, raw)) + (max(map(len, sent)) > PARAMETER_CHARACTERS)
+            whole = len(text.encode()) + hidden
+        statement = Statement("redis", name, text[:MOST_TEXT_BYTES], whole)
         opened = self.begin(statement, self._change(name, sent))
         count = self._count_replies(name, words)
         if count != 1:
@@ -177,7 +191,7 @@ class RedisDecoder(DatabaseDecoder):
         """Return what the success of a command changes."""
         if name == "SELECT" and len(words) == 2:
             return partial(setattr, self, "database", words[1])
-        if user := logged_in_user(name, words):
+        if name in LOG_INS and (user := logged_in_user(name, words)):
             return partial(setattr, self, "user", user)
         if mode := reply_mode(name, words):
             return partial(setattr, self, "_is_silence_confirmed", mode == "OFF")
@@ -337,8 +351,9 @@ class RedisDecoder(DatabaseDecoder):
         pushed, self._pushed = self._pushed, None
         if pushed is not None and not self._confirms(pushed):
             shown = without_passwords(pushed) if self._replicates else pushed
-            text = " ".join(shown)[:MOST_TEXT_BYTES]
-            self.report(Statement("redis", "PUSH", text, len(text)))
+            text = " ".join(shown)
+            statement = Statement("redis", "PUSH", text[:MOST_TEXT_BYTES], len(text.encode()))
+            self.report(statement)
             return
         if pushed is not None:
             self._subscribed(pushed)

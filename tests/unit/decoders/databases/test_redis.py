@@ -244,6 +244,32 @@ def test_joined_in_the_middle() -> None:
     assert shown == [GOT]
 
 
+@pytest.mark.parametrize(
+    ("command", "is_cut"),
+    [
+        (GET, False),
+        (b"PING\r\n", False),
+        (resp(b"AUTH", b"a long password"), False),
+        (resp(b"SET", "\u00e9".encode(), b"\xff\xfe"), False),
+        (resp(b"SET", b"a", b"x" * 4096), False),
+        (resp(b"SET", b"a", b"x" * 4097), True),
+        (resp(b"SET", b"a", b"\xff" * 2048), True),
+        (resp(b"SET", b"a", b"x" * 100_000), True),
+        (resp(b"DEL", *[b""] * 999), False),
+        (resp(b"DEL", *[b""] * 1000), True),
+        (resp(b"DEL", *[b"x" * 4000] * 20), True),
+    ],
+)
+def test_a_cut_text_says_so(command: bytes, is_cut: bool) -> None:
+    for size in (1 << 30, 1):
+        decoder = RedisDecoder()
+        run(decoder, [(C, GET)])
+        run(decoder, [(C, command)], size)
+        statement = decoder.open[-1].statement
+        assert statement.text is not None
+        assert (statement.size > len(statement.text.encode())) == is_cut
+
+
 def test_a_large_value_is_cut() -> None:
     decoder = RedisDecoder()
     run(decoder, [(C, resp(b"SET", b"a", b"x" * 1_000_000))])
