@@ -53,9 +53,12 @@ def socks(side: Side, data: bytes) -> Prelude | None:
 
 
 def credentials(data: bytes) -> list[tuple[int, int]]:
-    """Return where the name and the password of SOCKS 5 are in what a client sent first."""
-    if data[:1] != b"\x05":
-        return []
+    """Return where the names and the password are in a client's messages of SOCKS.
+
+    ``data`` has them from their first byte to their last.
+    """
+    if data[0] == 4:
+        return [(8, data.index(0, 8))]
     at = 2 + data[1]
     if data[at] != 1:
         return []

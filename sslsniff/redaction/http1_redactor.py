@@ -21,8 +21,10 @@ from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules, Span
 from sslsniff.redaction.text_run import TextRun
 
-# A request's first word, if it may have the end of another request's body before the method.
-_UNSURE_METHOD = re.compile(rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>\S+)")
+# What is before a request's target, if the end of other bytes may be before the method.
+_UNSURE_METHOD = re.compile(
+    rb"\s*(?!(?:" + WELL_KNOWN_METHODS + rb") )(?P<word>[^\r\n]*\S(?=[ \t]+\S+[ \t]+HTTP/\d)|\S+)"
+)
 _WHOLE_HEAD = re.compile(
     rb"(?:(?:" + WELL_KNOWN_METHODS + rb") [!-~]+ HTTP/1\.[01]|HTTP/1\.[01] [1-5]\d\d(?: [ -~]*)?)"
     rb"\r\n(?:[!-9;-~][^\r\n]*\r\n)*\r\n"

@@ -7,7 +7,7 @@ from typing import Protocol
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
-from sslsniff.decoders.preludes import credentials
+from sslsniff.decoders.preludes import NONE, SOCKS, credentials
 from sslsniff.fast_path import Consumer
 from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.redaction.http1_redactor import Http1Redactor
@@ -89,12 +89,14 @@ class _UndecidedRedactor:
         self._detector = detector
         self._pieces: deque[tuple[Side, bytearray, int]] = deque()
         self._size = 0
+        self._starts: dict[Side, int] = {}  # the position of the first byte of each side
 
     @property
     def protocol(self) -> str:
         return self._detector.protocol
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
+        self._starts.setdefault(side, at)
         self._detector.feed(side, data)
         self._append(side, data, at)
         while self._size > _UNDECIDED_BYTES and self.protocol == "unknown":
@@ -117,18 +119,29 @@ class _UndecidedRedactor:
         """Stop waiting; return the undecided bytes, with their side and position."""
         for buffer in self._buffers.values():
             buffer.undecided.pop(self, None)
-        sizes = {side: each.size for side, each in self._detector.preludes.items() if each.size}
+        self._blank_credentials()
+        ends = {
+            side: self._starts[side] + each.size for side, each in self._detector.preludes.items()
+        }
         pieces = []
         for side, data, at in self._pieces:
-            size = min(sizes.get(side, 0), len(data))
-            if size:  # what a proxy sent is not of the protocol
-                for start, stop in credentials(bytes(data[:size])):
-                    self._buffers[side].blank(at + start, at + stop)
-                    self._rules.blanked.secrets += 1
-                sizes[side] -= size
+            size = max(0, ends.get(side, 0) - at)  # what a proxy sent is not of the protocol
             if len(data) > size:
                 pieces.append((side, bytes(data[size:]), at + size))
         return pieces
+
+    def _blank_credentials(self) -> None:
+        """Blank the credentials of SOCKS; if its first bytes were blanked, the rest of them."""
+        prelude = self._detector.preludes.get(Side.CLIENT, NONE)
+        if prelude.name != SOCKS:
+            return
+        buffer, begin = self._buffers[Side.CLIENT], self._starts[Side.CLIENT]
+        sent = b"".join(data for side, data, _ in self._pieces if side is Side.CLIENT)
+        blanked_bytes = buffer.end - len(sent) - begin
+        for start, stop in [(blanked_bytes, prelude.size)] if blanked_bytes else credentials(sent):
+            if start < stop:
+                buffer.blank(begin + start, begin + stop)
+                self._rules.blanked.secrets += 1
 
     def _append(self, side: Side, data: bytes, at: int) -> None:
         self._size += len(data)

@@ -50,6 +50,22 @@ def http1(draw: st.DrawFn, body: Body) -> list[Step]:
     return [(WRITE, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"), (READ, answer.encode() + data)]
 
 
+def socks(draw: st.DrawFn, body: Body) -> list[Step]:
+    """HTTP after a SOCKS handshake with a name and a password (RFC 1929), or SOCKS 4 with a user."""
+    secret = SECRET.encode()
+    log_in = bytes((1, 4)) + b"name" + bytes((len(secret),)) + secret
+    asked = b"\3\4h.te\0\x50"
+    five: list[Step] = [
+        *((WRITE, b"\5\2\0\2"), (READ, b"\5\2"), (WRITE, log_in), (READ, b"\1\0")),
+        *((WRITE, b"\5\1\0" + asked), (READ, b"\5\0\0\1" + bytes(6))),
+    ]
+    four: list[Step] = [
+        (WRITE, b"\4\1\0\x50\x7f\0\0\1" + secret + b"\0"),
+        (READ, b"\0\x5a" + bytes(6)),
+    ]
+    return [*draw(st.sampled_from([five, four])), *http1(draw, body)]
+
+
 def http2(draw: st.DrawFn, body: Body) -> list[Step]:
     config = h2.config.H2Configuration(client_side=True)
     client = h2.connection.H2Connection(config)
@@ -130,7 +146,7 @@ def grpc(draw: st.DrawFn, body: Body) -> list[Step]:
     return [(WRITE, sent), (READ, server.data_to_send())]
 
 
-PROTOCOLS = {each.__name__: each for each in (http1, http2, websocket, expecting, grpc)}
+PROTOCOLS = {each.__name__: each for each in (http1, socks, http2, websocket, expecting, grpc)}
 
 
 def _from_client(wire: list[SideStep]) -> list[Step]:
