@@ -24,12 +24,18 @@ from sslsniff.redaction.secret_values import (
 
 Pattern = regex.Pattern[bytes]
 
+_WEB_TRAILERS = b"\x80\0"
+_WEB_TRAILERS_PREFIX = _WEB_TRAILERS + b"[\0-\xff]{3}"
+"""How trailers begin in a body of gRPC-Web: a flag, and a length of less than 16 MiB in 4 bytes.
+
+Source: PROTOCOL-WEB.md of gRPC, "Protocol differences".
+"""
 _HEADER_END = (
     rb"(?:authorization|authorization-auxiliary|authentication|cookie2?|credentials?|passw(?:or)?d"
     rb"|passphrase|passcode|secret|token|api[-_]?key|jwt|jwt-assertion|oidc-data"
     rb"|(?:access|account|app|application|auth|client|consumer|customer|encryption|functions?"
     rb"|license|master|private|rapidapi|secret|service|session|shared|signing|subscription)[-_]key"
-    rb"|(?<!\S)(?:x-)?auth)(?:-bin)?"
+    rb"|(?:(?<!\S)|(?<=" + _WEB_TRAILERS_PREFIX + rb"))(?:x-)?auth)(?:-bin)?"
 )
 """How the name of a header ends whose value is a credential (docs/redact.md).
 
@@ -75,8 +81,12 @@ def _name_begin(text: Text, start: int, at: int) -> int:
 
 
 def _line_begin(text: Text, start: int, at: int) -> int:
-    """Return where the line of ``at`` begins."""
-    end = text.rfind(b"\n", max(0, start - 1, at - _LINE_BYTES), at)
+    """Return where the line of ``at`` begins, with what frames it as trailers of gRPC-Web."""
+    first = max(0, start - 1, at - _LINE_BYTES)
+    end = text.rfind(b"\n", first, at)
+    trailers = text.rfind(_WEB_TRAILERS, max(first, start, end - 4), at)
+    if trailers >= 0:
+        return trailers
     return end + 1 if end >= 0 else 0 if at <= _LINE_BYTES and not start else -1
 
 
@@ -188,8 +198,9 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
     # A header field (RFC 9112 section 5), with lines that continue it (5.2).
     header = SecretKind(
         _compiled(
-            rb"^" + _HEADER_NAME + rb"(?<=" + _HEADER_END + rb")[ \t]{0,64}:"
-            rb"[ \t]*(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)"
+            (rb"(?:^|" + _WEB_TRAILERS_PREFIX + rb")" + _HEADER_NAME)
+            + (rb"(?<=" + _HEADER_END + rb")[ \t]{0,64}:[ \t]*")
+            + rb"(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)"
         ),
         begin=_line_begin,
     )
@@ -254,7 +265,8 @@ def _word_search(word: bytes, kind: SecretKind) -> WordSearch:
 
 @functools.cache
 def _beginnings() -> frozenset[bytes]:
-    words = {b"eyj", *(word for each in word_searches() for word in each.words)}
+    words = {word for each in word_searches() for word in each.words}
+    words |= {b"eyj", _WEB_TRAILERS + bytes(1)}
     return field_names.name_beginnings() | {
         word[:size] for word in words for size in range(1, len(word))
     }
@@ -265,7 +277,10 @@ def _longest_beginning() -> int:
     return max(map(len, _beginnings()))
 
 
-_HEADER_TAIL = re.compile(_HEADER_NAME)
+_HEADER_TAIL = re.compile(
+    (rb"(?:" + _WEB_TRAILERS + rb"[\0-\xff]{0,2}|(?:" + _WEB_TRAILERS_PREFIX + rb")?")
+    + (rb"(?:" + _HEADER_NAME + rb")?)")
+)
 
 
 def undecided_tail(text: Text, start: int) -> int:

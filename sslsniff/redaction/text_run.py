@@ -19,13 +19,14 @@ _SEARCHED_SHARE = 4
 def is_opaque(headers: Headers) -> bool:
     """Return whether a message's body cannot be read as text, or may be so, by its headers.
 
-    Bodies with a coding cannot, nor gRPC with one, nor WebSockets over HTTP/2 (RFC 8441), which are
-    masked. A header whose name is not known may say so.
+    Bodies with a coding cannot, nor gRPC with one, nor gRPC-Web in base64, nor WebSockets over
+    HTTP/2 (RFC 8441), which are masked. A header whose name is not known may say so.
     """
     return bool(codings.codings(headers)) or any(
         name is None
         or name == ":protocol"
-        or (name.lower() == "grpc-encoding" and value != "identity")
+        or ((lowered := name.lower()) == "grpc-encoding" and value != "identity")
+        or (lowered == "content-type" and "grpc-web-text" in (value or "").lower())
         for name, value in headers
     )
 
