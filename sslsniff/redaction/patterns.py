@@ -16,6 +16,7 @@ from sslsniff.redaction.secret_values import (
     Scan,
     Text,
     scan_element,
+    scan_encoded,
     scan_field,
     scan_json,
     scan_named,
@@ -47,9 +48,15 @@ _LETTER = rb"(?:3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|2d)"
 _ENCODED_LETTERS = (b"%25", b"%2d", b"%3", b"%4", b"%5", b"%6", b"%7")
 _BLANKS = rb"(?:\s|\\++[nrt]|(?<=\n)data:)*+"
 """White space of JSON, also of JSON in a string, or with lines of server-sent events in it."""
-_ENCODED_BLANKS = rb"(?:\+|%(?:25)*+(?:20|0[9ad]))*+"
+_ENCODED_BLANKS = rb"(?:\+|%(?:25)*+(?:2[0b]|0[9ad]))*+"
+_ENCODED_COLON = _ENCODED_BLANKS + rb"(?::|%(?:25)*+3a)" + _ENCODED_BLANKS
+_ENCODED_QUOTE = rb"(?:%(?:25)*+5c)*+%(?:25)*+"
+"""What begins a quotation mark, perhaps after backslashes."""
+_TYPE = rb"\[{0,8}[a-z_]\w{0,64}+[!\]]{0,8}"
+_ENCODED_TYPE = rb"(?:\[|%(?:25)*+5b){0,8}[a-z_]\w{0,64}+(?:[!\]]|%(?:25)*+(?:21|5d)){0,8}"
+"""A type in GraphQL: between the name of a variable and its default value."""
 _NAME_END = (
-    rb"(?:[ +/(][^\"'\\\r\n=]{0,64}+)?(?P<escape>\\*+)[\"'](?:"
+    rb"(?=[ +/(\\\"'])(?:[ +/(][^\"'\\\r\n=]{0,64}+)?(?P<escape>\\*+)[\"'](?:"
     + (_BLANKS + rb"," + _BLANKS + rb"(?P=escape)[\"']value(?P=escape)[\"'])?")
     + (_BLANKS + rb":" + _BLANKS)
 )
@@ -173,16 +180,28 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
         SecretKind(
             _compiled(
                 (rb"(?:" + _NAME_END)
-                + (rb"|" + _BLANKS + rb":" + _BLANKS + rb"(?=(?P<escape>\\*+)[\"'\[{])")
-                + (rb"|(?P<encoded>(?:%(?:25)*+5c)*+%(?:25)*+22)" + _ENCODED_BLANKS)
-                + (rb"(?::|%(?:25)*+3a)" + _ENCODED_BLANKS)
+                + (rb"|(?=[:\s\\d])" + _BLANKS + rb":" + _BLANKS)
+                + (rb"(?:(?=[\[a-z_])" + _TYPE + rb"\s*+=" + _BLANKS + rb")?+")
+                + (rb"(?=(?P<escape>\\*+)(?:[\"'{]|\[(?!" + _TYPE + rb")))")
+                + (rb"|(?P<encoded>" + _ENCODED_QUOTE + rb"22)" + _ENCODED_COLON)
                 + rb"|(?P<field>(?:(?:\+|%20)[\w.+%-]{0,64}?)?[ \t]*+(?:=>?|%(?:25)*+3d)[ \t]*+))"
             ),
             scan_named,
             _name_begin,
             usual=re.compile(
-                rb"\"[ \n]*:[ \n]*\"([^\"\\]*)\"|=([^\\> \t&\s\"'<;][^&\s\"'<>;]*)(?=[&\s\"'<>;])"
+                rb"\"[ \n]*:[ \n]*\"([^\"\\]+)\"|=([^\\> \t&\s\"'<;][^&\s\"'<>;]*)(?=[&\s\"'<>;])"
             ),
+        ),
+        # An argument or a variable of GraphQL, percent-encoded in a query or a form.
+        SecretKind(
+            _compiled(
+                (_ENCODED_COLON + rb"(?:" + _ENCODED_TYPE + _ENCODED_BLANKS)
+                + (rb"(?:=|%(?:25)*+3d)" + _ENCODED_BLANKS + rb")?+")
+                + (rb"(?=(?P<encoded>" + _ENCODED_QUOTE + rb"(?:22|5b|7b)))")
+            ),
+            scan_encoded,
+            _name_begin,
+            b"%",
         ),
         # An element of XML.
         SecretKind(_compiled(rb"(?:\s[^<>]*+)?(?<!/)>"), scan_element, _tag_begin, b"<"),

@@ -14,7 +14,7 @@ from sslsniff.redaction.multipart import BodyParts
 if TYPE_CHECKING:
     import regex
 
-_PLAIN_STRING = re.compile(rb'"([^"\\]*)"')
+_PLAIN_STRING = re.compile(rb'"((?!"(?:"|\Z))[^"\\]*)"')  # no three quotation marks
 _QUOTED = re.compile(rb"(\\*)([\"'])|[\[\]{}]")
 _BARE_JSON = re.compile(rb"[^\s,}\]\\\"&<>]*")
 _BARE_FIELD = re.compile(rb"[^&\s\"'<>;]*")
@@ -42,7 +42,7 @@ def scan_json(
     The group ``escape`` has the backslashes that stand before each of its quotation marks: one if
     it is in a string of JSON, three in a string in such a string.
     """
-    return _scan(text, found.end(), len(found["escape"]), _BARE_JSON)
+    return scan_value(text, found.end(), len(found["escape"]))
 
 
 def scan_field(
@@ -53,7 +53,7 @@ def scan_field(
     while text[escape : escape + 1] == b"\\":
         escape += 1
     bare = _ENCODED_FIELD if found[0].rstrip().endswith(b"3d") else _BARE_FIELD
-    return _scan(text, found.end(), escape - found.end(), bare)
+    return scan_value(text, found.end(), escape - found.end(), bare)
 
 
 def scan_named(
@@ -67,7 +67,7 @@ def scan_named(
     if found["field"] is not None:
         return scan_field(text, found, begin, parts)
     if found["encoded"] is not None:
-        return _scan_encoded(text, found.end(), found["encoded"])
+        return scan_encoded(text, found, begin, parts)
     return scan_json(text, found, begin, parts)
 
 
@@ -88,25 +88,36 @@ def scan_element(
     return None if end < 0 else Value(at, end, end)
 
 
-def _scan_encoded(text: Text, at: int, quote: bytes) -> Value | None:
-    """Scan a string up to its ``quote``, or up to the end of the field that the JSON is in."""
-    field = _BARE_FIELD.match(text, at)
-    assert field is not None
-    is_whole = field.end() < len(text)
-    if not is_whole and quote.startswith(text[at:]):
+def scan_encoded(
+    text: Text, found: "regex.Match[bytes]", begin: int, parts: BodyParts
+) -> Value | None:
+    """Scan a percent-encoded string, or up to the end of the field that it is in.
+
+    The group ``encoded`` has its quotation mark, or how an array or an object begins.
+    """
+    at, quote = found.end(), found["encoded"]
+    block = 3 * quote
+    if block.startswith(text[at : at + len(block)]) and len(text) < at + len(block):
         return None
-    if not text.startswith(quote, at):
-        return Value(at, field.end(), field.end()) if is_whole else None
-    begin = at + len(quote)
-    end = text.find(quote, begin, field.end())
-    while end >= 0 and text[end - 5 : end].endswith(b"5c"):  # its backslash is escaped
-        end = text.find(quote, end + 1, field.end())
-    if end < 0:
-        return Value(begin, field.end(), field.end()) if is_whole else None
-    return Value(begin, end, end + len(quote))
+    if quote.endswith(b"22") and text.startswith(quote, at):
+        quote = block if text.startswith(block, at) else quote
+        at += len(quote)
+        end = text.find(quote, at)
+        while end >= 0 and text[end - 5 : end].endswith(b"5c"):  # its backslash is escaped
+            end = text.find(quote, end + 1)
+        field = _BARE_FIELD.match(text, at, end if end >= 0 else len(text))
+        assert field is not None
+        if field.end() == end:
+            return Value(at, end, end + len(quote))
+    else:
+        field = _BARE_FIELD.match(text, at)
+        assert field is not None
+    return Value(at, field.end(), field.end()) if field.end() < len(text) else None
 
 
-def _scan(text: Text, at: int, escape: int, bare: "re.Pattern[bytes]") -> Value | None:
+def scan_value(
+    text: Text, at: int, escape: int, bare: "re.Pattern[bytes]" = _BARE_JSON
+) -> Value | None:
     """Scan a string, an array or an object up to its last bracket, or a value of ``bare`` bytes."""
     string = _PLAIN_STRING.match(text, at)
     if string is not None:
@@ -114,12 +125,29 @@ def _scan(text: Text, at: int, escape: int, bare: "re.Pattern[bytes]") -> Value 
     if len(text) <= at + escape and not text[at:].strip(b"\\"):
         return None
     first = bytes(text[at + escape : at + escape + 1])
+    if first in {b'"', b"'"}:
+        block = 3 * bytes(text[at : at + escape + 1])
+        if text.startswith(block, at):
+            return _scan_block(text, at + len(block), block)
+        if len(text) < at + len(block) and block.startswith(text[at:]):
+            return None
     if first in {b'"', b"'"} or bytes(text[at : at + 1]) in {b"[", b"{"}:
         return _nested(text, at, escape, first)
     found = bare.match(text, at)
     if found is None or found.end() == len(text):
         return None
     return Value(at, found.end(), found.end())
+
+
+def _scan_block(text: Text, begin: int, quotes: bytes) -> Value | None:
+    """Scan a string up to three quotation marks (GraphQL, "Block Strings"; TOML; Python).
+
+    After one more backslash they do not end it.
+    """
+    end = text.find(quotes, begin)
+    while end >= 0 and text[end - 1 : end] == b"\\":
+        end = text.find(quotes, end + 1)
+    return None if end < 0 else Value(begin, end, end + len(quotes))
 
 
 def _nested(text: Text, at: int, escape: int, first: bytes) -> Value | None:

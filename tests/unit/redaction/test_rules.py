@@ -75,6 +75,19 @@ FIELDS = [
     'Digest nextnonce="{}", qop=auth',
     '{{"Password again": "{}", "x": "y"}}',
     '{{"api key": "{}", "x": "y"}}',
+    'mutation {{ login(password: """{}""", x: "y") }}',
+    '{{"query": "mutation {{ login(password: \\"\\"\\"{}\\"\\"\\") {{ id }} }}"}}',
+    'query Q($password: String = "{}", $x: Int = 1) {{ x }}',
+    'query Q($password : String! = "{}") {{ x }}',
+    '{{"query": "query Q($password: String = \\"{}\\") {{ x }}"}}',
+    "query=mutation%7Blogin%28password%3A%22{}%22%29%7Bid%7D%7D&x=y",
+    "query=mutation+%7Blogin%28password%3A+%22{}%22%2C+x%3A+1%29%7Bid%7D%7D&x=y",
+    "query={{login(password:%20%22{}%22,x:1){{id}}}}&x=y",
+    "query=%7Blogin%28password%3A%22%22%22{}%22%22%22%29%7Bid%7D%7D&x=y",
+    "query=query+Q%28%24password%3A+String%21+%3D+%22{}%22%29+%7Bx%7D&x=y",
+    "query=query%20Q(%24password:String=%22{}%22)%20%7Bx%7D&x=y",
+    'password = """{}"""\nx = """y"""',
+    "password = '''{}'''\nx = 'y'",
 ]
 """Forms of fields with a secret."""
 
@@ -174,6 +187,24 @@ def test_fields(field: str) -> None:
             assert told.plaintext(WRITE) == expected
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "field",
+    [
+        'query Q($apiKey:[String!]!=["{}", "{}"]) {{ x }}',
+        'mutation {{ login(password: """\n  "" \\""" {}""") }}',
+        '{{"query": "mutation {{ login(password: \\"\\"\\"\\\\\\"\\"\\" {}\\"\\"\\") }}"}}',
+        "query=%7Blogin%28password%3A%5B%22{}%22%2C%22{}%22%5D%29%7Bid%7D%7D",
+    ],
+)
+def test_longer_fields(field: str, size: int) -> None:
+    secret = "s3cr3t.value"
+    sent = post(field.format(secret, secret).encode())
+    told, _ = redact([(WRITE, sent[at : at + size]) for at in range(0, len(sent), size)])
+    assert secret.encode() not in told.plaintext(WRITE)
+    assert blanked(sent) == told.plaintext(WRITE)
+
+
 def test_a_line_that_continues_another_may_be_a_field() -> None:
     """RFC 9112 section 5.2; some servers read it as a field of its own."""
     head = b"GET / HTTP/1.1\r\nX: a\r\n Authorization: s3cr3t\r\nX: b\r\n\tX-Api-Key:s3cr3t\r\n\r\n"
@@ -233,6 +264,12 @@ def test_text_is_searched_in_linear_time() -> None:
         b"name=token;",
         b'name="token',
         b'password":{',
+        b"token:[a",
+        b'token:"""',
+        b"token%3A%22",
+        b"token%22%3A%22",
+        b"token%3A%5B",
+        b"\x80\0token",
     ):
         times = []
         for size in (1 << 14, 1 << 16):
