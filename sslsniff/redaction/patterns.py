@@ -12,9 +12,12 @@ from typing import NamedTuple
 import regex
 
 from sslsniff.redaction import field_names
+from sslsniff.redaction.multipart import BodyParts
+from sslsniff.redaction.name_value_pairs import BLANKS, scan_pair, undecided_value
 from sslsniff.redaction.secret_values import (
     Scan,
     Text,
+    Value,
     scan_element,
     scan_encoded,
     scan_field,
@@ -43,11 +46,11 @@ _HEADER_END = (
 In gRPC, ``-bin`` at the end says that the value is base64 ("gRPC over HTTP2", Custom-Metadata).
 """
 _HEADER_NAME = rb"[!#$%&'*+.^`|~\w-]{1,128}+"  # RFC 9110 section 5.6.2
+_INDENT = rb"(?P<indent>[ \t]{0,64}+)(?:-[ \t]{1,64}+)?+"
+"""What is before a name in YAML; with a limit, as ``regex`` first looks as far for the colon."""
 _LETTER = rb"(?:3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|2d)"
 """A letter, a digit, an underscore or a hyphen, in hexadecimal."""
 _ENCODED_LETTERS = (b"%25", b"%2d", b"%3", b"%4", b"%5", b"%6", b"%7")
-_BLANKS = rb"(?:\s|\\++[nrt]|(?<=\n)data:)*+"
-"""White space of JSON, also of JSON in a string, or with lines of server-sent events in it."""
 _ENCODED_BLANKS = rb"(?:\+|%(?:25)*+(?:2[0b]|0[9ad]))*+"
 _ENCODED_COLON = _ENCODED_BLANKS + rb"(?::|%(?:25)*+3a)" + _ENCODED_BLANKS
 _ENCODED_QUOTE = rb"(?:%(?:25)*+5c)*+%(?:25)*+"
@@ -55,12 +58,12 @@ _ENCODED_QUOTE = rb"(?:%(?:25)*+5c)*+%(?:25)*+"
 _TYPE = rb"\[{0,8}[a-z_]\w{0,64}+[!\]]{0,8}"
 _ENCODED_TYPE = rb"(?:\[|%(?:25)*+5b){0,8}[a-z_]\w{0,64}+(?:[!\]]|%(?:25)*+(?:21|5d)){0,8}"
 """A type in GraphQL: between the name of a variable and its default value."""
-_NAME_END = (
-    rb"(?=[ +/(\\\"'])(?:[ +/(][^\"'\\\r\n=]{0,64}+)?(?P<escape>\\*+)[\"'](?:"
-    + (_BLANKS + rb"," + _BLANKS + rb"(?P=escape)[\"']value(?P=escape)[\"'])?")
-    + (_BLANKS + rb":" + _BLANKS)
-)
-"""What is between a name and its value in JSON, or the same of a pair of "name" and "value"."""
+# The end of a name in quotation marks: their last is matched.
+_QUOTED = rb"(?=[ +/(\\\"'])(?:[ +/(][^\"'\\\r\n=]{0,64}+)?(?P<escape>\\*+)[\"']"
+_NAME_END = _QUOTED + BLANKS + rb":" + BLANKS
+"""What is between a name and its value in JSON."""
+_PAIR = _QUOTED + rb"(?P<pair>)(?=" + BLANKS + rb"[,}>/]|\s++[\w:.-])"
+"""What is after a name that is a value itself."""
 _PART_HEAD = rb"[^\r\n]{0,1024}\r?\n(?:[^\r\n]{1,1024}\r?\n){0,16}\r?\n"
 """The rest of the head of a part of a multipart."""
 _PARAMETER = rb"name\s{0,16}\*?\s{0,16}"
@@ -157,6 +160,19 @@ def _compiled(pattern: bytes) -> Pattern:
     return regex.compile(pattern, regex.MULTILINE | regex.DOTALL)
 
 
+def _or_pair(scan: Scan) -> Scan:
+    """Return ``scan`` for what follows a name, or the scan of a pair for a name that is a value."""
+
+    def scan_either(
+        text: Text, found: "regex.Match[bytes]", begin: int, parts: BodyParts
+    ) -> Value | None:
+        if found["pair"] is not None:
+            return scan_pair(text, found, parts)
+        return scan(text, found, begin, parts)
+
+    return scan_either
+
+
 def _userinfo(before: bytes, slash: bytes, byte: bytes, colon: bytes, end: bytes) -> SecretKind:
     """Return the userinfo of a URL (RFC 3986 section 3.2.1); ``byte`` is one of an authority.
 
@@ -180,16 +196,18 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
         SecretKind(
             _compiled(
                 (rb"(?:" + _NAME_END)
-                + (rb"|(?=[:\s\\d])" + _BLANKS + rb":" + _BLANKS)
-                + (rb"(?:(?=[\[a-z_])" + _TYPE + rb"\s*+=" + _BLANKS + rb")?+")
+                + (rb"|(?=[:\s\\d])" + BLANKS + rb":" + BLANKS)
+                + (rb"(?:(?=[\[a-z_])" + _TYPE + rb"\s*+=" + BLANKS + rb")?+")
                 + (rb"(?=(?P<escape>\\*+)(?:[\"'{]|\[(?!" + _TYPE + rb")))")
                 + (rb"|(?P<encoded>" + _ENCODED_QUOTE + rb"22)" + _ENCODED_COLON)
-                + rb"|(?P<field>(?:(?:\+|%20)[\w.+%-]{0,64}?)?[ \t]*+(?:=>?|%(?:25)*+3d)[ \t]*+))"
+                + rb"|(?P<field>(?:(?:\+|%20)[\w.+%-]{0,64}?)?[ \t]*+(?:=>?|%(?:25)*+3d)[ \t]*+)"
+                + (rb"|" + _PAIR + rb")")
             ),
-            scan_named,
+            _or_pair(scan_named),
             _name_begin,
             usual=re.compile(
-                rb"\"[ \n]*:[ \n]*\"([^\"\\]+)\"|=([^\\> \t&\s\"'<;][^&\s\"'<>;]*)(?=[&\s\"'<>;])"
+                rb"\"[ \n]*(?:,[ \n]*\"value\"[ \n]*)?:[ \n]*\"([^\"\\]+)\""
+                rb"|=([^\\> \t&\s\"'<;][^&\s\"'<>;]*)(?=[&\s\"'<>;])"
             ),
         ),
         # An argument or a variable of GraphQL, percent-encoded in a query or a form.
@@ -214,12 +232,12 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
             b"name",
         ),
     )
-    # A header field (RFC 9112 section 5), with lines that continue it (5.2).
+    # A header field (RFC 9112 section 5), with lines that continue it (5.2), or one of YAML.
     header = SecretKind(
         _compiled(
-            (rb"(?:^|" + _WEB_TRAILERS_PREFIX + rb")" + _HEADER_NAME)
+            (rb"(?:^|" + _WEB_TRAILERS_PREFIX + rb")" + _INDENT + _HEADER_NAME)
             + (rb"(?<=" + _HEADER_END + rb")[ \t]{0,64}:[ \t]*")
-            + rb"(?P<secret>[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*(?:\r?\n?\Z)?)"
+            + rb"(?P<secret>[^\r\n]*(?:\r?\n(?P=indent)[ \t]+[^\r\n]*)*(?:\r?\n?[ \t]*\Z)?)"
         ),
         begin=_line_begin,
     )
@@ -251,7 +269,10 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
         WordSearch({**names, b"oidc-data": None}, (line if is_head else header,), named),
         # A name that hides: nothing asks for a letter to be escaped.
         WordSearch(
-            {rb"\u00": hidden}, (), (SecretKind(_compiled(_NAME_END), scan_json),), rb"\u00"
+            {rb"\u00": hidden},
+            (),
+            (SecretKind(_compiled(_NAME_END + rb"|" + _PAIR), _or_pair(scan_json)),),
+            rb"\u00",
         ),
         WordSearch(
             dict.fromkeys(_ENCODED_LETTERS, encoded),
@@ -285,7 +306,7 @@ def _word_search(word: bytes, kind: SecretKind) -> WordSearch:
 @functools.cache
 def _beginnings() -> frozenset[bytes]:
     words = {word for each in word_searches() for word in each.words}
-    words |= {b"eyj", _WEB_TRAILERS + bytes(1)}
+    words |= {b"eyj", b"value", _WEB_TRAILERS + bytes(1)}
     return field_names.name_beginnings() | {
         word[:size] for word in words for size in range(1, len(word))
     }
@@ -298,7 +319,7 @@ def _longest_beginning() -> int:
 
 _HEADER_TAIL = re.compile(
     (rb"(?:" + _WEB_TRAILERS + rb"[\0-\xff]{0,2}|(?:" + _WEB_TRAILERS_PREFIX + rb")?")
-    + (rb"(?:" + _HEADER_NAME + rb")?)")
+    + (rb"[ \t]{0,64}(?:-[ \t]{0,64})?(?:" + _HEADER_NAME + rb")?)")
 )
 
 
@@ -308,7 +329,7 @@ def undecided_tail(text: Text, start: int) -> int:
     end = bytes(text[max(start, size - _longest_beginning()) :])
     beginnings = _beginnings()
     first = next((at for at in range(len(end)) if end[at:] in beginnings), len(end))
-    places = [size - len(end) + first, _tag_begin(text, start, size)]
+    places = [size - len(end) + first, _tag_begin(text, start, size), undecided_value(text, start)]
     line = _line_begin(text, start, size)
     if line >= 0 and (line == size or _HEADER_TAIL.fullmatch(text, line, size)):
         places.append(line)

@@ -82,6 +82,11 @@ WIRES: dict[str, tuple[str | None, Callable[[int], bytes]]] = {
     "a head without end": ("http/1.1", repeated(b"a", b"GET / HTTP/1.1\r\nX: ")),
     "short fields": ("http/1.1", repeated(b"a: b\r\n", b"GET / HTTP/1.1\r\n")),
     "a secret without end": ("http/1.1", repeated(b"a", POST + b'{"password": "')),
+    "many values before their names": (
+        "http/1.1",
+        repeated(b'{"value": "a", "name": "token"}', POST),
+    ),
+    "many values": ("http/1.1", repeated(b'"value":"a",', POST)),
     "many secrets": ("http/1.1", repeated(b'{"password": "a"}', POST)),
     **{
         f"almost a boundary, {name}": ("http/1.1", repeated(line, FORM))
