@@ -2,8 +2,9 @@
 
 import gzip
 import json
+import struct
 from collections.abc import Callable
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import brotli
 import zstandard
@@ -81,14 +82,74 @@ def json_body(draw: st.DrawFn) -> Body:
     return "application/json", _json(draw).encode()
 
 
-def graphql(draw: st.DrawFn) -> Body:
+def _graphql(draw: st.DrawFn) -> str:
+    """An operation with a secret as an argument, or as the default value of a variable."""
     name = draw(st.sampled_from(["password", "token", "apiKey", "clientSecret", "pass"]))
-    value = json.dumps(SECRET)
-    inner = f"{{{name}{_spaced(draw)}:{_spaced(draw)}{value}}}"
-    asked = draw(st.sampled_from([f"(input: {inner})", f"({inner[1:-1]}, user: 1)"]))
-    return "application/json", json.dumps(
-        {"query": f"mutation {{ login{asked} {{ id }} }}"}
-    ).encode()
+    text = draw(st.sampled_from([f'"{SECRET}"', f'"""{SECRET}"""', f'["{SECRET}"]']))
+    inner = f"{name}{_spaced(draw)}:{_spaced(draw)}{text}"
+    kind = draw(st.sampled_from(["String", "String!", "[String!]!"]))
+    return draw(
+        st.sampled_from(
+            [
+                f"mutation {{ login(input: {{{inner}}}) {{ id }} }}",
+                f"mutation {{ login({inner}, user: 1) {{ id }} }}",
+                f"query Q($user: Int, ${name}: {kind} = {text}) {{ id }}",
+                f"query Q(${name}:{kind}={text}){{id}}",
+            ]
+        )
+    )
+
+
+def graphql(draw: st.DrawFn) -> Body:
+    return "application/json", json.dumps({"query": _graphql(draw)}).encode()
+
+
+def graphql_in_form(draw: st.DrawFn) -> Body:
+    encoded = draw(st.sampled_from([quote, quote_plus]))(_graphql(draw), safe="")
+    return "application/x-www-form-urlencoded", f"query={encoded}&last={SHOWN}".encode()
+
+
+def pairs(draw: st.DrawFn) -> Body:
+    """The name and the value are members of an object, in any order and with others between."""
+    members = {draw(st.sampled_from(["name", "key"])): draw(st.sampled_from(NAMES))}
+    members |= {"value": _around(draw), "type": "text", "enabled": "true"}
+    drawn = draw(st.permutations([*members.items()]))
+    separators = (f"{_spaced(draw)},", f"{_spaced(draw)}:{_spaced(draw)}")
+    text = json.dumps([dict(drawn), {"name": "note", "value": SHOWN}], separators=separators)
+    for _ in range(draw(st.integers(0, 2))):
+        text = json.dumps({"inner": text, "last": SHOWN})
+    return "application/json", text.encode()
+
+
+def arrays(draw: st.DrawFn) -> Body:
+    text = json.dumps([["Accept", SHOWN], [draw(st.sampled_from(NAMES)), _around(draw)]])
+    return "application/json", text.encode()
+
+
+def attributes(draw: st.DrawFn) -> Body:
+    name = draw(st.sampled_from(NAMES))
+    given = [f'{draw(st.sampled_from(["name", "key"]))}="{name}"', f'value="{SECRET}"']
+    tag = " ".join(draw(st.permutations([*given, 'type="hidden"', "required"])))
+    text = f"<p>{SHOWN}<input {tag}{draw(st.sampled_from(['', '/', ' /']))}>{SHOWN}</p>"
+    if draw(st.booleans()):
+        return "application/json", json.dumps({"html": text}).encode()
+    return "text/html", text.encode()
+
+
+def yaml(draw: st.DrawFn) -> Body:
+    name = draw(st.sampled_from(["password", "db-password", "client_secret", "api_key", "token"]))
+    before = draw(st.sampled_from(["  ", "- ", "  - ", ""]))
+    value = draw(st.sampled_from([SECRET, f'"{SECRET}"', f"|\n        {SECRET}\n        {SECRET}"]))
+    return "application/yaml", f"a:\n{before}{name}: {value}\nlast: {SHOWN}\n".encode()
+
+
+def grpc_web(draw: st.DrawFn) -> Body:
+    """A message, and trailers of which the first is a secret."""
+    message = draw(st.binary(max_size=40))
+    shown = SHOWN * draw(st.integers(0, 900))
+    trailers = f"x-auth-token: {SECRET}\r\nx-shown: {shown}\r\n".encode()
+    framed = struct.pack(">BI", 0, len(message)) + message
+    return "application/grpc-web", framed + struct.pack(">BI", 0x80, len(trailers)) + trailers
 
 
 def form(draw: st.DrawFn) -> Body:
@@ -175,6 +236,12 @@ BODIES: dict[str, Callable[[st.DrawFn], Body]] = {
         json_body,
         json_in_form,
         graphql,
+        graphql_in_form,
+        pairs,
+        arrays,
+        attributes,
+        yaml,
+        grpc_web,
         form,
         multipart,
         xml,

@@ -51,7 +51,7 @@ def http1(draw: st.DrawFn, body: Body) -> list[Step]:
 
 
 def socks(draw: st.DrawFn, body: Body) -> list[Step]:
-    """HTTP after a SOCKS handshake with a name and a password (RFC 1929), or SOCKS 4 with a user."""
+    """HTTP after a handshake of SOCKS 5 with a password (RFC 1929), or of SOCKS 4 with a user."""
     secret = SECRET.encode()
     log_in = bytes((1, 4)) + b"name" + bytes((len(secret),)) + secret
     asked = b"\3\4h.te\0\x50"
@@ -84,20 +84,22 @@ def http2(draw: st.DrawFn, body: Body) -> list[Step]:
 def websocket(draw: st.DrawFn, body: Body) -> list[Step]:
     data = body[1] if body[0] not in CODINGS else b"{}"
     ask = (
-        b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"GET /ws?token=%b HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Authorization: Bearer %b\r\nCookie: a=%b\r\n"
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    )
+    ) % (3 * (SECRET.encode(),))
     agree = (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-    )
+        b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSet-Cookie: a=%b\r\n\r\n"
+    ) % SECRET.encode()
     size = draw(st.integers(1, 120))
-    frames = b""
+    asked, answered = b"", b""
     for at in range(0, len(data), size):
         piece = data[at : at + size]
         flags = (1 if not at else 0) | (0x80 if at + size >= len(data) else 0)
-        frames += bytes((flags, 0x80 | len(piece))) + b"abcd" + unmask(piece, b"abcd", 0)
-    return [(WRITE, ask), (READ, agree), (WRITE, frames)]
+        asked += bytes((flags, 0x80 | len(piece))) + b"abcd" + unmask(piece, b"abcd", 0)
+        answered += bytes((flags, len(piece))) + piece
+    return [(WRITE, ask), (READ, agree), (WRITE, asked), (READ, answered)]
 
 
 def expecting(draw: st.DrawFn, body: Body) -> list[Step]:

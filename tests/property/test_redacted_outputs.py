@@ -10,15 +10,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sslsniff.cli import main
 from tests.property.planted_bodies import BODIES, SECRET
 from tests.property.planted_connections import DATABASES, PROTOCOLS
+from tests.unit.capture_files.kafka.test_broker import messages
 from tests.unit.captures import Step, Taker
 from tests.unit.redaction.test_redaction import dumped, forms
 from tests.unit.redaction.traffic import cut
+from tests.workload.kafka.broker import Broker, running_broker
 
 FORMS = [form for form in forms(SECRET.encode()) if form]
 TEXTS = {
@@ -28,6 +31,19 @@ TEXTS = {
     "hexdump": ["--hexdump"],
     "statistics": ["--stats", "--group-by", "host,path", "-q"],
 }
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with running_broker() as running:
+        yield running
+
+
+def kafka_messages(read: list[str], broker: Broker, topic: str) -> bytes:
+    """Return the messages of Kafka that one command writes."""
+    broker.create_topic(topic, 4)
+    assert main([*read, "--kafka", broker.address, "--topic", topic]) == 0
+    return b"".join(value for _, value in messages(broker, topic))
 
 
 @contextmanager
@@ -74,19 +90,23 @@ def write_capture(path: Path, data: st.DataObject) -> None:
     taker.close()
 
 
-def outputs(capture: Path, folder: Path, *, redacts: bool) -> dict[str, bytes]:
+def outputs(capture: Path, folder: Path, broker: Broker, *, redacts: bool) -> dict[str, bytes]:
     """Return what each output has, by name."""
     read = ["read", str(capture), *(["--redact"] if redacts else [])]
-    found = {}
+    leaving = read if redacts else [*read, "--no-redact"]  # the machine
+    topic = f"{capture.parent.name}-{folder.name}"
+    found = {
+        "exchanges in Kafka": kafka_messages(leaving, broker, topic),
+        "plaintext in Kafka": kafka_messages([*leaving, "--raw"], broker, f"{topic}-raw"),
+    }
     for name, options in TEXTS.items():
         assert main([*read, *options, "--force", "-o", str(folder / "out")]) == 0
         text = (folder / "out").read_bytes()
         found[name] = text + dumped(text)
     with receiver() as (url, came):
         files = {each: folder / f"out.{each}" for each in ("har", "pcapng", "html", "tables")}
-        command = [*read, "--har", str(files["har"]), "--pcap", str(files["pcapng"])]
+        command = [*leaving, "--har", str(files["har"]), "--pcap", str(files["pcapng"])]
         command += ["--report", str(files["html"]), "--report-bodies", "1M", "--otlp", url]
-        command += [] if redacts else ["--no-redact"]
         command += ["--parquet", str(files["tables"]), "--parquet-bodies", "1M"]
         assert main([*command, "--otlp-protocol", "http/protobuf"]) == 0
     found["otlp"] = b"".join(came)
@@ -96,21 +116,21 @@ def outputs(capture: Path, folder: Path, *, redacts: bool) -> dict[str, bytes]:
 
 
 @settings(
-    max_examples=2,
+    max_examples=3,
     deadline=None,
     phases=[Phase.generate],  # to shrink so much takes longer than to read what failed
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_no_output_has_a_planted_secret(data: st.DataObject) -> None:
+def test_no_output_has_a_planted_secret(broker: Broker, data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
         capture = Path(name, "capture.pcapng")
         write_capture(capture, data)
         redacted, shown = Path(name, "redacted"), Path(name, "shown")
         redacted.mkdir()
         shown.mkdir()
-        for output, found in outputs(capture, redacted, redacts=True).items():
+        for output, found in outputs(capture, redacted, broker, redacts=True).items():
             assert [form for form in FORMS if form in found] == [], output
         # The search would find them.
-        for output, found in outputs(capture, shown, redacts=False).items():
+        for output, found in outputs(capture, shown, broker, redacts=False).items():
             assert output == "statistics" or any(form in found for form in FORMS), output
