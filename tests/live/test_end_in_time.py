@@ -204,6 +204,7 @@ def test_what_waits_is_counted_to_the_byte(
             captured = sniffer.wait()
     _, lost = assert_accounted(captured, sent)
     assert "no time" in lost
+    assert "connection table full" not in lost
     assert captured.summary["lost_bytes"] == sum(lost.values())
 
 
@@ -375,15 +376,18 @@ def test_a_command_goes_on(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("engine", ["probes", "preload"])
 def test_a_command_goes_on_and_something_is_missing(
-    load: Load, certificate: Certificate, tmp_path: Path
+    engine: str, load: Load, certificate: Certificate, tmp_path: Path
 ) -> None:
     script = 'echo ready; read line; "$@" >/dev/null; echo sent; exec sleep 60 2>&-'
-    options = ("--chunks", "-o", tmp_path / "out", "--ring-size", "64M", "--end-within", "1")
+    how = ("--engine", engine, *(("--loader", LOADER) if engine == "probes" else ()))
+    options: list[str | Path] = ["--chunks", "-o", tmp_path / "out", "--ring-size", "64M"]
+    options += ["--end-within", "1", *how]
     with load.receiver(certificate.certificate, certificate.key) as receiver:
         sender = load.sender(receiver.port, 1, (MANY_CALLS, 50))
-        command = (*options, "--", "sh", "-c", script, "sh", *sender)
-        with started(SSLSNIFF, "--loader", LOADER, *command, stderr=subprocess.PIPE) as process:
+        command = (SSLSNIFF, *options, "--", "sh", "-c", script, "sh", *sender)
+        with started(*command, stderr=subprocess.PIPE) as process:
             assert next_line(process) == "ready"
             process.send_signal(signal.SIGSTOP)
             say(process, "go")
