@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sslsniff.probing.plans.unprobed import KINDS
 from tests import libraries
 from tests.live.checks import Sniff, run_under
 from tests.live.libraries.cases import Case
@@ -32,6 +33,7 @@ NO_PROBES = "sslsniff cannot probe it yet"
 NO_SYMBOLS = "it is linked in without symbols"
 NOT_FOUND = r"its ciphers have no symbols, and only those of .* are found without"
 PYTHON = Path(sys.executable).name
+JSSE = next(each for each in KINDS if each.library == "jsse")
 JIT = "its TLS runs in JIT-compiled code"
 
 
@@ -260,3 +262,18 @@ def test_the_whole_host_stands_alone() -> None:
         done = as_nobody("--all", *each)
         assert done.returncode == 2
         assert "error: --all watches every process" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("library", ["libssl.so.3", "libz.so.1"])
+def test_a_runtime_that_uses_another_library(library: str, tmp_path: Path) -> None:
+    """A virtual machine of Java is not named where its process has a library with probes."""
+    source, program = tmp_path / "machine.c", tmp_path / "machine"
+    functions = "".join(f"void {each}(void) {{}}\n" for each in JSSE.exports)
+    source.write_text(f"""#include <dlfcn.h>
+{functions}
+int main(void) {{ return !dlopen("{library}", RTLD_NOW); }}
+""")
+    run("gcc", "-rdynamic", "-o", program, source)
+    ran = run_under(tmp_path, program)
+    rows = [row["library"] for row in ran.captured.summary["not_probed"]]
+    assert rows == (["jsse"] if library == "libz.so.1" else [])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.kernel import procfs
 from tests.live.sniffer import SSLSNIFF
-from tests.workload.processes import PATIENCE_S, started
+from tests.workload.processes import PATIENCE_S, started, wait_until
 
 CAPTURE = next(iter(sorted((Path(__file__).parents[2] / "pcaps").glob("*.pcapng"))))
 IGNORING = 'trap "" HUP; exec "$@"'
@@ -34,9 +35,12 @@ def test_it_ends(is_live: bool) -> None:
         while b"Quit" not in shown:
             assert select.select([terminal], [], [], PATIENCE_S)[0]
             shown += os.read(terminal, 1 << 16)
+        beside = procfs.descendants((process.pid,))[1:]
+        assert bool(beside) == is_live  # the capture, which has the probes
         os.close(terminal)
         try:
             assert process.wait(PATIENCE_S) in (0, 129)
+            wait_until(lambda: not any(procfs.process(pid) for pid in beside))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
