@@ -219,7 +219,6 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
             ),
             scan_encoded,
             _name_begin,
-            b"%",
         ),
         # An element of XML.
         SecretKind(_compiled(rb"(?:\s[^<>]*+)?(?<!/)>"), scan_element, _tag_begin, b"<"),

@@ -8,7 +8,7 @@ import pytest
 from tests.live.checks import Sniff, connections, run_under
 from tests.live.kernel_objects import names
 from tests.live.running import ALL_AT_ONCE, TLS_VERSIONS, ask, assert_captured
-from tests.workload.go.fixtures import Fixture, fixtures
+from tests.workload.go.fixtures import Fixture, fixtures, forked
 from tests.workload.passed import told
 from tests.workload.servers import Certificate, Server, built_server
 
@@ -88,7 +88,7 @@ def test_programs_are_loaded_when_needed(
     assert same_maps == maps
 
 
-@each("utls")
+@pytest.mark.parametrize("fixture", forked(), ids="-".join)
 def test_a_forked_tls(fixture: Fixture, server: Server, tmp_path: Path) -> None:
     """It has no probes: it is named by its file, then by its connection."""
     ran = run_under(tmp_path, fixture.path, str(server.port))

@@ -71,8 +71,6 @@ FEW = (
     Fixture("client", BEFORE, "stripped"),
     Fixture("client", BEFORE, "cgo-pie"),
     Fixture("plain", NEWEST, "plain"),
-    Fixture("utls", NEWEST, "stripped"),
-    Fixture("utls", RELEASES_OF_UTLS[0], "pie"),
     *(Fixture("calls", release, "plain") for release in (BEFORE, OLDEST, NEWEST)),
     *(Fixture("panics", release, "plain") for release in (BEFORE, NEWEST)),
     *(Fixture("orders", release, "plain") for release in (BEFORE, NEWEST)),
@@ -92,17 +90,29 @@ EVERY = (
     *(Fixture("storm", release, "stripped") for release in _WAYS),
     Fixture("grpc", NEWEST, "plain"),
     *(
-        Fixture("utls", release, mode)
-        for release in RELEASES_OF_UTLS
-        for mode in ("plain", "stripped", "pie")
-    ),
-    *(
         Fixture(program, release, "plain")
         for program in ("calls", "panics", "stacks", "threads")
         for release in RELEASES
     ),
 )
 """All releases stripped, and some in all ways."""
+
+
+FORKED_FEW = (
+    Fixture("utls", NEWEST, "stripped"),
+    Fixture("utls", RELEASES_OF_UTLS[0], "pie"),
+)
+FORKED = tuple(
+    Fixture("utls", release, mode)
+    for release in RELEASES_OF_UTLS
+    for mode in ("plain", "stripped", "pie")
+)
+"""Programs with another TLS library in Go, which has no probes."""
+
+
+def forked() -> tuple[Fixture, ...]:
+    """Return those of ``FORKED`` that are tested now."""
+    return FORKED if ALL else FORKED_FEW
 
 
 def fixtures(*programs: str) -> list[Fixture]:
@@ -150,4 +160,4 @@ def go(release: str) -> Path:
 
 
 if __name__ == "__main__":
-    build_all(EVERY if "all" in sys.argv[1:] else FEW)
+    build_all((*EVERY, *FORKED) if "all" in sys.argv[1:] else (*FEW, *FORKED_FEW))

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import gc
 import mmap
 import os
 import signal
@@ -178,6 +179,7 @@ def test_many_threads(rings: RingSet) -> None:
     tracemalloc.start()
     for tid in range(1 << 23, (1 << 23) + 60_000):
         assert ring.shown_thread(tid) == os.getpid()
+    gc.collect()
     taken_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert taken_bytes < 4 << 20
