@@ -13,8 +13,14 @@ _CHANGED = "LC_CTYPE"
 def as_inherited(
     environment: Mapping[str, str], inherited: Path = Path("/proc/self/environ")
 ) -> dict[str, str]:
-    """Return an environment with the variable that Python may have set as it was before."""
-    variables = inherited.read_bytes().split(b"\0")
+    """Return an environment with the variable that Python may have set as it was before.
+
+    Unchanged where that cannot be read.
+    """
+    try:
+        variables = inherited.read_bytes().split(b"\0")
+    except OSError:
+        return dict(environment)
     name = f"{_CHANGED}=".encode()
     before = next((each[len(name) :] for each in variables if each.startswith(name)), None)
     restored = {key: value for key, value in environment.items() if key != _CHANGED}
