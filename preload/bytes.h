@@ -4,7 +4,7 @@
  * may be a sanitizer's: ThreadSanitizer takes note of each byte that its memcpy writes, but of no atomic operation in here.
  * So it would take what two threads write in turn, such as a record of the ring in two laps, for a data race of the program.
  */
-typedef u8 lane __attribute__((vector_size(16), aligned(1), may_alias));
+typedef u8 vector __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* Keep the compiler from seeing a loop as memcpy or memset, which would be a call of the function that it is in. */
 #define NOT_A_CALL() __asm__ volatile("" ::: "memory")
@@ -13,17 +13,17 @@ __attribute__((visibility("hidden"))) void *memcpy(void *restrict to, const void
 {
 	u8 *put = to;
 	const u8 *get = from;
-	for (; size >= 4 * sizeof(lane); size -= 4 * sizeof(lane)) {
-		const lane *lanes = (const lane *)get;
-		lane first = lanes[0], second = lanes[1], third = lanes[2], fourth = lanes[3];
-		lane *into = (lane *)put;
+	for (; size >= 4 * sizeof(vector); size -= 4 * sizeof(vector)) {
+		const vector *source = (const vector *)get;
+		vector first = source[0], second = source[1], third = source[2], fourth = source[3];
+		vector *into = (vector *)put;
 		into[0] = first, into[1] = second, into[2] = third, into[3] = fourth;
-		put += 4 * sizeof(lane), get += 4 * sizeof(lane);
+		put += 4 * sizeof(vector), get += 4 * sizeof(vector);
 	}
-	for (; size >= sizeof(lane); size -= sizeof(lane)) {
+	for (; size >= sizeof(vector); size -= sizeof(vector)) {
 		NOT_A_CALL();
-		*(lane *)put = *(const lane *)get;
-		put += sizeof(lane), get += sizeof(lane);
+		*(vector *)put = *(const vector *)get;
+		put += sizeof(vector), get += sizeof(vector);
 	}
 	for (; size; size--) {
 		NOT_A_CALL();
@@ -35,11 +35,11 @@ __attribute__((visibility("hidden"))) void *memcpy(void *restrict to, const void
 __attribute__((visibility("hidden"))) void *memset(void *to, int value, size_t size)
 {
 	u8 *put = to;
-	lane filled = (lane){0} + (u8)value;
-	for (; size >= sizeof(lane); size -= sizeof(lane)) {
+	vector filled = (vector){0} + (u8)value;
+	for (; size >= sizeof(vector); size -= sizeof(vector)) {
 		NOT_A_CALL();
-		*(lane *)put = filled;
-		put += sizeof(lane);
+		*(vector *)put = filled;
+		put += sizeof(vector);
 	}
 	for (; size; size--) {
 		NOT_A_CALL();
