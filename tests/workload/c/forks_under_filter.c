@@ -1,7 +1,4 @@
 /* Sets a filter that kills for the calls by which a ring is made, by the function that is named, and forks. */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -9,14 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILL(number)                                      \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), \
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#include "filter_rules.h"
 
 int main(int count, char **arguments)
 {
 	struct sock_filter filter[] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    LOAD_NUMBER,
 	    KILL(SYS_memfd_create),
 	    KILL(SYS_ftruncate),
 	    KILL(SYS_fcntl),
@@ -35,7 +30,7 @@ int main(int count, char **arguments)
 	    KILL(SYS_close),
 	    KILL(SYS_getpid),
 	    KILL(SYS_gettid),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    ALLOW_OTHERS,
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
 	int is_set = count == 2 && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -1,29 +1,23 @@
 /* Sets a filter that kills for all but what it does itself, then uses TLS on a socket. Argument: by what the filter is set. */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../filter_rules.h"
 #include "../tls_pair.h"
-
-#define ALLOW(number)                                  \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), \
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static int set_filter(const char *way)
 {
 	struct sock_filter rules[] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    LOAD_NUMBER,
 	    ALLOW(SYS_read),
 	    ALLOW(SYS_write),
 	    ALLOW(SYS_exit_group),
 	    ALLOW(SYS_brk),
 	    ALLOW(SYS_mmap),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	    KILL_OTHERS,
 	};
 	struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -1,22 +1,18 @@
 /* Loads a plugin by a name without a folder, as the program's own search path has it, sets a filter that kills for what only the
  * dynamic linker does, and asks the plugin for a function. */
 #include <dlfcn.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#define KILL(number) \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#include "../filter_rules.h"
 
 int main(void)
 {
 	struct sock_filter rules[] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    LOAD_NUMBER,
 	    KILL(SYS_mprotect),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    ALLOW_OTHERS,
 	};
 	struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
 	void *plugin = dlopen("tls_plugin", RTLD_NOW);

@@ -3,9 +3,6 @@
  * else the filter lets one do that. Prints the ports of client and server. */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,9 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../filter_rules.h"
 #include "../tls_pair.h"
-
-#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static long call_kernel(long number, long a, long b, long c)
 {
@@ -27,14 +23,14 @@ static long call_kernel(long number, long a, long b, long c)
 static int set_filter(int may_ask)
 {
 	struct sock_filter rules[] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    LOAD_NUMBER,
 	    ALLOW(SYS_read),
 	    ALLOW(SYS_write),
 	    ALLOW(SYS_exit_group),
 	    ALLOW(SYS_brk),
 	    ALLOW(SYS_mmap),
 	    ALLOW(may_ask ? SYS_getsockname : SYS_exit_group),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	    KILL_OTHERS,
 	};
 	struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

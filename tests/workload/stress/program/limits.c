@@ -1,8 +1,5 @@
 /* Limits that a process sets itself. */
 #define _GNU_SOURCE
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -11,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../c/filter_rules.h"
 #include "steps.h"
 
 /* Whether a child passes all messages. */
@@ -44,8 +42,6 @@ void limits(void)
 	show_status("limits", child);
 }
 
-#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
 /* What OpenSSL itself needs to pass messages; any other call kills. */
 void filtered(void)
 {
@@ -54,12 +50,12 @@ void filtered(void)
 	pid_t child = fork();
 	if (child == 0) {
 		struct sock_filter rules[] = {
-		    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		    LOAD_NUMBER,
 		    ALLOW(SYS_read),
 		    ALLOW(SYS_write),
 		    ALLOW(SYS_brk),
 		    ALLOW(SYS_exit_group),
-		    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		    KILL_OTHERS,
 		};
 		struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
 		struct pair made;
