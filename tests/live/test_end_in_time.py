@@ -31,6 +31,7 @@ from tests.workload.processes import (
     next_line,
     say,
     started,
+    wait_until,
 )
 from tests.workload.servers import Certificate, Server
 
@@ -54,17 +55,17 @@ def end(process: Process, number: signal.Signals = signal.SIGINT) -> float:
 
 def until_listening(pid: int) -> None:
     """Wait until sslsniff handles SIGTERM itself: on a busy machine its start takes seconds."""
-    while not has(signal.SIGTERM, signals(pid, "SigCgt")):
-        time.sleep(0.01)
+    wait_until(lambda: has(signal.SIGTERM, signals(pid, "SigCgt")))
 
 
 def until_its_first_line(pid: int) -> None:
     """Wait until Python, which ignores SIGPIPE, lets Ctrl-C end the process as others."""
-    while not (
-        has(signal.SIGPIPE, signals(pid, "SigIgn"))
-        and not has(signal.SIGINT, signals(pid, "SigCgt"))
-    ):
-        time.sleep(0.001)
+    wait_until(
+        lambda: (
+            has(signal.SIGPIPE, signals(pid, "SigIgn"))
+            and not has(signal.SIGINT, signals(pid, "SigCgt"))
+        )
+    )
 
 
 def has(number: signal.Signals, mask: int) -> bool:
@@ -374,29 +375,3 @@ def test_a_command_goes_on(tmp_path: Path) -> None:
             f"sslsniff: process {pid} continues, and is not watched any more\n"
         )
         os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("engine", ["probes", "preload"])
-def test_a_command_goes_on_and_something_is_missing(
-    engine: str, load: Load, certificate: Certificate, tmp_path: Path
-) -> None:
-    script = 'echo ready; read line; "$@" >/dev/null; echo sent; exec sleep 60 2>&-'
-    how = ("--engine", engine, *(("--loader", LOADER) if engine == "probes" else ()))
-    options: list[str | Path] = ["--chunks", "-o", tmp_path / "out", "--ring-size", "64M"]
-    options += ["--end-within", "1", *how]
-    with load.receiver(certificate.certificate, certificate.key) as receiver:
-        sender = load.sender(receiver.port, 1, (MANY_CALLS, 50))
-        command = (SSLSNIFF, *options, "--", "sh", "-c", script, "sh", *sender)
-        with started(*command, stderr=subprocess.PIPE) as process:
-            assert next_line(process) == "ready"
-            process.send_signal(signal.SIGSTOP)
-            say(process, "go")
-            assert next_line(process) == "sent"
-            process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGCONT)
-            assert process.stderr is not None
-            said = process.stderr.read()
-            assert process.wait(PATIENCE_S) == 1
-            [pid] = re.findall(r"process (\d+) continues, and is not watched any more", said)
-            os.kill(int(pid), signal.SIGKILL)
-    assert "of plaintext not decoded" in said

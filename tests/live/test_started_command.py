@@ -13,9 +13,12 @@ import pytest
 from sslsniff.kernel import procfs
 from tests.live.refusals import sniff, without_library
 from tests.live.sniffer import LOADER, READY, SSLSNIFF
-from tests.workload.processes import PATIENCE_S, next_line, started
+from tests.workload.load import Load
+from tests.workload.processes import PATIENCE_S, next_line, say, started
+from tests.workload.servers import Certificate
 
 ENGINES = pytest.mark.parametrize("engine", ["probes", "preload"])
+MANY_CALLS = 200_000  # more than can be decoded in 0.35 s
 MOST_S = 2.5  # the command is waited for up to 1.8 s, and a poll
 STATE = """
 import os, resource, signal, sys
@@ -243,3 +246,30 @@ def test_a_tracer_is_not_held(name: str, options: list[str], state: str, tmp_pat
     done = subprocess.run([sniffer, *options, *command], capture_output=True, text=True, check=True)
     assert done.stdout == f"{state}\n"
     assert ("strace traces what it starts" in done.stderr) == (name == "strace")
+
+
+@ENGINES
+def test_it_goes_on_and_something_is_missing(
+    engine: str, load: Load, certificate: Certificate, tmp_path: Path
+) -> None:
+    """SIGTERM leaves the command running: the exit code is that of sslsniff."""
+    script = 'echo ready; read line; "$@" >/dev/null; echo sent; exec sleep 60 2>&-'
+    how = ("--engine", engine, *(("--loader", LOADER) if engine == "probes" else ()))
+    options: list[str | Path] = ["--chunks", "-o", tmp_path / "out", "--ring-size", "64M"]
+    options += ["--end-within", "1", *how]
+    with load.receiver(certificate.certificate, certificate.key) as receiver:
+        sender = load.sender(receiver.port, 1, (MANY_CALLS, 50))
+        command = (SSLSNIFF, *options, "--", "sh", "-c", script, "sh", *sender)
+        with started(*command, stderr=subprocess.PIPE) as process:
+            assert next_line(process) == "ready"
+            process.send_signal(signal.SIGSTOP)
+            say(process, "go")
+            assert next_line(process) == "sent"
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+            assert process.stderr is not None
+            said = process.stderr.read()
+            assert process.wait(PATIENCE_S) == 1
+            [pid] = re.findall(r"process (\d+) continues, and is not watched any more", said)
+            os.kill(int(pid), signal.SIGKILL)
+    assert "of plaintext not decoded" in said

@@ -11,7 +11,7 @@ import pytest
 from sslsniff import decode
 from sslsniff.decoders.messages import Side
 from sslsniff.errors import OutputError
-from sslsniff.model import Address, Loss, LossCause
+from sslsniff.model import Address, Connection, Loss, LossCause
 from sslsniff.sinks.base import Summary
 from sslsniff.sinks.capture_writer import HELD_BYTES, PcapSink
 from tests.unit.captures import (
@@ -72,6 +72,13 @@ def hosts(path: Path) -> list[tuple[str, int, int]]:
     return shown
 
 
+def correct(connection: Connection) -> None:
+    """Give a connection other addresses: those of its client and its server."""
+    ends = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
+    is_client = connection.role is Side.CLIENT
+    connection.local, connection.remote = ends if is_client else ends[::-1]
+
+
 @pytest.mark.parametrize("role", [Side.CLIENT, Side.SERVER])
 def test_addresses_are_corrected(tmp_path: Path, role: Side) -> None:
     """The first ones were those of another connection of the program, which comes later."""
@@ -81,8 +88,7 @@ def test_addresses_are_corrected(tmp_path: Path, role: Side) -> None:
     front = taker.open(role=role, from_start=False)
     wrong = front.local, front.remote
     taker.pass_steps(front, [(sends, get("/1")), (receives, answer(b"ok")), (sends, get("/2"))])
-    ends = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
-    front.local, front.remote = ends if role is Side.CLIENT else ends[::-1]
+    correct(front)
     taker.pass_steps(front, [(receives, answer(b"ok")), (sends, get("/3"))])
     other = taker.open(role=role)
     other.local, other.remote = wrong
@@ -108,8 +114,7 @@ def test_addresses_are_corrected_after_the_last_bytes(tmp_path: Path, role: Side
     sends, receives = (WRITE, READ) if role is Side.CLIENT else (READ, WRITE)
     connection = taker.open(role=role, from_start=False)
     taker.pass_steps(connection, [(sends, get("/1")), (receives, answer(b"ok")[:-1])])
-    ends = Address("10.1.2.3", 5555), Address("10.4.5.6", 443)
-    connection.local, connection.remote = ends if role is Side.CLIENT else ends[::-1]
+    correct(connection)
     taker.sink.left_open(connection)
     taker.close()
     assert hosts(path) == [("/1", 5555, 443)]
