@@ -135,6 +135,7 @@ class _Forker:
     def _prepare(self) -> None:
         if self._is_prepared:
             return
+        gc.disable()  # the imports are sooner done, and all of them stay
         from sslsniff.probing.planning import worker
 
         worker.import_all()
@@ -142,8 +143,8 @@ class _Forker:
             Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_KILL)
         privileges.drop_all_and_user()
         privileges.end_with(self._parent)
-        gc.collect()
         gc.freeze()  # the collector does not write to these objects: workers share their memory
+        gc.enable()
         self._is_prepared = True
 
     def _start(self, number: int, cpu_s: int, file: int) -> None:
