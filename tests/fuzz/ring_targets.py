@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import mmap
 import os
 import random
@@ -15,6 +16,7 @@ from typing import cast
 import atheris
 
 with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.tracing"]):
+    from sslsniff.events import never
     from sslsniff.kernel.memory.ring_set import RingSet
     from sslsniff.live.preload.preload_capture import PreloadCapture
     from sslsniff.live.preload.unseen_libraries import UnseenLibraries
@@ -86,37 +88,50 @@ class _Watch:
         ]
 
 
-_watch: list[_Watch] = []
+_watches: list[_Watch] = []
+"""One that is polled, and one whose capture ends in each run: it waits for no thread from then on.
+"""
+_SHORTCOMINGS = ("not finished", "not captured", "they count as open")
+"""What the end of a capture says of counts that a program may have written."""
 
 
 def damaged_ring(data: bytes) -> None:
     """Read rings with ``data``: how many edits, these, and 8 bytes of a producer's position.
 
-    The rest are the bytes of a ring, to which the edits are made while it is read.
+    The rest are the bytes of a ring, to which the edits are made while it is read. The first byte
+    says how the capture ends, too: it goes on, it shows all, or it skips what is left after some
+    events.
     """
-    if not _watch:
-        _watch.append(_Watch())
-    [watch] = _watch
-    count, rest = data[:1], data[1:]
-    edits = [rest[at : at + _EDIT.size] for at in range(0, (count or b"\0")[0] % 8 * 13, 13)]
+    if not _watches:
+        _watches.extend((_Watch(), _Watch()))
+    first, rest = (data or b"\0")[0], data[1:]
+    edits = [rest[at : at + _EDIT.size] for at in range(0, first % 8 * 13, 13)]
     rest = rest[len(edits) * _EDIT.size :]
+    how, shown = first >> 3 & 3, itertools.count(-(first >> 5))
+    watch = _watches[how > 0]
     for program in watch.programs[:PROGRAMS]:
         program.memory[PAGE : PAGE + 8] = rest[:8].ljust(8, b"\0")
         program.memory[2 * PAGE : 2 * PAGE + len(rest[8:])] = rest[8:]
     sinks = [PcapSink(io.BytesIO()), JsonSink(io.BytesIO())]
     flows = Flows(watch.capture.libraries, Tracer(sinks), watch.capture.fast_path)
     for edit in (*edits, b""):
-        for event in watch.capture.poll(0):
+        for event in watch.capture.poll(0) if edit or how < 2 else ():
             flows.handle(event)
         if len(edit) == _EDIT.size:
             number, at, word = _EDIT.unpack(edit)
             memory = watch.programs[number % PROGRAMS].memory
             struct.pack_into("<Q", memory, at % (len(memory) - 8), word)
+    if how:
+        is_drained = never if how == 1 else lambda: next(shown) >= 0
+        for event in watch.capture.finish(is_drained):
+            flows.handle(event)
+        assert all(loss.bytes >= 0 for loss in watch.capture.counted_losses())
     flows.finish()
+    notes = [note for note in watch.notes if not note.endswith(_SHORTCOMINGS)]
     for number, program in enumerate(watch.programs):
-        if number < PROGRAMS or any(f"[{program.pid}]" in note for note in watch.notes):
+        if number < PROGRAMS or any(f"[{program.pid}]" in note for note in notes):
             program.renew()
-    assert all("overwrote the memory" in note for note in watch.notes), watch.notes
+    assert all("overwrote the memory" in note for note in notes), notes
     watch.notes.clear()
     assert watch.rings.refused == 0
 
