@@ -21,6 +21,8 @@
 
 #include "system_calls.h"
 
+#include "cache.h"
+
 #include "ring.h"
 
 #include "thread_number.h"

@@ -98,21 +98,6 @@ static inline void *begin_record(u32 length, u32 tid, const u64 *id)
 	return record;
 }
 
-#define LINE_BYTES 64
-#define FETCHED_BYTES 2048 /* the rest of a longer record the processor fetches by itself */
-
-/* Fetch memory for writing, without waiting for it. Until now it is in the cache of the processor that the reader is on. */
-static inline void fetch(const u8 *from, u64 bytes)
-{
-	for (u64 at = 0; at < bytes && at < FETCHED_BYTES; at += LINE_BYTES) {
-#if defined(__x86_64__) /* what __builtin_prefetch is only for later processors */
-		__asm__ volatile("prefetchw %0" : : "m"(from[at]));
-#else
-		__builtin_prefetch(from + at, 1);
-#endif
-	}
-}
-
 /* Let the reader have a record: all of it is written. The next one, which is probably as long, finds its memory there. */
 static inline void end_record(void *record, u32 length)
 {

@@ -14,6 +14,8 @@
 
 #include "../../../preload/shared.h"
 
+#include "../../../preload/cache.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 
 #define BUSY (1U << 31)
@@ -228,6 +230,7 @@ static u64 move_record(struct ring *ring, u8 *to, u64 now_ns, thread_lookup *loo
 		ring->state = RING_STUCK;
 		return 0;
 	}
+	fetch((u8 *)data_at(ring, ring->consumed), size); /* release writes what copy_out reads */
 	copy_out(ring, ring->consumed, to, size);
 	memcpy(to, &length, sizeof(length));
 	if (!is_possible(to + HEADER_BYTES, length)) {
